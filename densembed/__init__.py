@@ -1,0 +1,18 @@
+"""Density-embedding layers (Cicala & Bortolussi, 2020): adaptive receptive fields in torch."""
+
+__version__ = "0.1.0"
+
+from densembed.checkpoint import Checkpoint, CheckpointError, load
+from densembed.config import RunConfig
+from densembed.models import build, parameter_count
+from densembed.training import train
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "RunConfig",
+    "build",
+    "load",
+    "parameter_count",
+    "train",
+]

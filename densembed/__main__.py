@@ -1,0 +1,279 @@
+"""The command line: python -m densembed COMMAND."""
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from densembed.checkpoint import Checkpoint, CheckpointError, Recorder
+from densembed.config import RunConfig, explain
+from densembed.data import DATASETS, DataError, as_input, load_dataset
+from densembed.data.images import ImageError, read_picture
+from densembed.training import Diverged, Epoch, Progress, pick_device, test_error, train
+
+
+class UsageError(Exception):
+    """One sentence for stderr; the exit status is 2."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options) or 0
+    except (UsageError, CheckpointError, DataError, ImageError, ValueError) as error:
+        sentence = explain(error) if isinstance(error, ValidationError) else str(error)
+        print(f"densembed: {sentence}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"densembed: {error.filename}: {error.strerror}.", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("densembed: stopped.", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("densembed", description=__doc__.split(":")[0])
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    command = _command(commands, "train", _train, "train a model and keep its checkpoint")
+    _config_flags(command)
+    command.add_argument("--data-dir", type=Path, help="folder with the data set's files")
+    command.add_argument("--out", type=Path, help="write this one file instead of a run's folder")
+
+    command = _command(commands, "evaluate", _evaluate, "test error of checkpoints")
+    command.add_argument("checkpoint", type=Path, nargs="+")
+    command.add_argument("--dataset", choices=DATASETS, help="another one than it learned from")
+    command.add_argument("--data-dir", type=Path)
+
+    command = _command(commands, "info", _info, "what checkpoints hold")
+    command.add_argument("checkpoint", type=Path, nargs="+")
+
+    command = _command(commands, "read", _read, "read digits from pictures")
+    command.add_argument("checkpoint", type=Path)
+    command.add_argument("image", type=Path, nargs="+")
+    command.add_argument("--labels", type=Path, help="table (tab-separated) with file and digit")
+    command.add_argument("--json", action="store_true")
+
+    command = _command(commands, "render", _render, "receptive fields of one picture")
+    command.add_argument("checkpoint", type=Path)
+    command.add_argument("--image", type=Path, required=True)
+    command.add_argument("--out", type=Path, required=True, help="FILE.html or FILE.npz")
+    command.add_argument("--resolution", type=int, default=4, help="cells a pixel (1 to 32)")
+    return parser
+
+
+def _command(commands, name, run, text):
+    command = commands.add_parser(name, help=text, description=text)
+    command.set_defaults(run=run)
+    return command
+
+
+def _config_flags(command: argparse.ArgumentParser) -> None:
+    """A flag for every field of RunConfig; the model is the first argument."""
+    for name, field in RunConfig.model_fields.items():
+        text = f"{field.description} (default {field.default})"
+        if name == "model":
+            command.add_argument(name, help=field.description)
+        else:
+            command.add_argument("--" + name.replace("_", "-"), default=field.default, help=text)
+
+
+def _config(options: argparse.Namespace) -> RunConfig:
+    return RunConfig(**{name: getattr(options, name) for name in RunConfig.model_fields})
+
+
+def _train(options: argparse.Namespace) -> int:
+    config = _config(options)
+    if options.out is None:
+        return _train_in_folder(config, options)
+    if options.out.is_dir() or not options.out.parent.is_dir():
+        raise UsageError(f"--out {options.out} is not a file that can be written.")
+    dataset = load_dataset(config.dataset, options.data_dir)
+    recorder = Recorder(config, dataset, pick_device(config.device))
+    outcome = "done"
+    with _Bar() as bar:
+        try:
+            for event in train(config, dataset):
+                recorder.add(event)
+                bar.show(event)
+                if isinstance(event, Diverged):
+                    outcome = "diverged"
+                    sentence = f"The loss left all bounds at step {event.step:,}; lower the rate."
+        except KeyboardInterrupt:
+            outcome, sentence = "stopped", "Stopped before the end."
+    if not recorder.snapshots:
+        raise UsageError("Stopped before there was anything to keep.")
+    checkpoint = recorder.checkpoint(outcome)
+    checkpoint.save(options.out)
+    _report(checkpoint, options.out)
+    if outcome != "done":
+        raise UsageError(f"{sentence} The last good snapshot is in {options.out}.")
+    return 0
+
+
+def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
+    from densembed.runs import Run, execute
+
+    run = Run.create(config)
+    print(f"run {run.identifier} in {run.path}")
+    state = execute(str(run.path), options.data_dir)
+    if state != "done":
+        raise UsageError(run.events()[-1].get("reason") or f"The run was {state}.")
+    _report(run.checkpoint(), run.checkpoint_path)
+    return 0
+
+
+def _report(checkpoint: Checkpoint, path: Path) -> None:
+    if checkpoint.errors:
+        seconds = sum(epoch.seconds for epoch in checkpoint.header.epochs)
+        print(f"test error: {checkpoint.errors[0]:.2f} %  (trained in {seconds:.1f} s)")
+    print(f"saved: {path}")
+
+
+class _Bar:
+    """A progress bar that follows the events of a training."""
+
+    def __enter__(self):
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), transient=True
+        )
+        self.task = self.bar.add_task("training", total=None)
+        self.bar.start()
+        return self
+
+    def __exit__(self, *error):
+        self.bar.stop()
+
+    def show(self, event) -> None:
+        if isinstance(event, Progress):
+            self.bar.update(self.task, completed=event.step, total=event.steps)
+        if isinstance(event, Epoch):
+            self.bar.update(self.task, description=f"test error {event.test_error:.2f} %")
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    for path in options.checkpoint:
+        checkpoint = Checkpoint.open(path)
+        dataset = load_dataset(options.dataset or checkpoint.config.dataset, options.data_dir)
+        if dataset.input_shape != checkpoint.header.input_shape:
+            raise UsageError(
+                f"{path.name} takes pictures of {checkpoint.header.input_shape} and "
+                f"{dataset.title} has {dataset.input_shape}."
+            )
+        prefix = f"{path.name}: " if len(options.checkpoint) > 1 else ""
+        print(f"{prefix}test error: {test_error(checkpoint.model(), dataset.test):.2f} %")
+    return 0
+
+
+def _info(options: argparse.Namespace) -> int:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE)
+    for title in ("file", "model", "parameters", "dataset", "test error", "steps", "snapshots"):
+        table.add_column(title, justify="right" if title in ("parameters", "steps") else "left")
+    for path in options.checkpoint:
+        checkpoint = Checkpoint.open(path)
+        errors = checkpoint.errors
+        table.add_row(
+            path.name,
+            checkpoint.config.model,
+            str(checkpoint.parameters),
+            checkpoint.header.provenance.dataset_title,
+            f"{errors[checkpoint.typical]:.2f} %" if errors else "not known",
+            str(checkpoint.steps[-1]),
+            str(len(checkpoint.steps)),
+        )
+    console = Console()
+    # In a pipe nothing is cut: a table is for reading by programs there, too.
+    Console(width=None if console.is_terminal else 200).print(table)
+    return 0
+
+
+def _read(options: argparse.Namespace) -> int:
+    checkpoint = Checkpoint.open(options.checkpoint)
+    model = checkpoint.model()
+    labels = _labels(options.labels) if options.labels else {}
+    results = [_read_one(checkpoint, model, path, labels) for path in options.image]
+    if options.json:
+        print(json.dumps(results, indent=1, ensure_ascii=False))
+        return 0
+    for result in results:
+        print(_sentence(result))
+    judged = [result for result in results if result.get("label", "-") != "-"]
+    if judged:
+        right = sum(result.get("class") == result["label"] for result in judged)
+        print(f"{right} of {len(judged)} right")
+    return 0
+
+
+def _read_one(checkpoint: Checkpoint, model, path: Path, labels: dict[str, str]) -> dict:
+    result = {"file": path.name}
+    if path.name in labels:
+        result["label"] = labels[path.name]
+    try:
+        picture = read_picture(path, checkpoint.header.input_shape, checkpoint.reads_digits)
+    except ImageError as error:
+        return result | {"seen": "nothing", "error": str(error)}
+    result["seen"] = picture.seen
+    if picture.seen != "no ink":
+        probabilities = model(as_input(picture.pixels[None]))[0].softmax(0)
+        best = int(probabilities.argmax())
+        result["class"] = checkpoint.header.classes[best]
+        result["probability"] = round(probabilities[best].item(), 4)
+    return result
+
+
+def _sentence(result: dict) -> str:
+    label = result.get("label", "-")
+    if "error" in result:
+        return f"{result['file']}: {result['error']}"
+    if "class" not in result:
+        return f"{result['file']}: {result['seen']}"
+    text = f"{result['file']}: {result['class']}  {result['probability']:.2f}"
+    if result["seen"] == "several digits":
+        text += "  (several digits)"
+    if label != "-" and label != result["class"]:
+        text += f"  (it is {label})"
+    return text
+
+
+def _labels(path: Path) -> dict[str, str]:
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = csv.DictReader(file, delimiter="\t")
+        if not {"file", "digit"} <= set(rows.fieldnames or ()):
+            raise UsageError(f"{path.name} needs the columns file and digit, separated by tabs.")
+        return {row["file"]: row["digit"] for row in rows}
+
+
+def _render(options: argparse.Namespace) -> int:
+    from densembed.export import write_html, write_npz
+    from densembed.fields import view
+
+    writers = {".html": write_html, ".npz": write_npz}
+    if options.out.suffix not in writers:
+        raise UsageError("--out is a file that ends in .html or .npz.")
+    if not 1 <= options.resolution <= 32:
+        raise UsageError("--resolution is a number of cells a pixel between 1 and 32.")
+    checkpoint = Checkpoint.open(options.checkpoint)
+    shape = checkpoint.header.input_shape
+    picture = read_picture(options.image, shape, checkpoint.reads_digits)
+    if picture.seen == "no ink":
+        print("densembed: no ink was found; the field is that of an empty page.", file=sys.stderr)
+    seen = view(checkpoint, picture.pixels, [0, -1], resolution=options.resolution)
+    writers[options.out.suffix](options.out, checkpoint, picture.pixels, seen)
+    print(f"saved: {options.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

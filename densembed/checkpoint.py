@@ -1,0 +1,312 @@
+"""One safetensors file that holds a whole training: every snapshot, config, metrics, provenance.
+
+Layout (version 1): each parameter of the model is one float32 tensor of shape
+(snapshots, members, *shape) under the parameter's name. The metadata has `format: densembed`,
+`version: 1` and `header`, the JSON of `Header`. Nothing in it is ever executed. A file is
+untrusted until every tensor was found to be of the shape that the named model has.
+"""
+
+import json
+import os
+import platform
+import secrets
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import safetensors.torch
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor, nn
+
+import densembed
+from densembed.config import RunConfig, explain
+from densembed.data import Dataset
+from densembed.models import build
+from densembed.training import Epoch, Event, Snapshot
+
+FORMAT = "densembed"
+VERSION = "1"
+MAX_BYTES = 256 * 2**20
+MAX_HEADER = 4 * 2**20
+
+ShortText = Annotated[str, Field(max_length=200)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class CheckpointError(ValueError):
+    """A file that cannot be opened as a checkpoint; the message is one sentence."""
+
+
+class EpochMetrics(BaseModel):
+    """One epoch; lists have an entry for each member. Errors in percent, time in seconds."""
+
+    model_config = ConfigDict(extra="forbid")
+    epoch: int = Field(ge=1)
+    step: int = Field(ge=1)
+    train_loss: list[Number]
+    test_error: list[Number]
+    learning_rate: Number
+    seconds: Number
+
+
+class Provenance(BaseModel):
+    """Where it came from: enough to run it again, nothing about a person or their folders."""
+
+    model_config = ConfigDict(extra="forbid")
+    created: ShortText
+    densembed: ShortText
+    torch: ShortText
+    python: ShortText
+    machine: ShortText
+    device: ShortText
+    threads: int
+    dataset_title: ShortText
+    train_images: int
+    test_images: int
+
+    @classmethod
+    def now(cls, dataset: Dataset, device: torch.device) -> "Provenance":
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+        return cls(
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            densembed=densembed.__version__,
+            torch=torch.__version__,
+            python=platform.python_version(),
+            machine=f"{platform.system()} {platform.machine()}",
+            device=name,
+            threads=torch.get_num_threads(),
+            dataset_title=dataset.title,
+            train_images=len(dataset.train),
+            test_images=len(dataset.test),
+        )
+
+
+class Header(BaseModel):
+    """The JSON beside the tensors."""
+
+    model_config = ConfigDict(extra="forbid")
+    config: RunConfig
+    input_shape: tuple[int, int, int]
+    classes: list[ShortText] = Field(min_length=1, max_length=1000)
+    steps_per_epoch: int = Field(ge=1)
+    steps: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=1000)
+    epochs: list[EpochMetrics] = Field(max_length=10_000)
+    outcome: Literal["running", "done", "stopped", "diverged", "failed"]
+    provenance: Provenance
+
+
+@dataclass
+class Checkpoint:
+    """Snapshots of a training and what is known of it.
+
+    `tensors` maps each parameter to (snapshots, members, *shape); `header.steps` has the step of
+    every snapshot, the first one before training, the last one after.
+    """
+
+    header: Header
+    tensors: dict[str, Tensor] = field(repr=False)
+
+    @property
+    def config(self) -> RunConfig:
+        return self.header.config
+
+    @property
+    def steps(self) -> list[int]:
+        return self.header.steps
+
+    @property
+    def members(self) -> int:
+        return next(iter(self.tensors.values())).shape[1]
+
+    @property
+    def errors(self) -> list[float] | None:
+        """Test error of each member in percent at the last snapshot, None before an epoch's end."""
+        known = [epoch for epoch in self.header.epochs if epoch.step <= self.steps[-1]]
+        return known[-1].test_error if known else None
+
+    @property
+    def typical(self) -> int:
+        """The member nearest the mean error: shown, unless another one is asked for."""
+        if not self.errors:
+            return 0
+        mean = sum(self.errors) / len(self.errors)
+        return min(range(self.members), key=lambda member: abs(self.errors[member] - mean))
+
+    @property
+    def parameters(self) -> int:
+        return sum(tensor[0, 0].numel() for tensor in self.tensors.values())
+
+    @property
+    def reads_digits(self) -> bool:
+        """Whether a picture for this model is a digit to be found on a page, not a photograph."""
+        return self.header.classes == list("0123456789")
+
+    def state(self, snapshot: int = -1, member: int | None = None) -> dict[str, Tensor]:
+        """The state dict of one snapshot (0 before training, −1 after) and member."""
+        member = self.typical if member is None else member
+        return {name: tensor[snapshot, member] for name, tensor in self.tensors.items()}
+
+    def model(self, snapshot: int = -1, member: int | None = None) -> nn.Module:
+        """The network at one snapshot, on the CPU, in evaluation mode."""
+        model = _empty_model(self.header)
+        model.load_state_dict(self.state(snapshot, member))
+        return model.eval().requires_grad_(False)
+
+    def epoch_of(self, step: int) -> float:
+        return step / self.header.steps_per_epoch
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the file at once: a reader sees the old one or the new one, never a part."""
+        path = Path(path)
+        metadata = {"format": FORMAT, "version": VERSION, "header": self.header.model_dump_json()}
+        data = safetensors.torch.save(
+            {name: tensor.contiguous() for name, tensor in self.tensors.items()}, metadata
+        )
+        replace_file(path, data)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike) -> "Checkpoint":
+        """Read a file. Raises CheckpointError with one sentence if it is not a whole checkpoint."""
+        path = Path(path)
+        try:
+            if path.stat().st_size > MAX_BYTES:
+                raise CheckpointError(f"{path.name} is larger than any checkpoint.")
+            data = path.read_bytes()
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+        return cls.from_bytes(data, path.name)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str = "The file") -> "Checkpoint":
+        """Read the content of a file, e.g. an upload; as `open`."""
+        header = _read_header(data, name)
+        try:
+            tensors = safetensors.torch.load(data)
+        except Exception as error:  # safetensors raises several kinds, all of them meaning this
+            raise CheckpointError(f"{name} is damaged or incomplete.") from error
+        _check_tensors(header, tensors, name)
+        return cls(header, tensors)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file so that a crash or a full disk leaves the old one whole."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read_header(data: bytes, name: str) -> Header:
+    size = int.from_bytes(data[:8], "little") if len(data) > 8 else 0
+    not_one = CheckpointError(
+        f"{name} is not a densembed checkpoint: choose a .safetensors file that "
+        "densembed has written."
+    )
+    if not 0 < size <= min(len(data) - 8, MAX_HEADER):
+        raise not_one
+    try:
+        metadata = json.loads(data[8 : 8 + size]).get("__metadata__", {})
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise not_one from error
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise not_one
+    if metadata.get("version") != VERSION:
+        raise CheckpointError(
+            f"{name} has version {str(metadata.get('version'))[:20]!r} of the format and this "
+            f"densembed reads version {VERSION}: update densembed."
+        )
+    try:
+        return Header.model_validate_json(metadata.get("header", ""))
+    except ValidationError as error:
+        raise CheckpointError(f"{name} has a damaged header: {explain(error)}") from error
+
+
+def _empty_model(header: Header) -> nn.Module:
+    return build(header.config.model, header.input_shape, len(header.classes))
+
+
+def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> None:
+    try:
+        with torch.device("meta"):  # the shapes, without the memory that a wild header may ask for
+            model = _empty_model(header)
+    except ValueError as error:
+        raise CheckpointError(f"{name} has a damaged header: {error}") from error
+    expected = {key: tuple(value.shape) for key, value in model.state_dict().items()}
+    if missing := sorted(set(expected) - set(tensors)):
+        raise CheckpointError(f"{name} lacks the tensor {missing[0]} of {header.config.model}.")
+    if unknown := sorted(set(tensors) - set(expected)):
+        raise CheckpointError(f"{name} has a tensor {unknown[0][:60]!r} that its model does not.")
+    snapshots = len(header.steps)
+    members = {tensor.shape[1] if tensor.dim() > 1 else 0 for tensor in tensors.values()}
+    for key, shape in expected.items():
+        tensor = tensors[key]
+        wanted = (snapshots, *sorted(members)[:1], *shape)
+        if tuple(tensor.shape) != wanted or tensor.dtype != torch.float32 or 0 in wanted:
+            raise CheckpointError(
+                f"{name} has a misshapen tensor {key}: expected float32 {wanted}, "
+                f"got {str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}."
+            )
+        if not torch.isfinite(tensor).all():
+            raise CheckpointError(f"{name} has values in {key} that are not finite.")
+    count = members.pop()
+    for epoch in header.epochs:
+        if not len(epoch.test_error) == len(epoch.train_loss) == count:
+            raise CheckpointError(f"{name} has metrics for another number of members.")
+    if header.steps != sorted(set(header.steps)):
+        raise CheckpointError(f"{name} has snapshots that are out of order.")
+
+
+class Recorder:
+    """Collects the events of a training into a checkpoint."""
+
+    def __init__(self, config: RunConfig, dataset: Dataset, device: torch.device):
+        self.header = Header(
+            config=config,
+            input_shape=dataset.input_shape,
+            classes=list(dataset.classes),
+            steps_per_epoch=-(-len(dataset.train) // config.batch_size),
+            steps=[0],
+            epochs=[],
+            outcome="running",
+            provenance=Provenance.now(dataset, device),
+        )
+        self.snapshots: list[Snapshot] = []
+
+    def add(self, event: Event) -> None:
+        if isinstance(event, Snapshot):
+            self.snapshots.append(event)
+        elif isinstance(event, Epoch):
+            self.header.epochs.append(
+                EpochMetrics(
+                    epoch=event.epoch,
+                    step=event.step,
+                    train_loss=[event.train_loss],
+                    test_error=[event.test_error],
+                    learning_rate=event.learning_rate,
+                    seconds=event.seconds,
+                )
+            )
+
+    def checkpoint(self, outcome: str = "running") -> Checkpoint:
+        """What is known so far as a checkpoint; needs one snapshot at least."""
+        header = self.header.model_copy(
+            update={"steps": [snapshot.step for snapshot in self.snapshots], "outcome": outcome}
+        )
+        names = self.snapshots[0].state
+        tensors = {
+            name: torch.stack([snapshot.state[name] for snapshot in self.snapshots])[:, None]
+            for name in names
+        }
+        return Checkpoint(header, tensors)
+
+
+def load(path: str | os.PathLike) -> nn.Module:
+    """The trained network of a checkpoint file, on the CPU, in evaluation mode."""
+    return Checkpoint.open(path).model()

@@ -1,0 +1,62 @@
+"""Where runs execute: a Dask worker process of our own, started on first use.
+
+The worker only calls `runs.execute`; what it does is read from the run's folder, by anyone.
+"""
+
+import atexit
+import os
+import threading
+
+from densembed.runs import Run, execute
+
+NICENESS = 10
+"""Training yields to the server, so that a page answers while both share two cores."""
+
+
+class Cluster:
+    """A local cluster of one worker process that takes runs in order."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._client = None
+        self._tasks = {}
+
+    def submit(self, run: Run, data_dir: str | None = None) -> None:
+        """Queue a run. Returns at once; the run goes on whatever becomes of the caller."""
+        with self._lock:
+            client = self._start()
+            key = f"densembed-{run.identifier}"
+            # The future is kept: a Dask task that nobody holds is forgotten.
+            self._tasks = {k: task for k, task in self._tasks.items() if not task.done()}
+            self._tasks[key] = client.submit(
+                _execute_politely, str(run.path), data_dir, key=key, pure=False
+            )
+
+    def _start(self):
+        if self._client is None:
+            from distributed import Client, LocalCluster
+
+            cluster = LocalCluster(
+                n_workers=1,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                host="127.0.0.1",
+            )
+            self._client = Client(cluster)
+            atexit.register(self.close)
+        return self._client
+
+    def close(self) -> None:
+        """End the worker; runs that it trained are then interrupted."""
+        if self._client is not None:
+            client, self._client = self._client, None
+            cluster = client.cluster
+            client.close(timeout=2)
+            cluster.close(timeout=3)
+
+
+def _execute_politely(path: str, data_dir: str | None) -> str:
+    if os.name == "posix" and os.nice(0) < NICENESS:
+        os.nice(NICENESS - os.nice(0))
+    return execute(path, data_dir)

@@ -1,0 +1,47 @@
+"""A data set is two pairs of tensors that stay on the device where they are used."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+
+class DataError(RuntimeError):
+    """A data set that cannot be had; the message is one sentence for a person."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Images (N, C, H, W) as uint8, labels (N,) as int64."""
+
+    images: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to(self, device: torch.device | str) -> "Split":
+        return Split(self.images.to(device), self.labels.to(device))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Training and test images of one source, under the name that checkpoints keep."""
+
+    name: str
+    title: str
+    classes: tuple[str, ...]
+    train: Split
+    test: Split
+
+    @property
+    def input_shape(self) -> tuple[int, int, int]:
+        return tuple(self.train.images.shape[1:])
+
+    def to(self, device: torch.device | str) -> "Dataset":
+        return replace(self, train=self.train.to(device), test=self.test.to(device))
+
+
+def as_input(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """uint8 pixels to the [0, 1] that every model takes; nothing else is done to them."""
+    return images.to(dtype) / 255

@@ -1,0 +1,71 @@
+"""MNIST through torchvision: a folder that is already there is used as it is, else fetched."""
+
+import hashlib
+from pathlib import Path
+
+import filelock
+import torch
+
+from densembed.data.dataset import DataError, Dataset, Split
+
+TITLE = "MNIST"
+RAW = Path("MNIST/raw")
+SHA256 = {
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+"""Of the unpacked files: a half-written one is found before it is trained on."""
+ADVICE = (
+    "Check the network, or put the four files into MNIST/raw under a folder and name it with "
+    "--data-dir or DENSEMBED_DATA; meanwhile the embedded data set 'digits' needs no download."
+)
+
+
+def available(data_dir: Path) -> bool:
+    return all((data_dir / RAW / name).is_file() for name in SHA256)
+
+
+def load(data_dir: Path) -> Dataset:
+    """MNIST's 60,000 and 10,000 images.
+
+    Args:
+        data_dir: folder that holds or shall hold MNIST/raw.
+    Raises:
+        DataError: where the files are missing and cannot be downloaded, or are damaged.
+    """
+    raw = data_dir / RAW
+    if not available(data_dir):
+        _download(data_dir, raw)
+    damaged = [name for name in SHA256 if not _intact(raw / name)]
+    if damaged:
+        raise DataError(
+            f"{damaged[0]} in {raw} is damaged: delete it, so that it can be fetched anew. {ADVICE}"
+        )
+    from torchvision.datasets import MNIST
+
+    def split(train: bool) -> Split:
+        source = MNIST(data_dir, train=train, download=False)
+        return Split(source.data.unsqueeze(1), source.targets.to(torch.int64))
+
+    return Dataset("mnist", TITLE, tuple("0123456789"), split(True), split(False))
+
+
+def _intact(path: Path) -> bool:
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == SHA256[path.name]
+
+
+def _download(data_dir: Path, raw: Path) -> None:
+    from torchvision.datasets import MNIST
+
+    try:
+        raw.mkdir(parents=True, exist_ok=True)
+        # Two runs that start on an empty cache must not write the same archive at once.
+        with filelock.FileLock(data_dir / "mnist.lock"):
+            for name in SHA256:  # torchvision takes a file that is there for a whole one
+                if (raw / name).is_file() and not _intact(raw / name):
+                    (raw / name).unlink()
+            MNIST(data_dir, download=True)
+    except Exception as error:  # whatever a mirror does: refuse, time out, answer with a page
+        raise DataError(f"MNIST could not be downloaded. {ADVICE}") from error

@@ -1,0 +1,116 @@
+"""Receptive fields as arrays with their coordinates: what the figures and the exports show."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from densembed.checkpoint import Checkpoint
+from densembed.data import as_input
+
+RESOLUTION = 4
+TOP_PERCENTILE = 99.5
+CHUNK_CELLS = 2**24
+"""Cells computed at once: bounds the memory whatever the number of inputs."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """Sum of the densities of a layer over the input's domain, Σ_i φ_i(t, u).
+
+    `values` is (inputs, channels, H · r, W · r) per square pixel, row 0 at the top; `x` (W · r)
+    and `y` (H · r) are the centres of the cells in pixels. One input and one channel where the
+    densities do not depend on them.
+    """
+
+    values: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+
+
+@torch.inference_mode()
+def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTION) -> Field:
+    """The receptive field of a model, for each input where it moves with the input.
+
+    Separable densities are summed as one product, Σ_i f_i(u) g_i(t), so nothing of size
+    densities × H · r × W · r is ever held.
+
+    Args:
+        model: a network with an `embedding`.
+        x: (N, C, H, W) in [0, 1]; needed by adaptive models.
+        resolution: r, cells a pixel on each axis.
+    """
+    embedding = model.embedding
+    height, width = (size * resolution for size in embedding.sizes)
+    if model.adaptive and x is not None:
+        chunk = max(1, CHUNK_CELLS // (height * width * embedding.in_channels))
+        parts = [_sum(embedding, part, resolution) for part in x.split(chunk)]
+        values = torch.cat(parts) if parts else torch.empty(0, embedding.in_channels, height, width)
+    else:
+        values = _sum(embedding, x, resolution)
+    return Field(
+        values.float().cpu().numpy(),
+        (np.arange(width) + 0.5) / resolution,
+        (np.arange(height) + 0.5) / resolution,
+    )
+
+
+def _sum(embedding: nn.Module, x: Tensor | None, resolution: int) -> Tensor:
+    rows, columns = embedding.pdf_axes(x, resolution)
+    return rows.transpose(-1, -2) @ columns
+
+
+@dataclass(frozen=True)
+class View:
+    """What a checkpoint makes of one input at some of its snapshots.
+
+    `steps` of the snapshots, their `fields` (one array (C, H · r, W · r) for each) and
+    `probabilities` (snapshots, classes).
+    """
+
+    steps: list[int]
+    x: np.ndarray
+    y: np.ndarray
+    fields: list[np.ndarray]
+    probabilities: np.ndarray
+
+    @property
+    def top(self) -> float:
+        """End of the colour scale that all steps share, per square pixel, channels added.
+
+        The 99.5th percentile of the field that reaches highest: the points of a few very narrow
+        densities would else leave all the rest dark. What lies above has the last colour.
+        """
+        return max(float(np.percentile(values.sum(0), TOP_PERCENTILE)) for values in self.fields)
+
+
+@torch.inference_mode()
+def view(
+    checkpoint: Checkpoint,
+    pixels: Tensor,
+    snapshots: list[int] | None = None,
+    member: int | None = None,
+    resolution: int = RESOLUTION,
+) -> View:
+    """Field and opinion at the given snapshots (all of them if None) for one picture.
+
+    Args:
+        pixels: (C, H, W) uint8, of the shape that the checkpoint's model takes.
+    """
+    count = len(checkpoint.steps)
+    snapshots = list(range(count)) if snapshots is None else [index % count for index in snapshots]
+    x = as_input(pixels[None])
+    fields, probabilities = [], []
+    for index in snapshots:
+        model = checkpoint.model(index, member)
+        found = field(model, x, resolution)
+        fields.append(found.values[0])
+        probabilities.append(model(x)[0].softmax(0).numpy())
+    return View(
+        [checkpoint.steps[index] for index in snapshots],
+        found.x,
+        found.y,
+        fields,
+        np.stack(probabilities),
+    )

@@ -1,0 +1,138 @@
+"""Γ, and how it acts on a signal: Section 2 of the paper as functions on tensors.
+
+The input is the piecewise constant x(t) = Σ_n x_n Δ(t; [n-1, n]) on [0, N], so
+Γ_in = ∫_{n-1}^{n} φ_i(t) dt = F_i(n) − F_i(n−1), and Γx is the expectation of x under φ_i.
+Images use separable densities: Γ_imn = Γ_im Γ_in, one factor an axis.
+
+Axes: `loc[..., 0]`, `scale[..., 0]` run along the last axis of the signal (t, the columns of an
+image), `[..., 1]` along the one before (u, the rows). Lengths are in pixels.
+"""
+
+import torch
+from torch import Tensor
+
+from densembed.densities import Density
+
+
+class _IntervalMass(torch.autograd.Function):
+    """Masses between consecutive edges, with the closed-form gradient.
+
+    With z_e = (t_e − μ)/s, ∂F_e/∂μ = −f(z_e)/s and ∂F_e/∂s = −z_e f(z_e)/s: the gradient needs
+    the pdf at the edges and nothing that the forward pass kept. It is never differentiated
+    through the branches of a family's `mass`, so it has no NaN where those are stitched.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(loc, scale, edges, density):
+        z = (edges[:-1] - loc[..., None]) / scale[..., None]
+        return density.mass(z, edges.diff() / scale[..., None])
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        loc, scale, edges, density = inputs
+        ctx.save_for_backward(loc, scale, edges)
+        ctx.density = density
+
+    @staticmethod
+    def backward(ctx, grad):
+        loc, scale, edges = ctx.saved_tensors
+        z = (edges - loc[..., None]) / scale[..., None]
+        zero = torch.zeros_like(grad[..., :1])
+        by_cdf = torch.cat((zero, grad), -1) - torch.cat((grad, zero), -1)
+        by_z = by_cdf * ctx.density.pdf(z) / scale[..., None]
+        return -by_z.sum(-1), -(by_z * z).sum(-1), None, None
+
+
+def interval_mass(density: Density, loc: Tensor, scale: Tensor, edges: Tensor) -> Tensor:
+    """Mass of each density between consecutive edges.
+
+    Args:
+        loc, scale: (...) in pixels, scale > 0.
+        edges: (E,) increasing.
+    Returns:
+        (..., E − 1), each entry F(edges[e + 1]) − F(edges[e]).
+    """
+    loc, scale = torch.broadcast_tensors(loc, scale)
+    return _IntervalMass.apply(loc, scale, edges, density)
+
+
+def gamma(
+    density: Density, loc: Tensor, scale: Tensor, size: int, truncate: bool = False
+) -> Tensor:
+    """Γ_in = F_i(n) − F_i(n − 1) for n = 1 … size (Section 2.1).
+
+    Args:
+        loc, scale: (...) in pixels, scale > 0.
+        size: N, the number of pixels along the axis.
+        truncate: divide by the mass in [0, N], which is below 1 because a density reaches
+            beyond the domain. The paper does not. A density with no mass there (see
+            `negligible`) becomes the uniform one, 1/N.
+    Returns:
+        (..., size), entries in [0, 1].
+    """
+    edges = torch.arange(size + 1, dtype=loc.dtype, device=loc.device)
+    masses = interval_mass(density, loc, scale, edges)
+    if not truncate:
+        return masses
+    total = interval_mass(density, loc, scale, edges[:: max(size, 1)])
+    empty = negligible(total)
+    return torch.where(empty, 1 / size, masses / total.masked_fill(empty, 1))
+
+
+def negligible(total: Tensor) -> Tensor:
+    """Where a mass is too small to divide by: its parts would be subnormal, so lose digits."""
+    dtype = torch.finfo(total.dtype)
+    return total < dtype.tiny / dtype.eps
+
+
+def axes_gamma(
+    density: Density, loc: Tensor, scale: Tensor, sizes: tuple[int, ...], truncate: bool = False
+) -> list[Tensor]:
+    """One factor of a separable Γ for each axis, in the order of `sizes` (rows, then columns).
+
+    Args:
+        loc, scale: (..., d) for d axes.
+        sizes: lengths of the d axes, e.g. (H, W).
+    Returns:
+        d tensors (..., size).
+    """
+    last = len(sizes) - 1
+    return [
+        gamma(density, loc[..., last - axis], scale[..., last - axis], size, truncate)
+        for axis, size in enumerate(sizes)
+    ]
+
+
+def outer(factors: list[Tensor]) -> Tensor:
+    """Product over the axes: [(..., H), (..., W)] → (..., H, W). Also turns pdfs into φ(t, u)."""
+    product = factors[0]
+    for factor in factors[1:]:
+        product = product[..., None] * factor.reshape(
+            factor.shape[:-1] + (1,) * (product.dim() - factor.dim() + 1) + factor.shape[-1:]
+        )
+    return product
+
+
+def embed(
+    x: Tensor, loc: Tensor, scale: Tensor, density: Density, truncate: bool = False
+) -> Tensor:
+    """Receptive field action R(x) = Γx, for densities that are fixed or move with the input.
+
+    Args:
+        x: (N, C, *sizes), sizes of one or two axes.
+        loc, scale: (C, K, d) for fixed densities, (N, C, K, d) for ones that depend on the input
+            (C may be 1: the same densities for every channel).
+    Returns:
+        (N, C, K): the expectation of every channel under every density.
+    """
+    sizes = tuple(x.shape[2:])
+    factors = axes_gamma(density, loc, scale, sizes, truncate)
+    if loc.dim() == 3:  # one Γ for the whole batch: worth forming, it is a single product
+        dense = outer(factors).flatten(2).expand(x.shape[1], -1, -1)
+        return torch.einsum("ncx,ckx->nck", x.flatten(2), dense)
+    if len(sizes) == 1:
+        return (factors[0] @ x[..., None]).squeeze(-1)
+    rows, columns = factors
+    return ((rows @ x) * columns).sum(-1)

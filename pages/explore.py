@@ -1,0 +1,75 @@
+"""What does this network look at?"""
+
+import streamlit as st
+
+from densembed.fields import view
+from densembed.figures import AFTER, BEFORE, field_figure, opinion_figure, picture_figure
+from densembed.models import describe
+from pages.widgets.inputs import pick_input, remark
+from pages.widgets.models import pick_checkpoint
+from pages.widgets.page import CHART, begin, panel
+
+begin(
+    "What does this network look at?",
+    "The bright area is its **receptive field**: the sum of its densities over the picture. "
+    "With a micro network (mNN) it moves with the input.",
+)
+choices = st.columns(2, gap="large")
+with choices[0]:
+    checkpoint = pick_checkpoint("Model", "model")
+with choices[1]:
+    given = pick_input(checkpoint)
+remark(checkpoint, given)
+
+steps = checkpoint.steps
+with st.container(key="panels"):
+    picture, before, after, opinion = st.columns(4, gap="small")
+step = st.select_slider(
+    "Step of training", steps, steps[-1], key="step", bind="query-params",
+    format_func=lambda step: f"{step:,}",
+    help="From before training to after it, at every step that was kept.",
+)  # fmt: skip
+seen = view(checkpoint, given.pixels)
+chosen = steps.index(step)
+name = "after training" if step == steps[-1] else f"after {step:,} steps"
+
+with picture:
+    panel("the input", f"{given.pixels.shape[1]} × {given.pixels.shape[2]}")
+    st.plotly_chart(
+        picture_figure(given.pixels.numpy()), key="picture", config=CHART,
+        alt="The picture that the model gets",
+    )  # fmt: skip
+with before:
+    panel("before training")
+    st.plotly_chart(
+        field_figure(seen.fields[0], seen.x, seen.y, seen.top), key="before", config=CHART,
+        alt="Receptive field before training, a heatmap of the sum of the densities",
+    )  # fmt: skip
+with after:
+    panel(name, f"epoch {checkpoint.epoch_of(step):.3g}")
+    st.plotly_chart(
+        field_figure(seen.fields[chosen], seen.x, seen.y, seen.top), key="after", config=CHART,
+        alt=f"Receptive field {name}, a heatmap of the sum of the densities",
+    )  # fmt: skip
+with opinion:
+    panel("what it says")
+    if given.seen == "no ink":
+        st.caption("Nothing: there is no ink.")
+    else:
+        bars = [
+            ("before", seen.probabilities[0], BEFORE),
+            (name.removesuffix(" training"), seen.probabilities[chosen], AFTER),
+        ]
+        st.plotly_chart(
+            opinion_figure(bars, checkpoint.header.classes, given.label), key="opinion",
+            config=CHART, alt="Probability of each class before training and at the chosen step",
+        )  # fmt: skip
+
+with st.expander("What am I looking at?"):
+    st.markdown(
+        f"**{describe(checkpoint.config.model)}** has {checkpoint.parameters:,} parameters. "
+        "Instead of one weight for each pixel it learns densities φᵢ over the picture; a neuron "
+        "sees the expected brightness under each of them, Γx, and a linear classifier decides. "
+        "The heatmaps show Σᵢ φᵢ per square pixel, on one colour scale, so that brighter means "
+        "more densities at that place. ◂ marks the right class."
+    )

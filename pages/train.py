@@ -1,0 +1,237 @@
+"""How does a receptive field learn?"""
+
+import streamlit as st
+import torch
+from pydantic import ValidationError
+
+from densembed import gallery
+from densembed.checkpoint import Checkpoint
+from densembed.cluster import Cluster
+from densembed.config import RunConfig, explain
+from densembed.data import DATASETS, is_available, load_dataset
+from densembed.fields import view
+from densembed.figures import curves_figure, field_figure
+from densembed.models import check_name, describe
+from densembed.runs import Run, all_runs
+from densembed.training import estimate_seconds, pick_device
+from pages.widgets.models import first_choice, titles
+from pages.widgets.page import CHART, begin, panel
+
+MODELS = (
+    "logistic-el-mnn-10-5", "logistic-el-mnn-8-4", "logistic-el-mnn-6-3", "logistic-el-15",
+    "logistic-el-8", "logistic-el-5", "logistic-el-3", "linear", "mlp-50",
+)  # fmt: skip
+LIVE = ("queued", "running")
+WORDS = {
+    "queued": "waiting to start", "running": "training", "done": "done", "stopped": "stopped",
+    "diverged": "diverged", "failed": "failed", "interrupted": "interrupted",
+}  # fmt: skip
+SHOWN_RUNS = 20
+
+
+@st.cache_resource
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@st.cache_data(show_spinner=False)
+def estimate(config: RunConfig) -> float:
+    return estimate_seconds(config, load_dataset(config.dataset))
+
+
+def main() -> None:
+    begin(
+        "How does a receptive field learn?",
+        "Start a training and watch the densities find their places. It goes on when you leave.",
+    )
+    _form()
+    identifier = st.query_params.get("run", "")
+    run = Run.find(identifier)
+    if run:
+        live = run.state() in LIVE
+        st.fragment(_follow, run_every=1.0 if live else None)(run, live)
+    else:
+        if identifier:
+            st.warning(f"The link asks for “{identifier[:40]}”, which is not here any more.")
+        _example()
+    _list(identifier)
+
+
+def _form() -> None:
+    columns = st.columns([3, 2, 2], vertical_alignment="bottom")
+    with columns[0]:
+        model = st.selectbox(
+            "Model", MODELS, format_func=_name, accept_new_options=True, key="new-model",
+            help="Choose one, or type a name such as logistic-el-7 or logistic-el-mnn-12-6.",
+        )  # fmt: skip
+    with columns[1]:
+        dataset = st.selectbox(
+            "Data", list(DATASETS), format_func=lambda name: DATASETS[name].TITLE, key="new-data"
+        )
+    with columns[2]:
+        epochs = st.number_input(
+            "Epochs", 1, 1000, 60 if dataset == "digits" else 5, key=f"new-epochs-{dataset}",
+            help="Passes over the training images.",
+        )  # fmt: skip
+    with st.expander("More"):
+        more = st.columns(4)
+        rate = more[0].number_input(
+            "Learning rate", 1e-6, 1e4, 0.002, step=0.001, format="%g",
+            help="Maximum of the one-cycle schedule; the paper's is 0.002.",
+        )  # fmt: skip
+        batch = more[1].number_input("Batch size", 1, 10_000, 128, help="Images in a step.")
+        seed = more[2].number_input("Seed", 0, 2**31 - 1, 0, help="The same seed, the same result.")
+        device = more[3].selectbox("Device", ["auto", "cpu", "cuda", "mps"])
+    try:
+        config = RunConfig(
+            model=model, dataset=dataset, epochs=epochs, learning_rate=rate, batch_size=batch,
+            seed=seed, device=device,
+        )  # fmt: skip
+        pick_device(device)
+    except (ValidationError, ValueError) as error:
+        st.error(explain(error) if isinstance(error, ValidationError) else str(error))
+        return
+    start, text = st.columns([1, 5], vertical_alignment="center")
+    if start.button("Start training", type="primary"):
+        run = Run.create(config)
+        cluster().submit(run)
+        st.query_params["run"] = run.identifier
+        st.rerun()
+    if is_available(dataset):
+        text.caption(f"About {_duration(estimate(config))} on this machine.")
+    else:
+        text.caption(f"{DATASETS[dataset].TITLE} is downloaded first (some 12 MB).")
+
+
+def _name(model: str) -> str:
+    try:
+        return describe(check_name(model))
+    except ValueError:
+        return model
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} minutes"
+
+
+def _follow(run: Run, was_live: bool) -> None:
+    events = run.events()
+    state = run.state(events)
+    if was_live and state not in LIVE:
+        st.rerun()  # the whole page: the polling ends and the list says how it went
+    config = run.config
+    if config is None:
+        st.warning("This run's folder is damaged: it cannot be shown.")
+        return
+    st.subheader(describe(config.model), anchor=False)
+    _status(run, state, events, config)
+    fields, curve = st.columns([2, 1], gap="medium")
+    with fields:
+        _fields(run.checkpoint())
+    with curve:
+        _curve([(e["epoch"], e["test_error"]) for e in events if e["kind"] == "epoch"])
+
+
+def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None:
+    last = next((event for event in reversed(events) if event["kind"] == "progress"), None)
+    epochs = [event for event in events if event["kind"] == "epoch"]
+    error = f"test error {epochs[-1]['test_error']:.2f} %" if epochs else ""
+    if state in LIVE:
+        text, button = st.columns([5, 1], vertical_alignment="center")
+        if last:
+            share = last["step"] / last["steps"]
+            line = f"{WORDS[state]} · step {last['step']:,} of {last['steps']:,}"
+            rate = f"{last['images_per_second']:,.0f} images a second"
+            text.progress(share, " · ".join(filter(None, (line, error, rate))))
+        else:
+            text.progress(0.0, "starting …" if state == "running" else WORDS[state] + " …")
+        if button.button("Stop", key="stop", disabled=run.stop_requested(), width="stretch"):
+            run.stop()
+        return
+    reason = events[-1].get("reason", "") if events else ""
+    text = " · ".join(filter(None, (WORDS[state], error)))
+    if state == "interrupted":
+        reason = "The server was stopped while it trained. What it had is kept; start it again."
+    if reason:
+        st.warning(f"{text.capitalize()}: {reason}")
+    else:
+        st.success(f"{text.capitalize()}.")
+    if run.checkpoint_path.is_file():
+        st.page_link(
+            "pages/explore.py", label="Show it in Explore", icon=":material/arrow_forward:",
+            query_params={"model": run.identifier},
+        )  # fmt: skip
+
+
+def _fields(checkpoint: Checkpoint | None) -> None:
+    """The receptive field of one pinned test image, before training and now."""
+    if checkpoint is None:
+        st.caption("The receptive field appears with the first steps.")
+        return
+    if is_available(checkpoint.config.dataset):
+        pinned = load_dataset(checkpoint.config.dataset).test.images[0]
+    else:
+        pinned = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8)
+    seen = view(checkpoint, pinned, [0, -1])
+    titles = ("before training", f"after {checkpoint.steps[-1]:,} steps")
+    for index, column in enumerate(st.columns(2)):
+        with column:
+            panel(titles[index])
+            st.plotly_chart(
+                field_figure(seen.fields[index], seen.x, seen.y, seen.top),
+                key=f"field-{index}", config=CHART,
+                alt=f"Receptive field {titles[index]}, for the first test image",
+            )  # fmt: skip
+
+
+def _curve(points: list[tuple[int, float]]) -> None:
+    panel("test error")
+    if not points:
+        st.caption("The first point comes at the end of the first epoch.")
+        return
+    epochs, errors = zip(*points, strict=True)
+    st.plotly_chart(
+        curves_figure([("test error", epochs, errors)], "epoch", "test error, %"),
+        key="curve", config=CHART, alt="Test error after each epoch",
+    )  # fmt: skip
+
+
+def _example() -> None:
+    """A training that ships, so that the page shows what it is about before the first click."""
+    options = titles()
+    if not options:
+        return
+    checkpoint = gallery.find(first_choice(options)).open()
+    st.subheader(f"For example: {describe(checkpoint.config.model)}", anchor=False)
+    fields, curve = st.columns([2, 1], gap="medium")
+    with fields:
+        _fields(checkpoint)
+    with curve:
+        _curve([(epoch.epoch, epoch.test_error[0]) for epoch in checkpoint.header.epochs])
+
+
+def _list(shown: str) -> None:
+    runs = all_runs()
+    st.subheader("Runs", anchor=False)
+    if not runs:
+        st.caption("None yet. The first one appears here as soon as you start it.")
+    for run in runs[:SHOWN_RUNS]:
+        config = run.config
+        if config is None:
+            continue
+        name, state, link = st.columns([5, 2, 1], vertical_alignment="center")
+        name.markdown(
+            f"{describe(config.model)} · {DATASETS[config.dataset].TITLE} · {config.epochs} epochs"
+            if config.dataset in DATASETS
+            else describe(config.model)
+        )
+        state.caption(WORDS[run.state()])
+        if run.identifier != shown:
+            link.page_link("pages/train.py", label="Show", query_params={"run": run.identifier})
+    if len(runs) > SHOWN_RUNS:
+        st.caption(f"… and {len(runs) - SHOWN_RUNS:,} older ones.")
+
+
+main()

@@ -1,0 +1,1 @@
+"""What pages share: choosing a checkpoint, choosing an input, and how a page begins."""

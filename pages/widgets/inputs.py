@@ -1,0 +1,113 @@
+"""Choosing an input: a test image of a data set, or a picture of one's own."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+from torch import Tensor
+
+from densembed.checkpoint import Checkpoint
+from densembed.data import DATASETS, DataError, Dataset, is_available, load_dataset
+from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
+
+KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """What the models get: pixels (C, H, W) uint8, the true class's index where it is known."""
+
+    pixels: Tensor
+    label: int | None = None
+    source: str = ""
+    seen: str = "digit"
+
+
+def pick_input(checkpoint: Checkpoint) -> Input:
+    """Widgets for the input; without a click it is a test image that is already there."""
+    ways = ["Samples", "Upload"]
+    way = st.segmented_control(
+        "Input", ways, default="Samples", key="from", bind="query-params", required=True
+    )
+    return _upload(checkpoint) if way == "Upload" else _sample(checkpoint)
+
+
+def _sample(checkpoint: Checkpoint) -> Input:
+    dataset = _dataset(checkpoint)
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    with left:
+        wanted = st.pills(
+            "Class", dataset.classes, default=dataset.classes[7 % len(dataset.classes)],
+            key="class", bind="query-params", required=True,
+        )  # fmt: skip
+    label = dataset.classes.index(wanted)
+    choices = (dataset.test.labels == label).nonzero()[:, 0]
+    with right:
+        number = st.number_input(
+            "Example", 1, len(choices), 1, key="example", bind="query-params",
+            help=f"{len(choices):,} test images of this class; the model did not learn from them.",
+        )  # fmt: skip
+    return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
+
+
+def _dataset(checkpoint: Checkpoint) -> Dataset:
+    """The data set that the model learned from where it is here, else one of the same shape."""
+    own = checkpoint.config.dataset
+    name = own if is_available(own) else "digits"
+    if own != name and own in DATASETS:
+        _offer_download(own)
+        name = own if is_available(own) else name
+    dataset = load_dataset(name)
+    if dataset.input_shape != checkpoint.header.input_shape:
+        st.info("No test images of this model's shape are here. Upload a picture instead.")
+        st.stop()
+    return dataset
+
+
+def _offer_download(name: str) -> None:
+    title = DATASETS[name].TITLE
+    if st.button(f"Get {title}'s test images", help="Downloads the data set once, some 12 MB."):
+        try:
+            with st.spinner(f"Downloading {title} …"):
+                load_dataset(name)
+        except DataError as error:
+            st.warning(str(error))
+
+
+def _upload(checkpoint: Checkpoint) -> Input:
+    file = st.file_uploader(
+        "A picture of a handwritten digit", type=KINDS, key="upload",
+        help="Photograph, scan or drawing, up to 5 MB. It is read in memory and never stored.",
+    )  # fmt: skip
+    if file is not None:
+        if file.size > MAX_BYTES:
+            st.error("The picture is larger than 5 MB: choose a smaller one.")
+        else:
+            st.session_state["picture"] = file.getvalue()
+    if "picture" not in st.session_state:
+        st.info("Choose a picture: one digit, any colour, any size. It is found and centred.")
+        st.stop()
+    try:
+        picture = _read(st.session_state["picture"], checkpoint)
+    except ImageError as error:
+        del st.session_state["picture"]
+        st.error(str(error))
+        st.stop()
+    return Input(picture.pixels, None, "upload", picture.seen)
+
+
+def _read(data: bytes, checkpoint: Checkpoint) -> Picture:
+    return read_picture(data, checkpoint.header.input_shape, checkpoint.reads_digits)
+
+
+def remark(checkpoint: Checkpoint, given: Input) -> None:
+    """Say what a person should know of this input before believing the model."""
+    own = checkpoint.header.provenance.dataset_title
+    if given.seen == "no ink":
+        st.warning("No ink was found in the picture, so there is nothing to read.")
+    elif given.seen == "several digits":
+        st.warning("There seem to be several digits; the model reads one at a time.")
+    elif given.source in DATASETS and given.source != checkpoint.config.dataset:
+        st.info(
+            f"This model learned from {own} and is shown {DATASETS[given.source].TITLE}: "
+            "expect more errors than it makes on its own kind of picture."
+        )
