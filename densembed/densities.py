@@ -48,6 +48,10 @@ class Density(ABC):
     def cdf(self, z: Tensor) -> Tensor:
         """Primitive F of the density, with F(-∞) = 0 and F(∞) = 1."""
 
+    def cdf_pdf(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Both at once, for families where one gives the other."""
+        return self.cdf(z), self.pdf(z)
+
     @abstractmethod
     def mass(self, z: Tensor, width: Tensor) -> Tensor:
         """F(z + width) - F(z) for `width` ≥ 0, to the relative accuracy of the dtype where it can.
@@ -104,6 +108,10 @@ class Logistic(Density):
 
     def cdf(self, z: Tensor) -> Tensor:
         return torch.sigmoid(z)
+
+    def cdf_pdf(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        cdf = torch.sigmoid(z)
+        return cdf, torch.addcmul(cdf, cdf, cdf, value=-1)
 
     def mass(self, z: Tensor, width: Tensor) -> Tensor:
         # σ(b) − σ(a) = σ(b) σ(−a) (1 − e^(a−b)): three factors, no difference of equal numbers.

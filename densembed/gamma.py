@@ -11,6 +11,7 @@ image), `[..., 1]` along the one before (u, the rows). Lengths are in pixels.
 import torch
 from torch import Tensor
 
+from densembed import fused
 from densembed.densities import Density
 
 
@@ -120,19 +121,61 @@ def embed(
 ) -> Tensor:
     """Receptive field action R(x) = Γx, for densities that are fixed or move with the input.
 
+    Takes the fast path of `densembed.fused` where there is one: pictures in float32 or float64
+    that need no gradient themselves, under densities that move and are not truncated.
+
     Args:
         x: (N, C, *sizes), sizes of one or two axes.
         loc, scale: (C, K, d) for fixed densities, (N, C, K, d) for ones that depend on the input
-            (C may be 1: the same densities for every channel).
+            (C may be 1: the same densities for every channel; N may be 1 in `scale`).
     Returns:
         (N, C, K): the expectation of every channel under every density.
     """
-    sizes = tuple(x.shape[2:])
-    factors = axes_gamma(density, loc, scale, sizes, truncate)
-    if loc.dim() == 3:  # one Γ for the whole batch: worth forming, it is a single product
+    moves = loc.dim() == x.dim()
+    if moves and x.dim() == 4 and not truncate and not x.requires_grad and _exact(x, loc, scale):
+        return fused.moving(x, loc, scale, density)
+    return embed_plain(x, loc, scale, density, truncate)
+
+
+def embed_plain(
+    x: Tensor, loc: Tensor, scale: Tensor, density: Density, truncate: bool = False
+) -> Tensor:
+    """`embed` by the formulas, one factor of Γ an axis: what the fast path is tested against."""
+    factors = axes_gamma(density, loc, scale, tuple(x.shape[2:]), truncate)
+    if loc.dim() < x.dim():  # one Γ for the whole batch: worth forming, it is a single product
         dense = outer(factors).flatten(2).expand(x.shape[1], -1, -1)
         return torch.einsum("ncx,ckx->nck", x.flatten(2), dense)
-    if len(sizes) == 1:
+    if len(factors) == 1:
         return (factors[0] @ x[..., None]).squeeze(-1)
     rows, columns = factors
     return ((rows @ x) * columns).sum(-1)
+
+
+def fold(
+    weight: Tensor,
+    loc: Tensor,
+    scale: Tensor,
+    density: Density,
+    sizes: tuple[int, ...],
+    truncate: bool = False,
+) -> Tensor:
+    """The linear map that a linear map of fixed densities is: K_o = Σ_i w_oi Γ_i.
+
+    Args:
+        weight: (O, C, K).
+        loc, scale: (C or 1, K, d).
+    Returns:
+        (O, C, *sizes), so that y_o = Σ K_o x.
+    """
+    if len(sizes) == 2 and not truncate and _exact(weight, loc, scale):
+        return fused.fold(weight, loc, scale, density, sizes)
+    dense = outer(axes_gamma(density, loc, scale, sizes, truncate))
+    dense = dense.expand(weight.shape[1], *dense.shape[1:])
+    return torch.einsum("ock,ck...->oc...", weight, dense)
+
+
+def _exact(*tensors: Tensor) -> bool:
+    """Whether F near 1 has the digits that the fast paths need: not in half precision."""
+    return not torch.is_autocast_enabled(tensors[0].device.type) and all(
+        tensor.dtype in (torch.float32, torch.float64) for tensor in tensors
+    )

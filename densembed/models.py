@@ -8,7 +8,9 @@ checkpoints use.
 import re
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from densembed.densities import FAMILIES
 from densembed.layers import AdaptiveDensityEmbedding, DensityEmbedding, PixelEmbedding
@@ -40,7 +42,36 @@ class DensityNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits: (N, C, H, W) → (N, classes)."""
+        self.embedding.check(x)
+        if self._folds:
+            kernel = self.embedding.fold(self.classifier.weight)
+            return linear(x.flatten(1), kernel.flatten(1), self.classifier.bias)
         return self.classifier(self.embedding(x).flatten(1))
+
+    @property
+    def _folds(self) -> bool:
+        """Fewer outputs than fixed densities: cheaper to apply Σ_i w_i Γ_i than every Γ_i."""
+        return (
+            isinstance(self.embedding, DensityEmbedding)
+            and isinstance(self.classifier, nn.Linear)
+            and self.classifier.out_features < self.embedding.densities
+        )
+
+    def fold(self) -> nn.Linear:
+        """The plain linear classifier on pixels that a model with fixed densities is, exactly.
+
+        Raises ValueError where it is not one: densities that move, or a hidden layer.
+        """
+        if self.adaptive or not isinstance(self.classifier, nn.Linear):
+            raise ValueError("Only fixed densities followed by a linear map are a linear map.")
+        if not isinstance(self.embedding, DensityEmbedding):
+            return self.classifier
+        kernel = self.embedding.fold(self.classifier.weight).flatten(1)
+        plain = nn.Linear(kernel.shape[1], kernel.shape[0]).to(kernel)
+        with torch.no_grad():
+            plain.weight.copy_(kernel)
+            plain.bias.copy_(self.classifier.bias)
+        return plain
 
     def receptive_field(self, x: Tensor | None = None, resolution: int = 4) -> Tensor:
         """Densities of the embedding per square pixel, (N or 1, C or 1, K, H · r, W · r)."""
@@ -75,15 +106,17 @@ def _el_mnn(input_shape, classes, family, b, b0):
 
 
 _FAMILY = "(" + "|".join(sorted(FAMILIES, key=len, reverse=True)) + ")"
+_SIZE = r"(\d{1,9})"
 BUILDERS: dict[str, Callable[..., nn.Module]] = {
     r"linear": _dense,
-    r"mlp-(\d+)": _dense,
-    rf"{_FAMILY}-el-(\d+)": _el,
-    rf"{_FAMILY}-el-mnn-(\d+)-(\d+)": _el_mnn,
+    rf"mlp-{_SIZE}": _dense,
+    rf"{_FAMILY}-el-{_SIZE}": _el,
+    rf"{_FAMILY}-el-mnn-{_SIZE}-{_SIZE}": _el_mnn,
 }
 
 
 def _parse(name: str) -> tuple[Callable[..., nn.Module], list]:
+    shown = repr(name[:60])  # a name comes from anywhere, of any length
     for pattern, builder in BUILDERS.items():
         match = re.fullmatch(pattern, name, re.ASCII)
         if not match:
@@ -92,9 +125,9 @@ def _parse(name: str) -> tuple[Callable[..., nn.Module], list]:
         most = MAX_HIDDEN if builder is _dense else MAX_DENSITIES
         if all(1 <= number <= most for number in arguments if isinstance(number, int)):
             return builder, arguments
-        raise ValueError(f"The sizes in {name!r} must lie between 1 and {most}.")
+        raise ValueError(f"The sizes in {shown} must lie between 1 and {most}.")
     raise ValueError(
-        f"Unknown model {name!r}; names look like linear, mlp-50, logistic-el-5 (B = 5) or "
+        f"Unknown model {shown}; names look like linear, mlp-50, logistic-el-5 (B = 5) or "
         "logistic-el-mnn-10-5 (B = 10, B₀ = 5)."
     )
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from densembed.densities import Density, Logistic, density
-from densembed.gamma import axes_gamma, embed, negligible, outer
+from densembed.gamma import axes_gamma, embed, fold, negligible, outer
 
 ALPHA_STD = 0.4
 """α ~ N(0, 0.4) (appendix; read as a standard deviation)."""
@@ -60,7 +60,7 @@ class _Embedding(nn.Module):
         shape = (self.groups, self.densities, len(self.sizes))
         return nn.Parameter(torch.randn(shape) * std + mean)
 
-    def _check(self, x: Tensor) -> None:
+    def check(self, x: Tensor) -> None:
         expected = (self.in_channels, *self.sizes)
         if tuple(x.shape[1:]) != expected:
             raise ValueError(
@@ -146,9 +146,15 @@ class DensityEmbedding(_Embedding):
         return loc[None], bounded_scale(self.beta, self.lengths, self.unit)[None]
 
     def forward(self, x: Tensor) -> Tensor:
-        self._check(x)
+        self.check(x)
         loc, scale = self.placement()
         return embed(x, loc[0], scale[0], self.density, self.truncate)
+
+    def fold(self, weight: Tensor) -> Tensor:
+        """K = Σ_i w_i Γ_i for a linear map (O, C · K) that follows: (O, C, *sizes), exactly."""
+        loc, scale = self.placement()
+        weight = weight.unflatten(-1, (self.in_channels, self.densities))
+        return fold(weight, loc[0], scale[0], self.density, self.sizes, self.truncate)
 
 
 class AdaptiveDensityEmbedding(_Embedding):
@@ -170,7 +176,7 @@ class AdaptiveDensityEmbedding(_Embedding):
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
         if x is None:
             raise ValueError("The densities of this layer move with the input: pass x.")
-        self._check(x)
+        self.check(x)
         alpha = self.locator(x).reshape(len(x), self.in_channels, self.densities, len(self.sizes))
         return (
             bounded_loc(alpha, self.lengths),
@@ -198,5 +204,5 @@ class PixelEmbedding(_Embedding):
         return loc, torch.full_like(loc, 0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        self._check(x)
+        self.check(x)
         return x.flatten(2)

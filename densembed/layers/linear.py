@@ -1,0 +1,64 @@
+"""The fully connected layer as a density-embedding layer (Section 3.1)."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from densembed.intervals import indicator, overlap
+
+
+class DensityLinear(nn.Linear):
+    """y = wᵀ Γ x + b with uniform densities on the pixels themselves (Section 3.1).
+
+    The densities Δ(t; [i−1, i]) collect one element each, so Γ is the identity and the layer is
+    `nn.Linear`, from which it takes its parameters, its start and its product: multiplying by an
+    identity would only cost time. What it adds is the view of its receptive field.
+
+    Args:
+        in_features, out_features: N and the number of neurons, at least 1.
+        bias: add b.
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True):
+        if min(in_features, out_features) < 1:
+            raise ValueError(
+                f"Expected at least 1 input and 1 output; got {in_features} and {out_features}."
+            )
+        super().__init__(in_features, out_features, bias)
+
+    @classmethod
+    def from_torch(cls, module: nn.Linear) -> "DensityLinear":
+        """The same map with a copy of the weights, on the same device, in the same dtype."""
+        if not isinstance(module, nn.Linear):
+            raise ValueError(f"Expected nn.Linear; got {type(module).__name__}.")
+        layer = cls(module.in_features, module.out_features, module.bias is not None)
+        layer.to(module.weight).load_state_dict(module.state_dict())
+        return layer
+
+    def _ends(self) -> tuple[Tensor, Tensor]:
+        weight = self.weight
+        lower = torch.arange(self.in_features, dtype=torch.float32, device=weight.device)
+        return lower, lower + 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., N) → (..., out_features)."""
+        if x.dim() == 0 or x.shape[-1] != self.in_features:
+            raise ValueError(
+                f"Expected an input of shape (..., {self.in_features}); got {tuple(x.shape)}."
+            )
+        return F.linear(x, self.weight, self.bias)
+
+    def gamma(self, x: Tensor | None = None) -> Tensor:
+        """Γ, (N, N): the overlaps of the densities with the pixels. `x` is ignored."""
+        lower, upper = self._ends()
+        return overlap(lower, upper, lower).to(self.weight.dtype)
+
+    def receptive_field(self, x: Tensor | None = None, resolution: int = 4) -> Tensor:
+        """Densities per pixel at the centres of `resolution` cells a pixel.
+
+        Returns:
+            (1, 1, N, N · resolution), zeros and ones; `x` is ignored.
+        """
+        lower, upper = self._ends()
+        field = indicator(lower, upper, self.in_features, resolution)
+        return field[None, None].to(self.weight.dtype)

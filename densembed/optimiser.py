@@ -1,0 +1,74 @@
+"""Adam under a one-cycle schedule, on one flat vector of parameters for all members.
+
+torch has both, but as Python that runs between steps. Here a step is a handful of operations on
+tensors, its place in the schedule is a tensor, too, and each parameter of each member may have a
+rate of its own; so it can be compiled with the rest of the step. It equals
+`torch.optim.Adam` with `OneCycleLR` in float64 up to rounding (tested).
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+EPS = 1e-8
+BETA2 = 0.999
+WARM_UP = 0.3
+"""Share of the steps before the maximum (torch's pct_start)."""
+START_DIVISOR, END_DIVISOR = 25.0, 1e4
+MOMENTUM = (0.85, 0.95)
+"""β₁ falls from the upper to the lower while the rate climbs, and back (torch's default)."""
+
+
+def one_cycle(total: int) -> tuple[list[float], list[float]]:
+    """Rates as shares of the maximum and β₁ for each of `total` steps, by two half cosines."""
+    top = WARM_UP * total - 1
+    low, high = MOMENTUM
+    rates, momenta = [], []
+    for step in range(total):
+        if step <= top:
+            share = step / top if top else 1.0
+            rate = (1 / START_DIVISOR, 1.0)
+            momentum = (high, low)
+        else:
+            share = (step - top) / (total - 1 - top)
+            rate = (1.0, 1 / START_DIVISOR / END_DIVISOR)
+            momentum = (low, high)
+        rates.append(_cosine(*rate, share))
+        momenta.append(_cosine(*momentum, share))
+    return rates, momenta
+
+
+def _cosine(start: float, end: float, share: float) -> float:
+    return end + (start - end) / 2 * (1 + math.cos(math.pi * share))
+
+
+class Adam:
+    """Moments and schedule for a flat parameter tensor (members, P).
+
+    Args:
+        parameters: the tensor that steps change in place.
+        rate: maximum learning rate, (members, 1) or (members, P).
+        total: number of steps of the schedule.
+    """
+
+    def __init__(self, parameters: Tensor, rate: Tensor, total: int):
+        self.parameters = parameters
+        self.first = torch.zeros_like(parameters)
+        self.second = torch.zeros_like(parameters)
+        self.rate = rate
+        shares, momenta = one_cycle(total)
+        rows = [
+            (beta1, share / (1 - beta1 ** (step + 1)), (1 - BETA2 ** (step + 1)) ** -0.5)
+            for step, (share, beta1) in enumerate(zip(shares, momenta, strict=True))
+        ]
+        self.shares = shares
+        self.table = torch.tensor(rows, dtype=parameters.dtype, device=parameters.device)
+
+    def update(self, gradient: Tensor, row: Tensor) -> None:
+        """One step in place. `row` is the step's line of `table`: β₁, rate over bias, bias of v."""
+        beta1, share, correction = row.unbind()
+        self.first.lerp_(gradient, 1 - beta1)
+        self.second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+        denominator = self.second.sqrt().mul_(correction).add_(EPS)
+        self.parameters.sub_((self.first * (self.rate * share)).div_(denominator))
