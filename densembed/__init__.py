@@ -5,6 +5,7 @@ __version__ = "0.1.0"
 from densembed.checkpoint import Checkpoint, CheckpointError, load
 from densembed.config import RunConfig
 from densembed.models import build, parameter_count
+from densembed.plugins import load_from_environment, register_density, register_model
 from densembed.training import train
 
 __all__ = [
@@ -14,5 +15,9 @@ __all__ = [
     "build",
     "load",
     "parameter_count",
+    "register_density",
+    "register_model",
     "train",
 ]
+
+load_from_environment()

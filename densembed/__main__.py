@@ -2,18 +2,21 @@
 
 import argparse
 import csv
+import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from densembed.checkpoint import Checkpoint, CheckpointError, Recorder
+from densembed import plugins
+from densembed.checkpoint import Checkpoint, CheckpointError, Recorder, error_text
 from densembed.config import RunConfig, explain
 from densembed.data import DATASETS, DataError, as_input, load_dataset
 from densembed.data.images import ImageError, read_picture
-from densembed.training import Diverged, Epoch, Progress, pick_device, test_error, train
+from densembed.training import Diverged, Epoch, Progress, test_error, train
 
 
 class UsageError(Exception):
@@ -24,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     options = _parser().parse_args(arguments)
     try:
+        plugins.load(options.plugin)
         return options.run(options) or 0
     except (UsageError, CheckpointError, DataError, ImageError, ValueError) as error:
         sentence = explain(error) if isinstance(error, ValidationError) else str(error)
@@ -71,6 +75,10 @@ def _parser() -> argparse.ArgumentParser:
 def _command(commands, name, run, text):
     command = commands.add_parser(name, help=text, description=text)
     command.set_defaults(run=run)
+    command.add_argument(
+        "--plugin", action="append", default=[], metavar="MODULE",
+        help="Python module with densities or models of your own (may be repeated)",
+    )  # fmt: skip
     return command
 
 
@@ -92,10 +100,11 @@ def _train(options: argparse.Namespace) -> int:
     config = _config(options)
     if options.out is None:
         return _train_in_folder(config, options)
-    if options.out.is_dir() or not options.out.parent.is_dir():
+    folder = options.out.parent
+    if options.out.is_dir() or not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise UsageError(f"--out {options.out} is not a file that can be written.")
     dataset = load_dataset(config.dataset, options.data_dir)
-    recorder = Recorder(config, dataset, pick_device(config.device))
+    recorder = Recorder(config, dataset)
     outcome = "done"
     with _Bar() as bar:
         try:
@@ -132,7 +141,7 @@ def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
 def _report(checkpoint: Checkpoint, path: Path) -> None:
     if checkpoint.errors:
         seconds = sum(epoch.seconds for epoch in checkpoint.header.epochs)
-        print(f"test error: {checkpoint.errors[0]:.2f} %  (trained in {seconds:.1f} s)")
+        print(f"test error: {error_text(checkpoint.errors)}  (trained in {seconds:.1f} s)")
     print(f"saved: {path}")
 
 
@@ -156,7 +165,7 @@ class _Bar:
         if isinstance(event, Progress):
             self.bar.update(self.task, completed=event.step, total=event.steps)
         if isinstance(event, Epoch):
-            self.bar.update(self.task, description=f"test error {event.test_error:.2f} %")
+            self.bar.update(self.task, description=f"test error {error_text(event.test_error)}")
 
 
 def _evaluate(options: argparse.Namespace) -> int:
@@ -169,7 +178,8 @@ def _evaluate(options: argparse.Namespace) -> int:
                 f"{dataset.title} has {dataset.input_shape}."
             )
         prefix = f"{path.name}: " if len(options.checkpoint) > 1 else ""
-        print(f"{prefix}test error: {test_error(checkpoint.model(), dataset.test):.2f} %")
+        models = [checkpoint.model(member=member) for member in range(checkpoint.members)]
+        print(f"{prefix}test error: {error_text([test_error(m, dataset.test) for m in models])}")
     return 0
 
 
@@ -177,6 +187,7 @@ def _info(options: argparse.Namespace) -> int:
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE)
     for title in ("file", "model", "parameters", "dataset", "test error", "steps", "snapshots"):
@@ -184,15 +195,16 @@ def _info(options: argparse.Namespace) -> int:
     for path in options.checkpoint:
         checkpoint = Checkpoint.open(path)
         errors = checkpoint.errors
-        table.add_row(
+        cells = (
             path.name,
             checkpoint.config.model,
             str(checkpoint.parameters),
             checkpoint.header.provenance.dataset_title,
-            f"{errors[checkpoint.typical]:.2f} %" if errors else "not known",
+            error_text(errors) if errors else "not known",
             str(checkpoint.steps[-1]),
             str(len(checkpoint.steps)),
         )
+        table.add_row(*map(Text, cells))  # brackets in a name are no markup
     console = Console()
     # In a pipe nothing is cut: a table is for reading by programs there, too.
     Console(width=None if console.is_terminal else 200).print(table)
@@ -248,11 +260,15 @@ def _sentence(result: dict) -> str:
 
 
 def _labels(path: Path) -> dict[str, str]:
-    with open(path, newline="", encoding="utf-8") as file:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path.name} is not a text in UTF-8.") from error
+    with io.StringIO(text, newline="") as file:
         rows = csv.DictReader(file, delimiter="\t")
         if not {"file", "digit"} <= set(rows.fieldnames or ()):
             raise UsageError(f"{path.name} needs the columns file and digit, separated by tabs.")
-        return {row["file"]: row["digit"] for row in rows}
+        return {row["file"]: row["digit"] or "-" for row in rows}
 
 
 def _render(options: argparse.Namespace) -> int:

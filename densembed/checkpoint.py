@@ -13,6 +13,7 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Annotated, Literal
 
 import safetensors.torch
@@ -21,18 +22,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
 import densembed
+from densembed import plugins
 from densembed.config import RunConfig, explain
 from densembed.data import Dataset
 from densembed.models import build
-from densembed.training import Epoch, Event, Snapshot
+from densembed.training import Epoch, Event, Snapshot, pick_device
 
 FORMAT = "densembed"
 VERSION = "1"
 MAX_BYTES = 256 * 2**20
 MAX_HEADER = 4 * 2**20
+MAX_SIZE = 256
+"""Largest number of channels, rows or columns: beyond it a field would only exhaust the memory."""
 
 ShortText = Annotated[str, Field(max_length=200)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
+Size = Annotated[int, Field(ge=1, le=MAX_SIZE)]
 
 
 class CheckpointError(ValueError):
@@ -67,7 +72,8 @@ class Provenance(BaseModel):
     test_images: int
 
     @classmethod
-    def now(cls, dataset: Dataset, device: torch.device) -> "Provenance":
+    def now(cls, config: RunConfig, dataset: Dataset) -> "Provenance":
+        device = pick_device(config.device)
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
         return cls(
             created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -88,13 +94,15 @@ class Header(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     config: RunConfig
-    input_shape: tuple[int, int, int]
+    input_shape: tuple[Size, Size, Size]
     classes: list[ShortText] = Field(min_length=1, max_length=1000)
     steps_per_epoch: int = Field(ge=1)
     steps: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=1000)
     epochs: list[EpochMetrics] = Field(max_length=10_000)
     outcome: Literal["running", "done", "stopped", "diverged", "failed"]
     provenance: Provenance
+    plugins: list[ShortText] = Field([], max_length=20)
+    """Modules that the model needs, by name: compared with those loaded, never imported."""
 
 
 @dataclass
@@ -131,8 +139,8 @@ class Checkpoint:
         """The member nearest the mean error: shown, unless another one is asked for."""
         if not self.errors:
             return 0
-        mean = sum(self.errors) / len(self.errors)
-        return min(range(self.members), key=lambda member: abs(self.errors[member] - mean))
+        middle = mean(self.errors)
+        return min(range(self.members), key=lambda member: abs(self.errors[member] - middle))
 
     @property
     def parameters(self) -> int:
@@ -190,6 +198,13 @@ class Checkpoint:
         return cls(header, tensors)
 
 
+def error_text(errors: list[float]) -> str:
+    """ 3.21 %, or mean ± standard deviation of several members."""
+    if len(errors) == 1:
+        return f"{errors[0]:.2f} %"
+    return f"{mean(errors):.2f} ± {stdev(errors):.2f} % ({len(errors)} members)"
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file so that a crash or a full disk leaves the old one whole."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
@@ -199,6 +214,9 @@ def replace_file(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # the name that was asked for
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -221,6 +239,15 @@ def _read_header(data: bytes, name: str) -> Header:
         raise CheckpointError(
             f"{name} has version {str(metadata.get('version'))[:20]!r} of the format and this "
             f"densembed reads version {VERSION}: update densembed."
+        )
+    try:
+        content = json.loads(metadata.get("header", ""))
+    except (ValueError, TypeError, RecursionError):
+        content = None  # what is wrong with it is said below
+    if isinstance(content, dict) and (absent := plugins.missing(content.get("plugins"))):
+        raise CheckpointError(
+            f"{name} needs the plugin {absent}, which is not loaded here: name it with --plugin "
+            f"or in {plugins.VARIABLE}."
         )
     try:
         return Header.model_validate_json(metadata.get("header", ""))
@@ -266,7 +293,7 @@ def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> Non
 class Recorder:
     """Collects the events of a training into a checkpoint."""
 
-    def __init__(self, config: RunConfig, dataset: Dataset, device: torch.device):
+    def __init__(self, config: RunConfig, dataset: Dataset):
         self.header = Header(
             config=config,
             input_shape=dataset.input_shape,
@@ -275,7 +302,8 @@ class Recorder:
             steps=[0],
             epochs=[],
             outcome="running",
-            provenance=Provenance.now(dataset, device),
+            provenance=Provenance.now(config, dataset),
+            plugins=plugins.needed(config.model),
         )
         self.snapshots: list[Snapshot] = []
 
@@ -287,8 +315,8 @@ class Recorder:
                 EpochMetrics(
                     epoch=event.epoch,
                     step=event.step,
-                    train_loss=[event.train_loss],
-                    test_error=[event.test_error],
+                    train_loss=event.train_loss,
+                    test_error=event.test_error,
                     learning_rate=event.learning_rate,
                     seconds=event.seconds,
                 )
@@ -301,7 +329,7 @@ class Recorder:
         )
         names = self.snapshots[0].state
         tensors = {
-            name: torch.stack([snapshot.state[name] for snapshot in self.snapshots])[:, None]
+            name: torch.stack([snapshot.state[name] for snapshot in self.snapshots])
             for name in names
         }
         return Checkpoint(header, tensors)

@@ -3,6 +3,7 @@
 The worker only calls `runs.execute`; what it does is read from the run's folder, by anyone.
 """
 
+import asyncio
 import atexit
 import os
 import threading
@@ -40,7 +41,7 @@ class Cluster:
                 n_workers=1,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 host="127.0.0.1",
             )
             self._client = Client(cluster)
@@ -53,7 +54,13 @@ class Cluster:
             client, self._client = self._client, None
             cluster = client.cluster
             client.close(timeout=2)
+            # Else Dask waits for a training to end. It can be cut off: its folder is always whole.
+            cluster.sync(_end_workers, list(cluster.workers.values()))
             cluster.close(timeout=3)
+
+
+async def _end_workers(nannies) -> None:
+    await asyncio.gather(*(nanny.close(timeout=0.5) for nanny in nannies))
 
 
 def _execute_politely(path: str, data_dir: str | None) -> str:

@@ -25,13 +25,31 @@ class RunConfig(BaseModel):
     learning_rate: float = Field(
         0.002, gt=0, le=1e6, allow_inf_nan=False, description="maximum of the one-cycle schedule"
     )
+    density_rate: float = Field(
+        1.0, gt=0, le=1e3, allow_inf_nan=False,
+        description="learning rate of the densities' α and β over that of the weights",
+    )  # fmt: skip
+    weight_decay: float = Field(
+        0.0, ge=0, le=1, allow_inf_nan=False, description="decoupled, on the weights alone"
+    )
+    location_start: Literal["normal", "grid"] = Field(
+        "normal", description="initial locations: the paper's N(0, 0.4), or a regular grid"
+    )
+    scale_start: float = Field(
+        -3.0, ge=-8, le=4, allow_inf_nan=False, description="mean of the initial β"
+    )
     seed: int = Field(0, ge=0, lt=2**31, description="of initialisation and order of the data")
+    seeds: int = Field(1, ge=1, le=100, description="members trained together: seed, seed + 1, …")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="where to train")
+    compile: bool = Field(
+        False, description="compile the step: takes some 10 s at first, pays in a long run"
+    )
 
 
 def explain(error) -> str:
     """One sentence from a pydantic ValidationError, naming the first field that is wrong."""
     first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"]) or "config"
+    # A surplus field has the name that a stranger gave it: kept on one line, and short.
+    field = " ".join(".".join(str(part)[:40] for part in first["loc"]).split()) or "config"
     message = first["msg"].removeprefix("Value error, ").rstrip(".")
     return f"{field}: {message}."

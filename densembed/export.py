@@ -1,5 +1,6 @@
 """Receptive fields as files to take away."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +15,16 @@ from densembed.models import describe
 
 def write_npz(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
     """`before`, `after` (channels, H · r, W · r), cell centres `x`, `y` in pixels, `input`."""
-    with open(path, "wb") as file:
-        np.savez_compressed(
-            file,
-            before=seen.fields[0],
-            after=seen.fields[-1],
-            x=seen.x,
-            y=seen.y,
-            input=pixels.numpy(),
-        )
+    file = io.BytesIO()
+    np.savez_compressed(
+        file,
+        before=seen.fields[0],
+        after=seen.fields[-1],
+        x=seen.x,
+        y=seen.y,
+        input=pixels.numpy(),
+    )
+    replace_file(path, file.getvalue())
 
 
 def write_html(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:

@@ -142,15 +142,30 @@ def opinion_figure(
 
 
 def curves_figure(
-    curves: Sequence[tuple[str, Sequence[float], Sequence[float]]], x_title: str, y_title: str
+    curves: Sequence[tuple[str, Sequence[float], Sequence[Sequence[float]]]],
+    x_title: str,
+    y_title: str,
 ) -> go.Figure:
-    """Lines with a point at each measurement: (name, x, y) for each."""
-    figure = go.Figure(
-        [
-            go.Scatter(x=list(x), y=list(y), name=name, mode="lines+markers", marker={"size": 5})
-            for name, x, y in curves
-        ]
-    )
+    """Lines with a point at each measurement, and a band of ± a standard deviation.
+
+    Args:
+        curves: (name, x, members' values at each x) for each.
+    """
+    figure = go.Figure()
+    for name, x, values in curves:
+        middle = np.array([np.mean(members) for members in values])
+        figure.add_scatter(x=list(x), y=middle, name=name, mode="lines+markers", marker_size=5)
+        if values and len(values[0]) > 1:
+            spread = np.array([np.std(members, ddof=1) for members in values])
+            figure.add_scatter(
+                x=[*x, *reversed(list(x))],
+                y=np.concatenate((middle + spread, (middle - spread)[::-1])),
+                fill="toself",
+                line={"width": 0},
+                opacity=0.3,
+                hoverinfo="skip",
+                showlegend=False,
+            )
     figure.update_xaxes(title=x_title, rangemode="tozero")
     figure.update_yaxes(title=y_title, rangemode="tozero")
     figure.update_layout(

@@ -14,6 +14,8 @@ They are exact up to rounding, but to an absolute accuracy: F near 1 has lost wh
 it from 1. `gamma.gamma` keeps the relative one.
 """
 
+from itertools import repeat
+
 import torch
 from torch import Tensor
 
@@ -45,23 +47,28 @@ def moving_value(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Ten
     return ((rows @ jump) * columns).sum(-1)
 
 
+CHUNK_CELLS = 2**18
+"""Values of F held at once: with what belongs to them they stay in a core's cache."""
+
+
 class _Moving(torch.autograd.Function):
     """R, and its diagonal Jacobian as two more outputs that only the backward pass sees."""
 
     @staticmethod
     def forward(x, loc, scale, density):
-        jump = jumps(x)
-        row_edges, column_edges = (_edges(jump.shape[axis], loc) for axis in (-2, -1))
-        columns, pdf_columns = density.cdf_pdf(_standard(column_edges, loc[..., 0], scale[..., 0]))
-        rows, pdf_rows = density.cdf_pdf(_standard(row_edges, loc[..., 1], scale[..., 1]))
-        seen = rows @ jump
-        # The pdfs are ours alone, so they hold the products: fresh memory costs page faults.
-        slopes = (
-            _slopes(pdf_columns.mul_(seen), column_edges, loc[..., 0], scale[..., 0]),
-            _slopes(pdf_rows.mul_(columns @ jump.mT), row_edges, loc[..., 1], scale[..., 1]),
+        cells = loc[..., :1, :, :, 0].numel() * (x.shape[-1] + x.shape[-2] + 2)
+        images = max(1, CHUNK_CELLS // max(1, cells))
+        if loc.shape[-4] <= images or torch.compiler.is_compiling():
+            return _with_slopes(x, loc, scale, density)
+        scales = repeat(scale) if scale.shape[-4] == 1 else scale.split(images, -4)
+        chunks = [
+            _with_slopes(*parts, density)
+            for parts in zip(x.split(images, -4), loc.split(images, -4), scales, strict=False)
+        ]
+        dims = (-3, -4, -4)
+        return tuple(
+            torch.cat(c, dim) for c, dim in zip(zip(*chunks, strict=True), dims, strict=True)
         )
-        by_loc, by_scale = (torch.stack(parts, -1) for parts in zip(*slopes, strict=True))
-        return seen.mul_(columns).sum(-1), by_loc, by_scale
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -74,21 +81,32 @@ class _Moving(torch.autograd.Function):
     def backward(ctx, grad, *unused):
         x, loc, scale, by_loc, by_scale = ctx.saved_tensors
         if torch.is_grad_enabled():  # somebody differentiates the gradient: the plain way can
-            from densembed.gamma import embed_plain
-
-            value = embed_plain(x, loc, scale, ctx.density)
-            return None, *torch.autograd.grad(value, (loc, scale), grad, create_graph=True), None
+            wanted = _plain("embed_plain", grad, (loc, scale), x, loc, scale, ctx.density)
+            return None, *wanted, None
         grad = grad[..., None]
         return None, grad * by_loc, (grad * by_scale).sum_to_size(scale.shape), None
 
     @staticmethod
     def vmap(info, dims, x, loc, scale, density):
-        """Members: every tensor gets the mapped axis in front, and one call does them all."""
-        parts = [
-            part[None] if dim is None else part.movedim(dim, 0)
-            for part, dim in zip((x, loc, scale), dims, strict=False)
-        ]
-        return _Moving.apply(*parts, density), (0, 0, 0)
+        return _Moving.apply(*_in_front(dims, x, loc, scale), density), (0, 0, 0)
+
+
+def _with_slopes(
+    x: Tensor, loc: Tensor, scale: Tensor, density: Density
+) -> tuple[Tensor, Tensor, Tensor]:
+    """R, ∂R/∂μ and ∂R/∂s: (..., C, K), (..., C, K, 2), (..., C, K, 2)."""
+    jump = jumps(x)
+    row_edges, column_edges = (_edges(jump.shape[axis], loc) for axis in (-2, -1))
+    columns, pdf_columns = density.cdf_pdf(_standard(column_edges, loc[..., 0], scale[..., 0]))
+    rows, pdf_rows = density.cdf_pdf(_standard(row_edges, loc[..., 1], scale[..., 1]))
+    seen = rows @ jump
+    # The pdfs are ours alone, so they hold the products: fresh memory costs page faults.
+    slopes = (
+        _slopes(pdf_columns.mul_(seen), column_edges, loc[..., 0], scale[..., 0]),
+        _slopes(pdf_rows.mul_(columns @ jump.mT), row_edges, loc[..., 1], scale[..., 1]),
+    )
+    by_loc, by_scale = (torch.stack(parts, -1) for parts in zip(*slopes, strict=True))
+    return seen.mul_(columns).sum(-1), by_loc, by_scale
 
 
 def _slopes(weighted: Tensor, edges: Tensor, loc: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,36 +129,73 @@ def moving(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
     return _Moving.apply(x, loc, scale, density)[0]
 
 
-class _Cdf(torch.autograd.Function):
-    """F at edges, with the closed-form gradient from the pdf there."""
+class _Fold(torch.autograd.Function):
+    """K = Σ_i w_i Γ_i and its gradient, each as two matrix products and what surrounds them.
 
-    generate_vmap_rule = True
+    Both axes are evaluated in one tensor, on as many edges as the longer one has.
+    """
 
     @staticmethod
-    def forward(loc, scale, edges, density):
-        return density.cdf(_standard(edges, loc, scale))
+    def forward(weight, loc, scale, density, sizes):
+        height, width = sizes
+        edges = _edges(max(sizes) + 1, loc)
+        cdf, pdf = density.cdf_pdf(_standard(edges, loc, scale))
+        columns, rows = cdf[..., 0, : width + 1], cdf[..., 1, : height + 1]
+        weighted = weight.movedim(-3, -1)[..., None] * columns[..., None, :]  # (C, K, O, W + 1)
+        summed = rows.mT @ weighted.flatten(-2)
+        summed = summed.unflatten(-1, weighted.shape[-2:]).movedim(-2, -4)
+        return summed.diff(dim=-1).diff(dim=-2), cdf, pdf, weighted
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        loc, scale, edges, density = inputs
-        ctx.save_for_backward(loc, scale, edges)
-        ctx.density = density
+        weight, loc, scale, density, sizes = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(weight, loc, scale, *output[1:])
+        ctx.density, ctx.sizes = density, sizes
 
     @staticmethod
-    def backward(ctx, grad):
-        loc, scale, edges = ctx.saved_tensors
-        z = _standard(edges, loc, scale)
-        by_z = grad * ctx.density.pdf(z) / scale[..., None]
-        return -by_z.sum(-1), -(by_z * z).sum(-1), None, None
+    def backward(ctx, grad, *unused):
+        weight, loc, scale, cdf, pdf, weighted = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            inputs = (weight, loc, scale)
+            return *_plain("fold_plain", grad, inputs, *inputs, ctx.density, ctx.sizes), None, None
+        height, width = ctx.sizes
+        columns, rows = cdf[..., 0, : width + 1], cdf[..., 1, : height + 1]
+        # The second difference is its own transpose, padded.
+        grad = jumps(grad).movedim(-4, -2).flatten(-2)  # (C, H + 1, O · (W + 1))
+        by_cdf = torch.zeros_like(cdf)
+        by_cdf[..., 1, : height + 1] = weighted.flatten(-2) @ grad.mT
+        by_weighted = (rows @ grad).unflatten(-1, weighted.shape[-2:])
+        by_weight = (by_weighted @ columns[..., None]).squeeze(-1).movedim(-1, -3)
+        by_cdf[..., 0, : width + 1] = (weight.movedim(-3, -1)[..., None, :] @ by_weighted).squeeze(
+            -2
+        )
+        slopes = _slopes(by_cdf.mul_(pdf), _edges(cdf.shape[-1], loc), loc, scale)
+        return by_weight, *(slope.sum_to_size(loc.shape) for slope in slopes), None, None
+
+    @staticmethod
+    def vmap(info, dims, weight, loc, scale, density, sizes):
+        return _Fold.apply(*_in_front(dims, weight, loc, scale), density, sizes), (0, 0, 0, 0)
 
 
 def fold(
     weight: Tensor, loc: Tensor, scale: Tensor, density: Density, sizes: tuple[int, int]
 ) -> Tensor:
-    """K_o = Σ_i w_oi Γ_i as pictures: (O, C, K), (C or 1, K, 2) → (O, C, H, W)."""
-    height, width = sizes
-    columns = _Cdf.apply(loc[..., 0], scale[..., 0], _edges(width + 1, loc), density)
-    rows = _Cdf.apply(loc[..., 1], scale[..., 1], _edges(height + 1, loc), density)
-    weighted = (weight.permute(1, 2, 0)[..., None] * columns[:, :, None, :]).flatten(2)
-    folded = (rows.mT @ weighted).unflatten(-1, (weight.shape[0], width + 1))
-    return folded.permute(2, 0, 1, 3).diff(dim=-1).diff(dim=-2)
+    """K_o = Σ_i w_oi Γ_i as pictures: (..., O, C, K), (..., C, K, 2) → (..., O, C, H, W)."""
+    return _Fold.apply(weight, loc, scale, density, sizes)[0]
+
+
+def _in_front(dims: tuple, *parts: Tensor) -> list[Tensor]:
+    """Members: every tensor gets the mapped axis in front, and one call does them all."""
+    return [
+        part[None] if dim is None else part.movedim(dim, 0)
+        for part, dim in zip(parts, dims, strict=False)
+    ]
+
+
+def _plain(name: str, grad: Tensor, wanted: tuple[Tensor, ...], *arguments) -> tuple[Tensor, ...]:
+    """Gradients that can be differentiated again, for who asks: by the formulas, not by these."""
+    from densembed import gamma
+
+    value = getattr(gamma, name)(*arguments)
+    return torch.autograd.grad(value, wanted, grad, create_graph=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from densembed.checkpoint import Checkpoint, CheckpointError
+from densembed.checkpoint import Checkpoint, CheckpointError, error_text
 from densembed.models import describe
 from densembed.runs import all_runs
 
@@ -25,26 +25,33 @@ class Entry:
 
     def open(self) -> Checkpoint:
         """The checkpoint, read once for each version of the file. Raises CheckpointError."""
-        try:
-            stamp = self.path.stat().st_mtime_ns
-        except OSError as error:
-            raise CheckpointError(f"{self.key} is gone.") from error
-        return _open(self.path, stamp)
+        return _open(self.path, self._version())
 
     @property
     def title(self) -> str:
         """One line: model, parameters, error, source of the data."""
-        checkpoint = self.open()
-        parts = [describe(checkpoint.config.model), f"{checkpoint.parameters:,} parameters"]
-        if checkpoint.errors:
-            parts.append(f"{checkpoint.errors[checkpoint.typical]:.1f} % error")
-        parts.append(checkpoint.header.provenance.dataset_title)
-        return " · ".join(parts)
+        return _title(self.path, self._version())
+
+    def _version(self) -> int:
+        try:
+            return self.path.stat().st_mtime_ns
+        except OSError as error:
+            raise CheckpointError(f"{self.key} is gone.") from error
 
 
 @lru_cache(maxsize=16)
-def _open(path: Path, stamp: int) -> Checkpoint:
+def _open(path: Path, version: int) -> Checkpoint:
     return Checkpoint.open(path)
+
+
+@lru_cache(maxsize=1024)  # a list of many runs must not read them all again on each click
+def _title(path: Path, version: int) -> str:
+    checkpoint = _open(path, version)
+    parts = [describe(checkpoint.config.model), f"{checkpoint.parameters:,} parameters"]
+    if checkpoint.errors:
+        parts.append(f"{error_text(checkpoint.errors)} error")
+    parts.append(checkpoint.header.provenance.dataset_title)
+    return " · ".join(parts)
 
 
 def entries() -> Iterator[Entry]:

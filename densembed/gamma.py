@@ -168,7 +168,20 @@ def fold(
         (O, C, *sizes), so that y_o = Σ K_o x.
     """
     if len(sizes) == 2 and not truncate and _exact(weight, loc, scale):
-        return fused.fold(weight, loc, scale, density, sizes)
+        groups = (weight.shape[1], *loc.shape[1:])
+        return fused.fold(weight, loc.expand(groups), scale.expand(groups), density, sizes)
+    return fold_plain(weight, loc, scale, density, sizes, truncate)
+
+
+def fold_plain(
+    weight: Tensor,
+    loc: Tensor,
+    scale: Tensor,
+    density: Density,
+    sizes: tuple[int, ...],
+    truncate: bool = False,
+) -> Tensor:
+    """`fold` by the formulas: what the fast path is tested against."""
     dense = outer(axes_gamma(density, loc, scale, sizes, truncate))
     dense = dense.expand(weight.shape[1], *dense.shape[1:])
     return torch.einsum("ock,ck...->oc...", weight, dense)

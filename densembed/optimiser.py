@@ -50,25 +50,30 @@ class Adam:
         parameters: the tensor that steps change in place.
         rate: maximum learning rate, (members, 1) or (members, P).
         total: number of steps of the schedule.
+        decay: decoupled weight decay of each parameter, of the shape of `rate`, or None.
     """
 
-    def __init__(self, parameters: Tensor, rate: Tensor, total: int):
+    def __init__(self, parameters: Tensor, rate: Tensor, total: int, decay: Tensor | None = None):
         self.parameters = parameters
+        self.decay = decay
         self.first = torch.zeros_like(parameters)
         self.second = torch.zeros_like(parameters)
         self.rate = rate
         shares, momenta = one_cycle(total)
         rows = [
-            (beta1, share / (1 - beta1 ** (step + 1)), (1 - BETA2 ** (step + 1)) ** -0.5)
+            (beta1, 1 / (1 - beta1 ** (step + 1)), (1 - BETA2 ** (step + 1)) ** -0.5, share)
             for step, (share, beta1) in enumerate(zip(shares, momenta, strict=True))
         ]
         self.shares = shares
         self.table = torch.tensor(rows, dtype=parameters.dtype, device=parameters.device)
 
     def update(self, gradient: Tensor, row: Tensor) -> None:
-        """One step in place. `row` is the step's line of `table`: β₁, rate over bias, bias of v."""
-        beta1, share, correction = row.unbind()
+        """One step in place. `row` is its line of `table`: β₁, biases of m and v, share of rate."""
+        beta1, bias, correction, share = row.unbind()
         self.first.lerp_(gradient, 1 - beta1)
         self.second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
         denominator = self.second.sqrt().mul_(correction).add_(EPS)
-        self.parameters.sub_((self.first * (self.rate * share)).div_(denominator))
+        rate = self.rate * share
+        if self.decay is not None:
+            self.parameters.sub_(self.parameters * (rate * self.decay))
+        self.parameters.sub_((self.first * rate).mul_(bias).div_(denominator))

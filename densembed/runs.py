@@ -15,7 +15,6 @@ import secrets
 import shutil
 import time
 import traceback
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -26,12 +25,12 @@ from pydantic import ValidationError
 from densembed.checkpoint import Checkpoint, CheckpointError, Recorder, replace_file
 from densembed.config import RunConfig
 from densembed.data import DataError, load_dataset
-from densembed.training import Diverged, Epoch, Progress, Snapshot, pick_device, train
+from densembed.training import Diverged, Epoch, Progress, Snapshot, train
 
 IDENTIFIER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 MAX_EVENTS_BYTES = 64 * 2**20
 SAVE_EVERY = 1.0
-"""Seconds between checkpoints while snapshots come fast; the end of an epoch always writes one."""
+"""Seconds between checkpoints while snapshots and epochs come fast; the end always writes one."""
 PROBES, PROBE_PAUSE = 3, 0.01
 DISK_ADVICE = "Free some disk space and start it again; the last checkpoint is kept."
 
@@ -69,6 +68,11 @@ class Run:
         return self.path.name
 
     @property
+    def started(self) -> datetime:
+        """When it was asked for, in this machine's time."""
+        return datetime.strptime(self.identifier[:15], "%Y%m%d-%H%M%S")
+
+    @property
     def checkpoint_path(self) -> Path:
         return self.path / "checkpoint.safetensors"
 
@@ -93,9 +97,11 @@ class Run:
         for line in lines:
             try:
                 event = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
-            if isinstance(event, dict) and "kind" in event:
+            if not isinstance(event, dict) or "kind" not in event:
+                continue
+            if event["kind"] != "end" or isinstance(event.get("state"), str):
                 events.append(event)
         return events
 
@@ -166,6 +172,8 @@ def execute(path: str, data_dir: str | None = None) -> str:
     with a sentence.
     """
     run = Run(Path(path))
+    if not run.path.is_dir():  # deleted in the queue; taking the lock would make it anew
+        return "failed"
     try:
         with filelock.FileLock(run.path / "lock", timeout=2):
             return _execute_locked(run, data_dir)
@@ -180,6 +188,8 @@ def _execute_locked(run: Run, data_dir: str | None) -> str:
         return state
     if run.events():
         return _end(run, "failed", "The worker process died while training. Start it again.")
+    if run.stop_requested():
+        return _end(run, "stopped")
     try:
         return _end(run, *_train(run, data_dir))
     except (DataError, ValueError) as error:
@@ -209,9 +219,9 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
         raise ValueError("The run's configuration is gone or damaged. Start a new run.")
     run._append("start", process=os.getpid())
     dataset = load_dataset(config.dataset, data_dir)
-    recorder = Recorder(config, dataset, pick_device(config.device))
+    recorder = Recorder(config, dataset)
     saved = 0.0
-    for event in _until_stopped(run, train(config, dataset)):
+    for event in train(config, dataset, run.stop_requested):
         recorder.add(event)
         if isinstance(event, Progress | Epoch):
             run._append(type(event).__name__.lower(), **asdict(event))
@@ -226,17 +236,10 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
         if isinstance(event, Snapshot | Epoch) and time.monotonic() - saved > SAVE_EVERY:
             recorder.checkpoint().save(run.checkpoint_path)
             saved = time.monotonic()
-    outcome = "stopped" if run.stop_requested() and not _complete(recorder) else "done"
+    outcome = "done" if _complete(recorder) else "stopped"
     recorder.checkpoint(outcome).save(run.checkpoint_path)
     return outcome, ""
 
 
 def _complete(recorder: Recorder) -> bool:
     return len(recorder.header.epochs) == recorder.header.config.epochs
-
-
-def _until_stopped(run: Run, events: Iterator) -> Iterator:
-    for event in events:
-        yield event
-        if run.stop_requested():
-            return

@@ -1,22 +1,28 @@
-"""The training loop: a config and a data set in, events out.
+"""The training loop: configs and a data set in, events out.
 
 It knows nothing of run folders, Dask or pages. Whoever iterates decides what to keep, and stops
 it by closing the generator. On a CPU the same config gives the same weights, bit for bit, with
-the same number of threads.
+the same number of threads and the same code path.
+
+Several members (seeds, learning rates, initialisations of one shape) train in one step along a
+leading axis; each has its own order of the data, and ends where it would have ended alone, up to
+rounding. All that an event says of the members is a list or has a leading axis.
 """
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from densembed.config import RunConfig
 from densembed.data import Dataset, Split, as_input
+from densembed.initialisation import is_density, start
 from densembed.models import build
+from densembed.optimiser import Adam
+from densembed.step import Flat, step
 
 MAX_SNAPSHOTS = 32
 REPORT_EVERY = 0.5
@@ -28,7 +34,7 @@ ESTIMATE_STEPS = 7
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The parameters after `step` steps, copied to the CPU."""
+    """The parameters of all members (members, *shape) after `step` steps, on the CPU."""
 
     step: int
     state: dict[str, Tensor]
@@ -36,7 +42,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far it is, at most twice a second. `loss` is the mean since the last report."""
+    """How far it is, at most twice a second. `loss` is the members' mean since the last report."""
 
     step: int
     steps: int
@@ -47,19 +53,22 @@ class Progress:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What an epoch came to: mean training loss, test error in percent, seconds of training."""
+    """What an epoch came to, for each member: mean training loss, test error in percent.
+
+    `seconds` is the time of training all of them, without the evaluation.
+    """
 
     epoch: int
     step: int
-    train_loss: float
-    test_error: float
+    train_loss: list[float]
+    test_error: list[float]
     learning_rate: float
     seconds: float
 
 
 @dataclass(frozen=True)
 class Diverged:
-    """The loss left all bounds at `step`; nothing follows."""
+    """The loss of a member left all bounds at `step`; nothing follows."""
 
     step: int
 
@@ -99,11 +108,21 @@ def snapshot_steps(epochs: int, steps_per_epoch: int, most: int = MAX_SNAPSHOTS)
     return [ordered[pick] for pick in sorted(picks)]
 
 
+def members(config: RunConfig) -> list[RunConfig]:
+    """One config for each of `config.seeds` members: seed, seed + 1, …"""
+    return [
+        config.model_copy(update={"seed": config.seed + member, "seeds": 1})
+        for member in range(config.seeds)
+    ]
+
+
 def build_seeded(config: RunConfig, dataset: Dataset) -> nn.Module:
-    """The config's model for a data set, initialised by the config's seed alone."""
+    """The config's model for a data set, initialised by the config alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return build(config.model, dataset.input_shape, len(dataset.classes))
+        model = build(config.model, dataset.input_shape, len(dataset.classes))
+        start(model, config.location_start, config.scale_start)
+        return model
 
 
 @torch.inference_mode()
@@ -113,89 +132,131 @@ def test_error(model: nn.Module, split: Split) -> float:
     model.eval()
     dtype = next(model.parameters()).dtype
     wrong = torch.zeros((), dtype=torch.int64, device=split.labels.device)
-    for start in range(0, len(split), EVALUATION_BATCH):
-        part = slice(start, start + EVALUATION_BATCH)
-        prediction = model(as_input(split.images[part], dtype)).argmax(1)
-        wrong += (prediction != split.labels[part]).sum()
+    for images, labels in zip(
+        split.images.split(EVALUATION_BATCH), split.labels.split(EVALUATION_BATCH), strict=True
+    ):
+        wrong += (model(as_input(images, dtype)).argmax(1) != labels).sum()
     model.train(training)
     return 100 * wrong.item() / len(split)
 
 
-def _copy(model: nn.Module) -> dict[str, Tensor]:
-    return {name: value.detach().to("cpu", copy=True) for name, value in model.state_dict().items()}
+def pick_step(config: RunConfig) -> Callable:
+    """The step function: eager, or compiled where the config says so."""
+    return torch.compile(step, dynamic=False) if config.compile else step
 
 
-def train(config: RunConfig, dataset: Dataset) -> Iterator[Event]:
-    """Train as Section 4 does: Adam, cross-entropy, one cycle up to the learning rate.
+def train(
+    config: RunConfig, dataset: Dataset, stop: Callable[[], bool] = lambda: False
+) -> Iterator[Event]:
+    """Train as Section 4 does, with `config.seeds` members; see `train_members`."""
+    yield from train_members(members(config), dataset, stop)
+
+
+def train_members(
+    configs: Sequence[RunConfig], dataset: Dataset, stop: Callable[[], bool] = lambda: False
+) -> Iterator[Event]:
+    """Train members of one shape together: Adam, cross-entropy, one cycle up to the rate.
+
+    Args:
+        configs: one for each member; they may differ in seed, rates and initialisation.
+        stop: asked at each report; when it says yes, a last `Snapshot` of that step ends it all.
 
     Yields `Snapshot`s at `snapshot_steps`, a `Progress` at most every `REPORT_EVERY` seconds, an
-    `Epoch` at the end of each, and `Diverged` as the last event where the loss is not finite or
+    `Epoch` at the end of each, and `Diverged` as the last event where a loss is not finite or
     stays above 10 · ln(classes) for `DIVERGED_STEPS` steps.
     """
+    config = configs[0]
+    _check_alike(configs)
     device = pick_device(config.device)
     data = dataset.to(device)
-    model = build_seeded(config, dataset).to(device)
     count = len(data.train)
     per_epoch = math.ceil(count / config.batch_size)
     total = config.epochs * per_epoch
     keep = set(snapshot_steps(config.epochs, per_epoch))
-    optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, max_lr=config.learning_rate, total_steps=total
-    )
-    order = torch.Generator().manual_seed(config.seed)
-    watch = _Watch(10 * math.log(len(dataset.classes)), device)
+    flat = Flat([build_seeded(member, dataset).to(device) for member in configs])
+    adam = _optimiser(configs, flat, total)
+    fast_step = pick_step(config)
+    orders = [torch.Generator().manual_seed(member.seed) for member in configs]
+    watch = _Watch(10 * math.log(len(dataset.classes)), len(configs), device)
 
-    yield Snapshot(0, _copy(model))
-    step = 0
+    yield Snapshot(0, flat.state())
+    done = 0
     for epoch in range(1, config.epochs + 1):
         started = time.perf_counter()
-        epoch_loss = torch.zeros((), device=device)
-        permutation = torch.randperm(count, generator=order).to(device)
-        for index in permutation.split(config.batch_size):
-            loss = cross_entropy(
-                model(as_input(data.train.images[index])), data.train.labels[index]
-            )
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            rate = optimiser.param_groups[0]["lr"]
-            if step + 1 < total:
-                schedule.step()
-            step += 1
-            loss = loss.detach()
-            epoch_loss += loss * (len(index) / count)
-            watch.add(loss, len(index))
-            if step in keep or step % per_epoch == 0 or watch.due():
+        epoch_loss = torch.zeros(len(configs), device=device)
+        order = torch.stack([torch.randperm(count, generator=order) for order in orders])
+        for index in order.to(device).split(config.batch_size, 1):
+            # Compiled for full batches alone: the short one at the end is not worth a second time.
+            take = fast_step if index.shape[1] == config.batch_size else step
+            images, labels = data.train.images[index], data.train.labels[index]
+            loss = take(flat, adam, images, labels, adam.table[done])
+            rate = config.learning_rate * adam.shares[done]
+            done += 1
+            epoch_loss += loss * (index.shape[1] / count)
+            watch.add(loss, index.numel())
+            if done in keep or done % per_epoch == 0 or watch.due():
                 # Only here does the host wait for the device.
-                if watch.diverged():
-                    yield Diverged(step)
+                if watch.diverged() or (done in keep and not _answers(flat, data.test)):
+                    yield Diverged(done)
                     return
-                yield watch.progress(step, total, rate)
-                if step in keep:
-                    yield Snapshot(step, _copy(model))
-        seconds = time.perf_counter() - started
-        yield Epoch(epoch, step, epoch_loss.item(), test_error(model, data.test), rate, seconds)
+                yield watch.progress(done, total, rate)
+                stopping = done < total and stop()
+                if done in keep or (stopping and _answers(flat, data.test)):
+                    yield Snapshot(done, flat.state())
+                if stopping:
+                    return
+        losses, seconds = epoch_loss.tolist(), time.perf_counter() - started
+        errors = [test_error(flat.member(k), data.test) for k in range(len(configs))]
+        yield Epoch(epoch, done, losses, errors, rate, seconds)
+
+
+def _check_alike(configs: Sequence[RunConfig]) -> None:
+    free = {
+        "seed", "seeds", "learning_rate", "density_rate", "weight_decay", "location_start",
+        "scale_start",
+    }  # fmt: skip
+    shared = [config.model_dump(exclude=free) for config in configs]
+    if any(other != shared[0] for other in shared):
+        raise ValueError(f"Members that train together may differ in {', '.join(sorted(free))}.")
+
+
+def _optimiser(configs: Sequence[RunConfig], flat: Flat, total: int) -> Adam:
+    """Adam with the rate of each member, densities and weights apart."""
+    densities = torch.cat(
+        [
+            torch.full((size,), is_density(name))
+            for name, size in zip(flat.names, flat.sizes, strict=True)
+        ]
+    ).to(flat.values.device)
+    rates = flat.values.new_tensor([[config.learning_rate] for config in configs])
+    density_rate = flat.values.new_tensor([[config.density_rate] for config in configs])
+    decays = flat.values.new_tensor([[config.weight_decay] for config in configs])
+    if (density_rate != 1).any():
+        rates = rates * torch.where(densities, density_rate, 1)
+    decay = torch.where(densities, 0, decays) if decays.any() else None
+    return Adam(flat.values, rates, total, decay)
+
+
+@torch.no_grad()
+def _answers(flat: Flat, split: Split) -> bool:
+    """Whether all members still give numbers: a loss is of the weights before a step."""
+    image = as_input(split.images[:1], flat.values.dtype)
+    return all(flat.member(k)(image).isfinite().all().item() for k in range(len(flat)))
 
 
 def estimate_seconds(config: RunConfig, dataset: Dataset) -> float:
     """How long the config would train on this machine, from a few steps that are timed here."""
     device = pick_device(config.device)
-    model = build_seeded(config, dataset).to(device)
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.0)
+    flat = Flat([build_seeded(member, dataset).to(device) for member in members(config)])
+    adam = Adam(flat.values, torch.zeros(len(flat), 1, device=device), ESTIMATE_STEPS)
     count = min(config.batch_size, len(dataset.train))
-    images, labels = (
-        dataset.train.images[:count].to(device),
-        dataset.train.labels[:count].to(device),
-    )
+    batch = Split(dataset.train.images[:count], dataset.train.labels[:count]).to(device)
+    images = batch.images.expand(len(flat), *batch.images.shape)
+    labels = batch.labels.expand(len(flat), count)
     times = []
-    for _ in range(ESTIMATE_STEPS):
+    for row in adam.table:
         started = time.perf_counter()
-        loss = cross_entropy(model(as_input(images)), labels)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        loss.item()  # waits for the device
+        step(flat, adam, images, labels, row).tolist()  # waits for the device
         times.append(time.perf_counter() - started)
     steps = config.epochs * math.ceil(len(dataset.train) / config.batch_size)
     return steps * sorted(times)[len(times) // 2]
@@ -204,11 +265,11 @@ def estimate_seconds(config: RunConfig, dataset: Dataset) -> float:
 class _Watch:
     """Sums on the device what the host looks at now and then."""
 
-    def __init__(self, bound: float, device: torch.device):
+    def __init__(self, bound: float, members: int, device: torch.device):
         self.bound = bound
-        self.high = torch.zeros((), dtype=torch.int64, device=device)
+        self.high = torch.zeros(members, dtype=torch.int64, device=device)
         self.longest = torch.zeros_like(self.high)
-        self.loss = torch.zeros((), device=device)
+        self.loss = torch.zeros(members, device=device)
         self._reset()
 
     def _reset(self) -> None:
@@ -227,10 +288,11 @@ class _Watch:
         return time.perf_counter() - self.since >= REPORT_EVERY
 
     def diverged(self) -> bool:
-        return not torch.isfinite(self.loss).item() or self.longest.item() >= DIVERGED_STEPS
+        return not self.loss.isfinite().all().item() or self.longest.max().item() >= DIVERGED_STEPS
 
     def progress(self, step: int, steps: int, rate: float) -> Progress:
         elapsed = max(time.perf_counter() - self.since, 1e-9)
-        report = Progress(step, steps, self.loss.item() / self.steps, rate, self.images / elapsed)
+        loss = self.loss.mean().item() / self.steps
+        report = Progress(step, steps, loss, rate, self.images / elapsed)
         self._reset()
         return report

@@ -19,7 +19,10 @@ STROKES = (0.35, 0.1, 0.03)  # of the shorter side, wider than the pen: the firs
 #                              pen, the others see thinner ones in shadows, which the first merges
 CLEARLY = 0.6  # of that width: a mark nearly as wide may have lost its wider parts
 WIDE_FIRST = 1.2  # how much better a mark found with a narrower width must be
+EXPLAINED = 0.3  # of the unevenness at most remains where light falls off smoothly; a quadratic
+#                  through a shadow's edge would make valleys beside it
 LEAST_WINDOW = 9  # pixels: narrower ones see only noise
+STANDS_OUT = 1.25  # how much stronger than a shadow around it a line is
 DARKEST_PAPER = 0.25  # contrast is taken relative to the paper (a shadow dims both), down to this
 LEAST_CONTRAST = 0.06  # colour distance (black to white: 1) under which nothing is ink: JPEG's
 #                        own artefacts and the banding of gradients stay below it
@@ -29,10 +32,10 @@ RAMP = (0.3, 0.7)  # of the core: what is below is paper, above full ink; symmet
 #                    that blur changes no stroke's width
 LEAST_EXTENT = 0.03  # of the longer side: smaller marks are specks
 BLOB = 0.3  # half-width over extent: a disc has 0.5, the fattest MNIST digits 0.2
-FAT = 0.12  # half-width over extent at which a mark counts half as a digit
-ALONG = 0.4  # of its own extent: a mark that runs this far along the picture's edge is likely no digit
+FAT = 0.17  # half-width over extent at which a mark counts half as a digit
+ALONG = 0.4  # of its own extent: a mark this far along the picture's edge is likely no digit
 BORDER = 0.5  # of a side: marks in touch with more of it are a frame, a shadow or the table
-BAND = (0.95, 0.5, 0.15, 0.15)  # around the page: 95 % of each row is within 0.15 of one colour, then
+BAND = (0.95, 0.5, 0.15, 0.15)  # around the page: 95 % of a row is within 0.15 of one colour, then
 #                               suddenly less than half; within 15 % of the side
 NEAR = 0.3  # of the digit's extent: separate strokes of one digit are this near (5's bar)
 PART = 0.12  # of the digit's extent: smaller marks next to it are specks
@@ -57,9 +60,7 @@ def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, str]:
     for strength, window in maps:
         marks = _marks(strength)
         main = max(marks, key=lambda mark: mark.score, default=None)
-        if main is None or (2 * main.half_width > CLEARLY * window and window < maps[0][1]):
-            continue
-        if best is None or main.score > WIDE_FIRST * best[0].score:
+        if main and (best is None or _is_better(main, window, *best)):
             best = main, marks, strength
     if best is None:
         return np.zeros(rgba.shape[:2], np.float32), "no ink"
@@ -68,6 +69,19 @@ def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, str]:
     kept = _with_near_strokes(digits, marks, strength.shape)
     ink = _full_strokes(strength, kept, main.core)
     return ink, "several digits" if len(digits) > 1 else "digit"
+
+
+def _is_better(
+    main: "_Mark", window: int, best: "_Mark", marks: list["_Mark"], strength: np.ndarray
+) -> bool:
+    """Whether a mark seen with a narrower window is the digit, not a thin part of a fat one.
+
+    A line in a shadow is stronger than the mark that both make together; a part of one is not.
+    """
+    if 2 * main.half_width > CLEARLY * window or main.score < WIDE_FIRST * best.score:
+        return False
+    inside = best.mask[main.mask].mean() > 0.5
+    return not inside or strength[main.mask].mean() > STANDS_OUT * best.core
 
 
 def resample(
@@ -129,10 +143,9 @@ def _fill_holes(rgba: np.ndarray) -> np.ndarray:
 
 
 def _paper_ink(rgb: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    """Colour distance from the paper above its noise, (h, w), for each width of `STROKES`, and
-    that width in pixels."""
-    inside = _without_bands(rgb)
-    page = ndimage.gaussian_filter(rgb[inside], (SMOOTH * max(rgb.shape),) * 2 + (0,))
+    """Colour distance of the page from its paper, above the noise, for each width of `STROKES`;
+    and that width in pixels."""
+    page = ndimage.gaussian_filter(rgb[_without_bands(rgb)], (SMOOTH * max(rgb.shape),) * 2 + (0,))
     light = np.stack([_light(page[..., c]) for c in range(3)], axis=-1)
     page = page - light
     calm = ndimage.median_filter(page, (5, 5, 1), mode="nearest")
@@ -145,14 +158,12 @@ def _paper_ink(rgb: np.ndarray) -> list[tuple[np.ndarray, int]]:
             _stroke_contrast(page[..., c], calm[..., c], light[..., c], max(3, window))
             for c in range(3)
         ]
-        strength = np.zeros(rgb.shape[:2], np.float32)
-        strength[inside] = _above_noise(np.stack(planes))
-        maps.append((strength, window))
+        maps.append((_above_noise(np.stack(planes)), window))
     return maps
 
 
 def _light(plane: np.ndarray) -> np.ndarray:
-    """The smooth fall-off of light over the page: a quadratic that ink hardly bends.
+    """The smooth fall-off of light over the page: a quadratic that ink hardly bends, or one level.
 
     Without it, closing would fill the dark end of a gradient as if it were a stroke.
     """
@@ -164,6 +175,9 @@ def _light(plane: np.ndarray) -> np.ndarray:
         factors = np.linalg.lstsq(terms * root[:, None], small * root, rcond=None)[0]
         rest = small - terms @ factors
         weights = 1 / (1 + (rest / (2 * np.median(np.abs(rest)) + 1e-4)) ** 2)
+    level = np.median(small)
+    if np.median(np.abs(rest)) > EXPLAINED * np.median(np.abs(small - level)):
+        return np.full(plane.shape, level, np.float32)
     return (_quadratic(*plane.shape) @ factors).reshape(plane.shape).astype(np.float32)
 
 
@@ -245,6 +259,7 @@ class _Mark:
     core: float  # strength inside its strokes
     half_width: float  # of its strokes at their widest, in pixels
     contact: float  # the largest share of a side of the picture it is in touch with
+    touched: int  # sides of the picture it is in touch with
     along: float  # the longest touch, as a share of its own extent
 
     @property
@@ -262,8 +277,8 @@ class _Mark:
     @property
     def score(self) -> float:
         """How likely it is the digit: large, strong, of thin lines, not along the edge."""
-        thin = 1 / (1 + (self.half_width / self.extent / FAT) ** 2)
-        inner = 0.3 if self.along > ALONG else 1.0
+        thin = 1 / (1 + (self.half_width / self.extent / FAT) ** 4)
+        inner = 0.3 if self.along > ALONG or self.touched > 1 else 1.0
         return (self.extent * self.core) ** 0.5 * thin * inner
 
 
@@ -294,7 +309,8 @@ def _label(strength: np.ndarray, mask: np.ndarray) -> list[_Mark]:
         contact = max(float(side.mean()) for side in sides)
         along = max(side.sum() for side in sides) / max(piece.shape)
         half_width = float(depth[box][piece].max())
-        marks.append(_Mark(whole, box, core, half_width, contact, float(along)))
+        touched = sum(bool(side.any()) for side in sides)
+        marks.append(_Mark(whole, box, core, half_width, contact, touched, float(along)))
     return marks
 
 
@@ -342,13 +358,12 @@ def _is_second_digit(mark: _Mark, main: _Mark) -> bool:
     """Of the main mark's height, pen and contrast, and beside or clearly below it."""
     if mark is main or mark.height < ALIKE * main.height or mark.core < ALIKE * main.core:
         return False
-    if mark.along > ALONG:
+    if mark.along > ALONG or mark.touched > main.touched:
         return False
     if not 0.5 < (mark.half_width + 0.5) / (main.half_width + 0.5) < 2:
         return False
     gap_y, gap_x = (
-        max(a.start, b.start) - min(a.stop, b.stop)
-        for a, b in zip(mark.box, main.box, strict=True)
+        max(a.start, b.start) - min(a.stop, b.stop) for a, b in zip(mark.box, main.box, strict=True)
     )
     return gap_x >= 0 or gap_y > 0.3 * main.height
 
@@ -361,7 +376,14 @@ def _with_near_strokes(
     for digit in digits:
         kept |= digit.mask
     extent, core = digits[0].extent, digits[0].core
-    rest = [m for m in marks if m.extent >= PART * extent and m.core >= ALIKE * core]
+    # What touches the picture's edge where the digit does not is something that goes on outside.
+    rest = [
+        mark
+        for mark in marks
+        if mark.extent >= PART * extent
+        and mark.core >= ALIKE * core
+        and mark.touched <= digits[0].touched
+    ]
     far = ndimage.distance_transform_edt(~kept)
     for mark in rest:
         if far[mark.mask].min() <= NEAR * extent:

@@ -1,5 +1,6 @@
 """MNIST through torchvision: a folder that is already there is used as it is, else fetched."""
 
+import contextlib
 import hashlib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from densembed.data.dataset import DataError, Dataset, Split
 
 TITLE = "MNIST"
 RAW = Path("MNIST/raw")
+LOCK = "mnist.lock"
 SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
     "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
@@ -39,6 +41,10 @@ def load(data_dir: Path) -> Dataset:
     if not available(data_dir):
         _download(data_dir, raw)
     damaged = [name for name in SHA256 if not _intact(raw / name)]
+    if damaged and (data_dir / LOCK).exists():
+        # All are there, but another process may still be writing one of them.
+        with contextlib.suppress(OSError), filelock.FileLock(data_dir / LOCK):
+            damaged = [name for name in damaged if not _intact(raw / name)]
     if damaged:
         raise DataError(
             f"{damaged[0]} in {raw} is damaged: delete it, so that it can be fetched anew. {ADVICE}"
@@ -62,7 +68,7 @@ def _download(data_dir: Path, raw: Path) -> None:
     try:
         raw.mkdir(parents=True, exist_ok=True)
         # Two runs that start on an empty cache must not write the same archive at once.
-        with filelock.FileLock(data_dir / "mnist.lock"):
+        with filelock.FileLock(data_dir / LOCK):
             for name in SHA256:  # torchvision takes a file that is there for a whole one
                 if (raw / name).is_file() and not _intact(raw / name):
                     (raw / name).unlink()

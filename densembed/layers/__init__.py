@@ -6,7 +6,16 @@ from densembed.layers.convolution import (
     DensityConv1d,
     DensityConv2d,
 )
-from densembed.layers.embedding import AdaptiveDensityEmbedding, DensityEmbedding, PixelEmbedding
+from densembed.layers.embedding import (
+    AdaptiveDensityEmbedding,
+    AdaptiveDensityEmbedding1d,
+    AdaptiveDensityEmbedding2d,
+    DensityEmbedding,
+    DensityEmbedding1d,
+    DensityEmbedding2d,
+    PixelEmbedding,
+)
+from densembed.layers.features import FeatureEmbedding
 from densembed.layers.linear import DensityLinear
 from densembed.layers.pooling import AdaptivePool1d, AdaptivePool2d
 from densembed.layers.quadrature import QuadratureEmbedding
@@ -15,12 +24,17 @@ __all__ = [
     "AdaptiveConv1d",
     "AdaptiveConv2d",
     "AdaptiveDensityEmbedding",
+    "AdaptiveDensityEmbedding1d",
+    "AdaptiveDensityEmbedding2d",
     "AdaptivePool1d",
     "AdaptivePool2d",
     "DensityConv1d",
     "DensityConv2d",
     "DensityEmbedding",
+    "DensityEmbedding1d",
+    "DensityEmbedding2d",
     "DensityLinear",
+    "FeatureEmbedding",
     "PixelEmbedding",
     "QuadratureEmbedding",
 ]

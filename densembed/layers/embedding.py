@@ -1,12 +1,19 @@
-"""Density-embedding layers: a signal seen through a set of densities (Sections 2 and 4)."""
+"""Density-embedding layers: a signal seen through a set of densities (Sections 2 and 4).
+
+`DensityEmbedding` and `AdaptiveDensityEmbedding` take signals of one axis or of two. The names
+that end in 1d and 2d are the same layers, which accept just that.
+"""
 
 import math
+from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from densembed.densities import Density, Logistic, density
 from densembed.gamma import axes_gamma, embed, fold, negligible, outer
+from densembed.intervals import per_axis, step_scaled, widened
 
 ALPHA_STD = 0.4
 """α ~ N(0, 0.4) (appendix; read as a standard deviation)."""
@@ -36,19 +43,35 @@ def scale_unit(family: Density) -> float:
     return Logistic.std / family.std
 
 
-class _Embedding(nn.Module):
-    """What fixed and adaptive embeddings share: the domain, the family, the view of the field."""
+class Embedding(nn.Module):
+    """What all embeddings share: the domain, the family, the view of the field.
 
-    def __init__(self, sizes, in_channels, densities, family, shared, truncate):
+    A subclass gives the densities (`placement`) and how the signal is seen through them
+    (`forward`).
+    """
+
+    axes: ClassVar[int | None] = None
+    """Axes of the signal, one or two; None where `sizes` tells."""
+    adaptive: bool = False
+    """Whether the densities move with the input."""
+
+    def __init__(
+        self,
+        sizes: int | Sequence[int],
+        in_channels: int,
+        densities: int | tuple[int, ...],
+        family: str | Density,
+        shared: bool,
+        truncate: bool,
+    ):
         super().__init__()
-        self.sizes = tuple(int(size) for size in sizes)
-        self.in_channels = in_channels
-        self.densities = math.prod(densities) if isinstance(densities, tuple) else densities
-        if min(*self.sizes, in_channels, self.densities) < 1:
-            raise ValueError(
-                "Sizes, channels and densities must be at least 1; "
-                f"got sizes {self.sizes}, {in_channels} channels, {self.densities} densities."
-            )
+        axes = self.axes or (len(sizes) if isinstance(sizes, tuple | list) else 1)
+        if axes not in (1, 2):
+            raise ValueError(f"Expected sizes of one or two axes; got {sizes!r}.")
+        self.sizes = per_axis(sizes, axes, "sizes", 1)
+        (self.in_channels,) = per_axis(in_channels, 1, "in_channels", 1)
+        grid = per_axis(densities, axes, "densities", 1)
+        self.densities = math.prod(grid) if isinstance(densities, tuple | list) else grid[0]
         self.density = density(family)
         self.groups = 1 if shared else in_channels
         self.truncate = truncate
@@ -56,11 +79,17 @@ class _Embedding(nn.Module):
         lengths = torch.tensor(self.sizes[::-1], dtype=torch.get_default_dtype())
         self.register_buffer("lengths", lengths, persistent=False)
 
+    @property
+    def out_features(self) -> int:
+        """Numbers that it makes of an input."""
+        return self.in_channels * self.densities
+
     def _logits(self, mean: float, std: float) -> nn.Parameter:
         shape = (self.groups, self.densities, len(self.sizes))
         return nn.Parameter(torch.randn(shape) * std + mean)
 
     def check(self, x: Tensor) -> None:
+        """Raises ValueError for an input of another shape than (batch, C, *sizes)."""
         expected = (self.in_channels, *self.sizes)
         if tuple(x.shape[1:]) != expected:
             raise ValueError(
@@ -73,7 +102,7 @@ class _Embedding(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
-        """R(x) = Γx: (N, C, *sizes) → (N, C, K)."""
+        """R(x) = Γx: (N, C, *sizes) → (N, C, K), in the dtype of x."""
         raise NotImplementedError
 
     def gamma(self, x: Tensor | None = None) -> Tensor:
@@ -87,6 +116,7 @@ class _Embedding(nn.Module):
         Returns one tensor (batch or 1, channels or 1, densities, size · resolution) for each of
         the axes of `sizes`, in density per pixel.
         """
+        per_axis(resolution, 1, "resolution", 1)
         loc, scale = self.placement(x)
         factors = []
         for axis, size in enumerate(self.sizes):
@@ -120,75 +150,135 @@ class _Embedding(nn.Module):
         )
 
 
-class DensityEmbedding(_Embedding):
+class DensityEmbedding(Embedding):
     """Fixed densities with learned location and scale: R(x) = Γ(α, β) x (Section 4.1).
 
     Args:
         sizes: length of each axis, (H, W) for images, (N,) for series.
         in_channels: C.
-        densities: K, or a tuple (B, B) for their product.
+        densities: K, or a grid (B_rows, B_columns) of that many.
         family: a density or its name.
         shared: the same densities for every channel, else a set for each (the default).
         truncate: renormalise to the domain (off in the paper).
+        location_lr_scale: longer steps for the locations, see
+            `densembed.intervals.step_scaled`; the start and all that can be learned stay.
 
-    Parameters: `alpha`, `beta` of shape (C or 1, K, axes): 4·C·K numbers for images.
+    Parameters: `alpha` = α / location_lr_scale and `beta`, of shape (C or 1, K, axes): 4·C·K
+    numbers for images. Input (batch, C, *sizes); ValueError for another shape.
     """
 
     def __init__(
-        self, sizes, in_channels=1, densities=25, family="logistic", shared=False, truncate=False
-    ):
+        self, sizes, in_channels=1, densities=25, family="logistic", shared=False, truncate=False,
+        location_lr_scale=1.0,
+    ):  # fmt: skip
         super().__init__(sizes, in_channels, densities, family, shared, truncate)
-        self.alpha = self._logits(0.0, ALPHA_STD)
+        if not 0 < location_lr_scale < math.inf:
+            raise ValueError(f"Expected a positive location_lr_scale; got {location_lr_scale}.")
+        self.location_lr_scale = float(location_lr_scale)
+        self.alpha = self._logits(0.0, ALPHA_STD / self.location_lr_scale)
         self.beta = self._logits(BETA_MEAN, BETA_STD)
 
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        loc = bounded_loc(self.alpha, self.lengths)
-        return loc[None], bounded_scale(self.beta, self.lengths, self.unit)[None]
+        alpha = step_scaled(widened(self.alpha), self.location_lr_scale)
+        scale = bounded_scale(widened(self.beta), self.lengths, self.unit)
+        return bounded_loc(alpha, self.lengths)[None], scale[None]
 
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
         loc, scale = self.placement()
-        return embed(x, loc[0], scale[0], self.density, self.truncate)
+        return embed(widened(x), loc[0], scale[0], self.density, self.truncate).to(x.dtype)
 
     def fold(self, weight: Tensor) -> Tensor:
         """K = Σ_i w_i Γ_i for a linear map (O, C · K) that follows: (O, C, *sizes), exactly."""
         loc, scale = self.placement()
-        weight = weight.unflatten(-1, (self.in_channels, self.densities))
-        return fold(weight, loc[0], scale[0], self.density, self.sizes, self.truncate)
+        wide = widened(weight).unflatten(-1, (self.in_channels, self.densities))
+        kernel = fold(wide, loc[0], scale[0], self.density, self.sizes, self.truncate)
+        return kernel.to(weight.dtype)
 
 
-class AdaptiveDensityEmbedding(_Embedding):
-    """Densities whose locations come from the input: R(x) = Γ(α(x; W), β) x (Section 4.2).
+class DensityEmbedding1d(DensityEmbedding):
+    """`DensityEmbedding` of series: sizes N or (N,), input (batch, C, N)."""
+
+    axes = 1
+
+
+class DensityEmbedding2d(DensityEmbedding):
+    """`DensityEmbedding` of images: sizes N or (H, W), input (batch, C, H, W)."""
+
+    axes = 2
+
+
+class AdaptiveDensityEmbedding(Embedding):
+    """Densities that come from the input: R(x) = Γ(α(x; W), β) x (Section 4.2).
 
     Args:
-        locator: any module (N, C, *sizes) → α of N · C · K · axes numbers, e.g. a micro network.
+        locator: any module (N, C, *sizes) → numbers that fill (N, C, K, axes): α of every
+            density. The paper's micro network is one: a `DensityEmbedding`, flattened, and a
+            linear map. How long its steps are is its own business.
+        adaptive_scale: the scales move, too. The locator then fills (N, 2, C, K, axes): α, and
+            what is added to β. A locator that gives zeros there leaves the layer as it is
+            without this option.
+        shared: the same densities for every channel; C is then 1 in the locator's numbers.
         The others: as in `DensityEmbedding`.
+
+    Parameters: those of `locator`, and `beta` of shape (C or 1, K, axes). ValueError where the
+    input has another shape or the locator gives another count of numbers.
     """
+
+    adaptive = True
 
     def __init__(
         self, locator: nn.Module, sizes, in_channels=1, densities=25, family="logistic",
-        truncate=False,
+        truncate=False, shared=False, adaptive_scale=False,
     ):  # fmt: skip
-        super().__init__(sizes, in_channels, densities, family, False, truncate)
+        super().__init__(sizes, in_channels, densities, family, shared, truncate)
         self.locator = locator
+        self.adaptive_scale = adaptive_scale
         self.beta = self._logits(BETA_MEAN, BETA_STD)
+
+    def _located(self, x: Tensor) -> Tensor:
+        """The locator's numbers, (N, 1 or 2, C or 1, K, axes)."""
+        parts = 2 if self.adaptive_scale else 1
+        shape = (parts, self.groups, self.densities, len(self.sizes))
+        numbers = self.locator(x)
+        if numbers.shape[:1] != x.shape[:1] or math.prod(numbers.shape[1:]) != math.prod(shape):
+            raise ValueError(
+                f"Expected {math.prod(shape)} numbers for each of {len(x)} inputs from the "
+                f"locator; got {tuple(numbers.shape)}."
+            )
+        return widened(numbers).reshape(len(x), *shape)
 
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
         if x is None:
             raise ValueError("The densities of this layer move with the input: pass x.")
         self.check(x)
-        alpha = self.locator(x).reshape(len(x), self.in_channels, self.densities, len(self.sizes))
-        return (
-            bounded_loc(alpha, self.lengths),
-            bounded_scale(self.beta, self.lengths, self.unit)[None],
-        )
+        numbers = self._located(x)
+        beta = widened(self.beta)[None]
+        if self.adaptive_scale:
+            beta = beta + numbers[:, 1]
+        loc = bounded_loc(numbers[:, 0], self.lengths)
+        return loc, bounded_scale(beta, self.lengths, self.unit)
 
     def forward(self, x: Tensor) -> Tensor:
         loc, scale = self.placement(x)
-        return embed(x, loc, scale, self.density, self.truncate)
+        if not x.requires_grad:  # the fast path of `embed` writes into what has every channel
+            loc = loc.expand(-1, self.in_channels, -1, -1)
+        return embed(widened(x), loc, scale, self.density, self.truncate).to(x.dtype)
 
 
-class PixelEmbedding(_Embedding):
+class AdaptiveDensityEmbedding1d(AdaptiveDensityEmbedding):
+    """`AdaptiveDensityEmbedding` of series: sizes N or (N,), input (batch, C, N)."""
+
+    axes = 1
+
+
+class AdaptiveDensityEmbedding2d(AdaptiveDensityEmbedding):
+    """`AdaptiveDensityEmbedding` of images: sizes N or (H, W), input (batch, C, H, W)."""
+
+    axes = 2
+
+
+class PixelEmbedding(Embedding):
     """One uniform density a pixel, so that Γ is the identity (Section 3.1).
 
     It has no parameters. A classifier on it is the ordinary fully connected layer.

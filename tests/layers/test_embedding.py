@@ -11,7 +11,12 @@ from torch import nn
 from densembed.densities import FAMILIES, Logistic
 from densembed.layers.embedding import (
     AdaptiveDensityEmbedding,
+    AdaptiveDensityEmbedding1d,
+    AdaptiveDensityEmbedding2d,
     DensityEmbedding,
+    DensityEmbedding1d,
+    DensityEmbedding2d,
+    PixelEmbedding,
     bounded_loc,
     bounded_scale,
 )
@@ -26,6 +31,42 @@ def adaptive(
     inputs = in_channels * math.prod(sizes)
     locator = nn.Sequential(nn.Flatten(), nn.Linear(inputs, in_channels * count * len(sizes)))
     return AdaptiveDensityEmbedding(locator, sizes, in_channels, densities, **options)
+
+
+def located(kind: type, sizes: tuple[int, ...], **options) -> AdaptiveDensityEmbedding:
+    """Three densities on two channels, placed by a linear map of the whole input."""
+    count = (2 if options.get("adaptive_scale") else 1) * (1 if options.get("shared") else 2)
+    locator = nn.Linear(2 * math.prod(sizes), count * 3 * len(sizes))
+    return kind(nn.Sequential(nn.Flatten(), locator), sizes, 2, 3, **options)
+
+
+# Every layer with each of its options, on signals of two channels.
+VARIANTS = {
+    f"{kind.__name__}-{'-'.join(options) or 'plain'}": (kind, sizes, options)
+    for kinds, every in (
+        (
+            {DensityEmbedding1d: (9,), DensityEmbedding2d: (5, 7)},
+            ({}, {"shared": True}, {"truncate": True}, {"location_lr_scale": 8.0}),
+        ),
+        (
+            {AdaptiveDensityEmbedding1d: (9,), AdaptiveDensityEmbedding2d: (5, 7)},
+            (
+                {}, {"shared": True}, {"truncate": True}, {"adaptive_scale": True},
+                {"shared": True, "adaptive_scale": True},
+            ),
+        ),
+    )
+    for kind, sizes in kinds.items()
+    for options in every
+}  # fmt: skip
+each_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+
+def made(variant: str) -> nn.Module:
+    kind, sizes, options = VARIANTS[variant]
+    if issubclass(kind, DensityEmbedding):
+        return kind(sizes, 2, 3, **options)
+    return located(kind, sizes, **options)
 
 
 def wide(layer: nn.Module) -> nn.Module:
@@ -284,3 +325,257 @@ def test_stacked_parameters_under_vmap(build):
     members[1](x).square().sum().backward()
     for name, parameter in members[1].named_parameters():
         torch.testing.assert_close(slopes[name][1], parameter.grad, rtol=1e-4, atol=1e-5)
+
+
+# One axis or two, and every option
+
+
+@each_variant
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_every_option_is_the_expectation_under_gamma(variant, batch):
+    layer = made(variant).double()
+    x = torch.rand(batch, 2, *layer.sizes).double()
+    gamma = layer.gamma(x)
+    groups = 1 if "shared" in variant else 2
+    assert gamma.shape == (batch if layer.adaptive else 1, groups, 3, *layer.sizes)
+    expected = (gamma * x[:, :, None]).flatten(3).sum(-1)
+    torch.testing.assert_close(layer(x), expected, rtol=1e-10, atol=1e-12)
+
+
+@each_variant
+def test_gradients_of_every_option(variant):
+    """Of the input and all parameters, with the input's gradient and without it."""
+    layer = made(variant).double()
+    x = torch.rand(2, 2, *layer.sizes).double()
+    names = [name for name, _ in layer.named_parameters()]
+    values = [parameter.detach().clone().requires_grad_() for parameter in layer.parameters()]
+
+    def call(x, *values):
+        return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (x,))
+
+    assert torch.autograd.gradcheck(lambda *values: call(x, *values), values)
+    assert torch.autograd.gradcheck(call, [x.requires_grad_(), *values])
+
+
+@each_variant
+def test_every_option_compiles_as_one_graph(variant):
+    layer = made(variant)
+    x = torch.rand(3, 2, *layer.sizes)
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, backend="eager", fullgraph=True)
+    y = compiled(x)
+    torch.testing.assert_close(y, layer(x))
+    parameters = list(layer.parameters())
+    got = torch.autograd.grad(y.square().sum(), parameters)
+    want = torch.autograd.grad(layer(x).square().sum(), parameters)
+    for a, b in zip(got, want, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@each_variant
+def test_every_option_under_vmap(variant):
+    members = [made(variant).double() for _ in range(2)]
+    x = torch.rand(2, 2, *members[0].sizes).double()
+    stacked, buffers = torch.func.stack_module_state(members)
+
+    def loss(parameters, buffers, x):
+        y = torch.func.functional_call(members[0], (parameters, buffers), (x,))
+        return y.square().sum()
+
+    both = torch.func.grad(loss, argnums=(0, 2))
+    slopes, by_x = torch.func.vmap(both, in_dims=(0, 0, None))(stacked, buffers, x)
+    x = x.requires_grad_()
+    members[1](x).square().sum().backward()
+    torch.testing.assert_close(by_x[1], x.grad)
+    for name, parameter in members[1].named_parameters():
+        torch.testing.assert_close(slopes[name][1], parameter.grad)
+
+
+@each_variant
+def test_every_option_in_half_precision(variant):
+    """The densities are placed and integrated in float32; the output has the input's dtype."""
+    layer = made(variant)
+    x = torch.rand(3, 2, *layer.sizes).bfloat16()
+    exact = layer(x.float())
+    y = layer.to(torch.bfloat16)(x)
+    assert y.dtype == torch.bfloat16
+    torch.testing.assert_close(y.float(), exact, rtol=0.05, atol=0.03)
+    y.float().sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
+
+
+@each_variant
+def test_every_option_can_be_built_without_memory(variant):
+    with torch.device("meta"):
+        layer = made(variant)
+    shapes = {name: value.shape for name, value in layer.state_dict().items()}
+    assert shapes == {name: value.shape for name, value in made(variant).state_dict().items()}
+    assert all(value.is_meta for value in layer.state_dict().values())
+
+
+def test_many_inputs_with_scales_of_their_own():
+    """More than the fast path takes at a time."""
+    locator = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 2 * 2 * 64))
+    layer = AdaptiveDensityEmbedding2d(locator, 28, 1, 64, adaptive_scale=True)
+    x = torch.rand(300, 1, 28, 28)
+    y = layer(x)
+    for start in (0, 150, 290):
+        torch.testing.assert_close(y[start : start + 10], layer(x[start : start + 10]))
+    y.sum().backward()
+    assert locator[1].weight.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "generic"),
+    [
+        (DensityEmbedding1d, 9, (9,)),
+        (DensityEmbedding2d, 6, (6, 6)),
+        (DensityEmbedding2d, (5, 7), (5, 7)),
+    ],
+)
+def test_names_with_axes_are_the_generic_layer(kind, sizes, generic):
+    layer, other = kind(sizes, 2, 3), DensityEmbedding(generic, 2, 3)
+    other.load_state_dict(layer.state_dict())
+    x = torch.rand(2, 2, *generic)
+    assert torch.equal(layer(x), other(x))
+    assert layer.sizes == generic
+
+
+@each_family
+@pytest.mark.parametrize("sizes", [(6,), (3, 4)], ids=["1d", "2d"])
+@pytest.mark.parametrize("adaptive", [False, True], ids=["fixed", "adaptive"])
+def test_every_family_against_sums_of_scipys_masses(name, sizes, adaptive):
+    if adaptive:
+        kind = AdaptiveDensityEmbedding1d if len(sizes) == 1 else AdaptiveDensityEmbedding2d
+        layer = located(kind, sizes, family=name).double()
+    else:
+        kind = DensityEmbedding1d if len(sizes) == 1 else DensityEmbedding2d
+        layer = kind(sizes, 2, 3, name).double()
+    x = torch.rand(1, 2, *sizes).double()
+    loc, scale = (part[0].detach().numpy() for part in layer.placement(x))
+    y, x = layer(x)[0].detach(), x[0].numpy()
+    for c, k in np.ndindex(2, 3):
+        seen = x[c]
+        for index, size in enumerate(reversed(sizes)):  # index 0 runs along the last axis
+            z = (np.arange(size + 1) - loc[c, k, index]) / scale[c, k, index]
+            seen = seen @ np.diff(REFERENCES[name].cdf(z))
+        assert y[c, k].item() == pytest.approx(seen, rel=1e-9, abs=1e-12)
+
+
+# What the locator may say
+
+
+def test_scales_move_with_the_input_where_asked():
+    layer = located(AdaptiveDensityEmbedding2d, (5, 7), adaptive_scale=True)
+    x = torch.rand(4, 2, 5, 7)
+    loc, scale = layer.placement(x)
+    assert loc.shape == scale.shape == (4, 2, 3, 2)
+    alpha, shift = layer.locator(x).view(4, 2, 2, 3, 2).unbind(1)
+    lengths = torch.tensor([7.0, 5.0])
+    torch.testing.assert_close(loc, lengths * torch.sigmoid(4 * alpha))
+    torch.testing.assert_close(scale, lengths * torch.sigmoid(layer.beta + shift))
+    assert scale.std(0).min() > 0
+
+
+def test_a_locator_that_moves_no_scale_leaves_the_layer_as_it_was():
+    layer = located(AdaptiveDensityEmbedding2d, (5, 7), adaptive_scale=True)
+    plain = located(AdaptiveDensityEmbedding2d, (5, 7))
+    with torch.no_grad():
+        layer.beta.copy_(plain.beta)
+        layer.locator[1].weight.zero_()[:12] = plain.locator[1].weight
+        layer.locator[1].bias.zero_()[:12] = plain.locator[1].bias
+    x = torch.rand(4, 2, 5, 7)
+    torch.testing.assert_close(layer(x), plain(x))
+
+
+@pytest.mark.parametrize("shape", [(4, 2, 3, 2), (4, 12), (4, 3, 4)])
+def test_any_shape_of_the_locators_numbers_will_do(shape):
+    alpha = torch.randn(4, 12)
+
+    class Fixed(nn.Module):
+        def forward(self, x):
+            return alpha.view(shape)
+
+    layer = AdaptiveDensityEmbedding2d(Fixed(), (5, 7), 2, 3)
+    loc, _ = layer.placement(torch.rand(4, 2, 5, 7))
+    expected = torch.tensor([7.0, 5.0]) * torch.sigmoid(4 * alpha.view(4, 2, 3, 2))
+    torch.testing.assert_close(loc, expected)
+
+
+@pytest.mark.parametrize("given", [(4, 11), (4, 24), (3, 16), (48,), ()])
+def test_another_count_of_numbers_is_named(given):
+    class Fixed(nn.Module):
+        def forward(self, x):
+            return torch.zeros(given)
+
+    layer = AdaptiveDensityEmbedding2d(Fixed(), (5, 7), 2, 3)
+    message = "Expected 12 numbers for each of 4 inputs.*got " + re.escape(str(given))
+    with pytest.raises(ValueError, match=message):
+        layer(torch.zeros(4, 2, 5, 7))
+
+
+# Longer steps
+
+
+@pytest.mark.parametrize("kind", [DensityEmbedding1d, DensityEmbedding2d])
+def test_location_lr_scale_leaves_the_start(kind):
+    torch.manual_seed(1)
+    layer = kind(9, 2, 3)
+    torch.manual_seed(1)
+    scaled = kind(9, 2, 3, location_lr_scale=20.0)
+    torch.testing.assert_close(scaled.alpha * 20, layer.alpha)
+    assert torch.equal(scaled.beta, layer.beta)
+    x = torch.rand(2, 2, *layer.sizes)
+    torch.testing.assert_close(scaled(x), layer(x))
+    torch.testing.assert_close(scaled.receptive_field(), layer.receptive_field())
+
+
+def test_location_lr_scale_lengthens_adams_steps():
+    steps = []
+    for factor in (1.0, 20.0):
+        torch.manual_seed(1)
+        layer = DensityEmbedding2d((5, 7), 2, 3, location_lr_scale=factor).double()
+        before = layer.alpha.detach() * factor, layer.beta.detach().clone()
+        layer(torch.rand(2, 2, 5, 7).double()).square().sum().backward()
+        torch.optim.Adam(layer.parameters(), lr=1e-3).step()
+        after = layer.alpha.detach() * factor, layer.beta.detach()
+        steps.append([new - old for new, old in zip(after, before, strict=True)])
+    torch.testing.assert_close(steps[1][0], 20 * steps[0][0], rtol=1e-3, atol=0)
+    torch.testing.assert_close(steps[1][1], steps[0][1], rtol=1e-3, atol=0)
+    assert steps[0][0].abs().min() > 5e-4
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: DensityEmbedding1d((5, 7)), r"sizes.*got \(5, 7\)"),
+        (lambda: DensityEmbedding2d((5, 7, 9)), r"sizes.*got \(5, 7, 9\)"),
+        (lambda: DensityEmbedding((5, 7, 9)), r"one or two axes; got \(5, 7, 9\)"),
+        (lambda: DensityEmbedding2d((5, 7.5)), r"sizes.*got \(5, 7.5\)"),
+        (lambda: DensityEmbedding2d((5, 7), 1.0), r"in_channels.*got 1.0"),
+        (lambda: DensityEmbedding2d((5, 7), 1, (3,)), r"densities.*got \(3,\)"),
+        (lambda: DensityEmbedding2d((5, 7), 1, (3, 0)), r"densities.*got \(3, 0\)"),
+        (lambda: DensityEmbedding1d(9, 1, (3, 3)), r"densities.*got \(3, 3\)"),
+        (lambda: DensityEmbedding1d(9, location_lr_scale=0.0), "location_lr_scale; got 0.0"),
+        (lambda: DensityEmbedding1d(9, location_lr_scale=math.nan), "location_lr_scale; got nan"),
+        (lambda: DensityEmbedding1d(9).receptive_field(resolution=0), "resolution.*got 0"),
+        (lambda: located(AdaptiveDensityEmbedding1d, (9,)).gamma(), "pass x"),
+        (lambda: located(AdaptiveDensityEmbedding2d, (5, 7)).receptive_field(), "pass x"),
+    ],
+)
+def test_arguments_that_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_pixel_embedding_is_the_identity():
+    for sizes in ((9,), (5, 7)):
+        layer = PixelEmbedding(sizes, 2)
+        x = torch.rand(3, 2, *sizes)
+        assert torch.equal(layer(x), x.flatten(2))
+        count = math.prod(sizes)
+        assert torch.equal(layer.gamma().reshape(count, count), torch.eye(count))
+        assert numbers(layer) == 0

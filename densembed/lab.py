@@ -1,0 +1,404 @@
+"""How a density becomes a layer, step by step: what the lab page draws, as arrays.
+
+Each function takes a signal and the choices of one layer, runs the layer of `densembed.layers`
+in float64 and returns x(t), φ_i(t), Γ, Γx and y beside what torch's own layer gives.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from densembed.densities import FAMILIES
+from densembed.gamma import axes_gamma
+from densembed.intervals import bounded_logit
+from densembed.layers import (
+    AdaptiveConv1d,
+    AdaptivePool1d,
+    DensityConv1d,
+    DensityEmbedding,
+    DensityLinear,
+)
+from densembed.layers.embedding import LOC_SLOPE, scale_unit
+
+MIN_PIXELS, MAX_PIXELS = 2, 64
+LARGEST = 1000.0
+"""Bound on typed values: beyond it the page would show nothing but the largest one."""
+ROUNDING = 1e-12
+"""Differences of float64 results below this, relative to the signal, are rounding."""
+
+SIGNALS = {
+    "wave": "wave",
+    "bump": "bump",
+    "step": "step",
+    "ramp": "ramp",
+    "noise": "noise",
+    "digit": "a row of a digit",
+    "own": "my own values",
+}
+LAYERS = {
+    "density": "densities of a family",
+    "linear": "fully connected",
+    "conv": "convolution",
+    "adaptive-conv": "adaptive convolution",
+    "pool": "adaptive pooling",
+}
+KERNELS = {"average": "average", "bell": "bell", "edge": "edge"}
+
+
+def parse_values(text: str) -> np.ndarray:
+    """Numbers separated by spaces, commas or semicolons. ValueError, one sentence, for others."""
+    words = text.replace(",", " ").replace(";", " ").split()
+    values = []
+    for word in words[: MAX_PIXELS + 1]:
+        try:
+            value = float(word)
+        except ValueError:
+            raise ValueError(f"“{word[:20]}” is not a number.") from None
+        if not abs(value) <= LARGEST:
+            raise ValueError(f"“{word[:20]}” is not within −{LARGEST:g} and {LARGEST:g}.")
+        values.append(value)
+    if not MIN_PIXELS <= len(words) <= MAX_PIXELS:
+        raise ValueError(
+            f"A signal has {MIN_PIXELS} to {MAX_PIXELS} values, and these are {len(words)}."
+        )
+    return np.array(values)
+
+
+def format_values(values) -> str:
+    """The inverse of `parse_values`, short enough for a link."""
+    return " ".join(f"{value:.3g}" for value in values)
+
+
+def signal(name: str, size: int, seed: int = 0) -> np.ndarray:
+    """A signal of `size` values within [0, 1]: wave, bump, step, ramp or noise."""
+    t = (np.arange(size) + 0.5) / size
+    if name == "wave":
+        return 0.5 + 0.5 * np.sin(4 * np.pi * t) * (0.3 + 0.7 * t)
+    if name == "bump":
+        return np.exp(-0.5 * ((t - 0.4) / 0.12) ** 2)
+    if name == "step":
+        return (t > 0.5).astype(float)
+    if name == "ramp":
+        return t
+    if name == "noise":
+        return np.random.default_rng(seed).random(size)
+    raise ValueError(f"Unknown signal {name!r}.")
+
+
+def kernel(name: str, taps: int) -> np.ndarray:
+    """Weights w of a kernel: average and bell sum to 1, edge to 0."""
+    if name == "average":
+        return np.full(taps, 1 / taps)
+    if name == "bell":
+        row = np.array([math.comb(taps - 1, i) for i in range(taps)], float)
+        return row / row.sum()
+    if name == "edge":
+        return np.linspace(-1, 1, taps) if taps > 1 else np.ones(1)
+    raise ValueError(f"Unknown kernel {name!r}.")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a layer of torch gives for the same signal.
+
+    `values` has the shape of the output, `difference` is the largest distance to it, and
+    `promise` the one that the paper allows: 0 for the same layer, a bound, or None for nothing.
+    """
+
+    name: str
+    values: np.ndarray
+    difference: float
+    promise: float | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One signal through one layer: N pixels, B densities, L outputs, r cells a pixel.
+
+    `x` (N,); `t` (N · r,) the centres of the cells and `phi` (B, N · r) the densities there;
+    `gamma` (B, N); `expectation` (B,) = Γx; `centres` (B,) and `width` are where on the t axis
+    its bars stand. `output` (L,) with `output_centres` and `output_width` is y = wᵀΓx where the
+    layer has a kernel, else Γx again. `stepped` tells densities with jumps from smooth ones.
+    """
+
+    x: np.ndarray
+    t: np.ndarray
+    phi: np.ndarray
+    gamma: np.ndarray
+    expectation: np.ndarray
+    centres: np.ndarray
+    width: float
+    output: np.ndarray
+    output_centres: np.ndarray
+    output_width: float
+    references: tuple[Reference, ...]
+    weights: np.ndarray | None = None
+    stepped: bool = True
+
+    @property
+    def mass(self) -> np.ndarray:
+        """Σ_n Γ_in of each density."""
+        return self.gamma.sum(1)
+
+
+def resolution(size: int) -> int:
+    """Cells a pixel, so that a drawing has about as many points whatever its length."""
+    return max(8, min(32, 512 // size))
+
+
+def _grid(size: int) -> np.ndarray:
+    cells = resolution(size)
+    return (np.arange(size * cells) + 0.5) / cells
+
+
+def _batch(x: np.ndarray) -> Tensor:
+    return torch.as_tensor(x, dtype=torch.float64)[None, None]
+
+
+def _reference(name: str, values: Tensor, output: np.ndarray, promise: float | None) -> Reference:
+    values = values.flatten().numpy()
+    scale = max(1.0, float(np.abs(values).max()))
+    difference = float(np.abs(output - values).max())
+    return Reference(name, values, rounded(difference / scale) * scale, promise)
+
+
+def rounded(difference: float) -> float:
+    """A difference of float64 results, 0 where it is but their rounding."""
+    return 0.0 if abs(difference) < ROUNDING else difference
+
+
+@torch.no_grad()
+def fully_connected(x: np.ndarray) -> Reading:
+    """Section 3.1: one uniform density a pixel, so Γ is the identity and Γx is x.
+
+    The torch layer is `nn.Linear` with the identity as its weight.
+    """
+    size = len(x)
+    torch_layer = nn.Linear(size, size, bias=False).double()
+    torch_layer.weight.copy_(torch.eye(size))
+    gamma = DensityLinear.from_torch(torch_layer).gamma()
+    layer = DensityLinear.from_torch(torch_layer)
+    batch = _batch(x)[0]
+    centres = np.arange(size) + 0.5
+    action = (gamma @ batch[0]).numpy()
+    return Reading(
+        x=x,
+        t=_grid(size),
+        phi=layer.receptive_field(resolution=resolution(size))[0, 0].numpy(),
+        gamma=gamma.numpy(),
+        expectation=action,
+        centres=centres,
+        width=1.0,
+        output=action,
+        output_centres=centres,
+        output_width=1.0,
+        references=(_reference("nn.Linear", torch_layer(batch), action, 0.0),),
+    )
+
+
+@torch.no_grad()
+def convolution(
+    x: np.ndarray,
+    weights: np.ndarray,
+    stride: int,
+    position: int,
+    amplitude: float | None = None,
+    normalize: bool = False,
+) -> Reading:
+    """Sections 3.2 and 3.3: the densities of output `position` (from 0), and y at all of them.
+
+    Args:
+        weights: (K,) the kernel.
+        amplitude: p in pixels; None for the ordinary convolution.
+        normalize: densities of mass 1 instead of the printed ones, of height 1.
+    """
+    size, taps = len(x), len(weights)
+    torch_layer = nn.Conv1d(1, 1, taps, stride, bias=False).double()
+    torch_layer.weight.copy_(torch.as_tensor(weights))
+    if amplitude is None:
+        amplitude = float(taps)
+        layer = DensityConv1d.from_torch(torch_layer)
+    else:
+        share = amplitude / taps
+        # λ = 0 is the middle of these bounds, so p is exactly the one asked for.
+        layer = AdaptiveConv1d.from_torch(
+            torch_layer, normalize=normalize, bounds=(share / 2, share * 3 / 2), start=share
+        )
+    batch = _batch(x)
+    gamma = layer.gamma(batch)[0][0, position]
+    output = layer(batch).flatten().numpy()
+    same = amplitude == taps
+    return Reading(
+        x=x,
+        t=_grid(size),
+        phi=layer.receptive_field(batch, resolution(size), position)[0, 0].numpy(),
+        gamma=gamma.numpy(),
+        expectation=(gamma @ batch[0, 0]).numpy(),
+        centres=position * stride + amplitude / taps * (np.arange(taps) + 0.5),
+        width=amplitude / taps,
+        output=output,
+        output_centres=np.arange(len(output)) * stride + taps / 2,
+        output_width=float(stride),
+        references=(
+            _reference("F.conv1d", torch_layer(batch), output, 0.0 if same else None),
+        ),
+        weights=weights,
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def adaptive_pooling(x: np.ndarray, window: int, stride: int, beta: float) -> Reading:
+    """Section 3.4: softmax densities in windows, beside torch's minimum, mean and maximum."""
+    size = len(x)
+    layer = AdaptivePool1d(window, stride).double()
+    layer.beta.fill_(beta)
+    batch = _batch(x)
+    output = layer(batch).flatten().numpy()
+    centres = np.arange(len(output)) * stride + window / 2
+    bound = math.log(window) / abs(beta) if beta else None
+    return Reading(
+        x=x,
+        t=_grid(size),
+        phi=layer.receptive_field(batch, resolution(size))[0, 0].numpy(),
+        gamma=layer.gamma(batch)[0, 0].numpy(),
+        expectation=output,
+        centres=centres,
+        width=float(stride),
+        output=output,
+        output_centres=centres,
+        output_width=float(stride),
+        references=(
+            _reference("min", -F.max_pool1d(-batch, window, stride), output,
+                       bound if beta < 0 else None),
+            _reference("F.avg_pool1d", F.avg_pool1d(batch, window, stride), output,
+                       None if beta else 0.0),
+            _reference("F.max_pool1d", F.max_pool1d(batch, window, stride), output,
+                       bound if beta > 0 else None),
+        ),
+    )  # fmt: skip
+
+
+def grid_places(size: int, count: int, family: str) -> tuple[np.ndarray, np.ndarray]:
+    """Locations and scales, (count,) each, of densities spread evenly over [0, size].
+
+    All families have the standard deviation of the uniform densities that tile the domain (the
+    Cauchy, which has none, the logistic's quartiles).
+    """
+    spacing = size / count
+    loc = (np.arange(count) + 0.5) * spacing
+    return loc, np.full(count, same_spread(spacing / 2, "uniform", family))
+
+
+def same_spread(scale: float, old: str, new: str) -> float:
+    """The scale at which a density of the family `new` spreads as `old` does at `scale`."""
+    return scale * scale_unit(FAMILIES[new]) / scale_unit(FAMILIES[old])
+
+
+def _placed(layer: DensityEmbedding, loc: np.ndarray, scale: np.ndarray) -> DensityEmbedding:
+    """The layer with μ(α) and s(β) at these places, (K, axes): α and β are their inverses."""
+    layer = layer.double()
+    lengths = layer.lengths.tolist()
+    for k in range(layer.densities):
+        for axis, length in enumerate(lengths):
+            inside = min(max(float(loc[k, axis]), 1e-12 * length), length * (1 - 1e-12))
+            layer.alpha[0, k, axis] = bounded_logit(inside, 0.0, length) / LOC_SLOPE
+            layer.beta[0, k, axis] = bounded_logit(float(scale[k, axis]) / layer.unit, 0.0, length)
+    return layer
+
+
+@torch.no_grad()
+def embedding(
+    x: np.ndarray, family: str, loc: np.ndarray, scale: np.ndarray, truncate: bool = False
+) -> Reading:
+    """Sections 2.1 and 4.1: densities of a family at given places, (K,) each, in pixels.
+
+    Torch has no such layer. Beside it stands `F.adaptive_avg_pool1d` with as many outputs, which
+    is what uniform densities on the grid give where K divides N.
+    """
+    size, count = len(x), len(loc)
+    layer = _placed(
+        DensityEmbedding((size,), 1, count, family, truncate=truncate), loc[:, None], scale[:, None]
+    )
+    batch = _batch(x)
+    action = layer(batch).flatten().numpy()
+    grid = grid_places(size, count, family)
+    tiles = (
+        family == "uniform"
+        and size % count == 0
+        and np.allclose(grid[0], loc, atol=1e-9)
+        and np.allclose(grid[1], scale, atol=1e-9)
+    )
+    pooled = F.adaptive_avg_pool1d(batch, count)
+    return Reading(
+        x=x,
+        t=_grid(size),
+        phi=layer.receptive_field(resolution=resolution(size))[0, 0].numpy(),
+        gamma=layer.gamma()[0, 0].numpy(),
+        expectation=action,
+        centres=np.asarray(loc, float),
+        width=size / count,
+        output=action,
+        output_centres=np.asarray(loc, float),
+        output_width=size / count,
+        references=(
+            _reference("F.adaptive_avg_pool1d", pooled, action, 0.0 if tiles else None),
+        ),
+        stepped=family == "uniform",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One image under one density: H rows, W columns.
+
+    `pixels` (H, W) within [0, 1]; `rows` (H,) = Γ_m and `columns` (W,) = Γ_n, the factors; their
+    outer product `gamma` (H, W); `expectation` = R(x) from the layer.
+    """
+
+    pixels: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    gamma: np.ndarray
+    expectation: float
+
+    @property
+    def parts(self) -> np.ndarray:
+        """Γ_mn x_mn, what each pixel adds to R(x)."""
+        return self.gamma * self.pixels
+
+
+@torch.no_grad()
+def picture(
+    pixels: np.ndarray,
+    family: str,
+    loc: tuple[float, float],
+    scale: tuple[float, float],
+    truncate: bool = False,
+) -> Picture:
+    """Section 2.2: Γ_mn = Γ_m Γ_n of one separable density on an image (H, W).
+
+    Args:
+        loc, scale: (t, u), along the columns and along the rows, in pixels.
+    """
+    layer = _placed(
+        DensityEmbedding(pixels.shape, 1, 1, family, truncate=truncate),
+        np.array([loc]), np.array([scale]),
+    )  # fmt: skip
+    mu, s = layer.placement()
+    rows, columns = axes_gamma(layer.density, mu, s, layer.sizes, truncate)
+    return Picture(
+        pixels=pixels,
+        rows=rows.flatten().numpy(),
+        columns=columns.flatten().numpy(),
+        gamma=layer.gamma()[0, 0, 0].numpy(),
+        expectation=float(layer(_batch(pixels))),
+    )
+
+
+def readable(difference: float) -> str:
+    """A difference for a person: “0” where there is none."""
+    return "0" if difference == 0 else f"{difference:.3g}"

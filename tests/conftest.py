@@ -1,0 +1,93 @@
+"""What all tests share. Nothing here reads or writes outside of pytest's temporary folders."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from densembed.checkpoint import Checkpoint, Recorder
+from densembed.config import RunConfig
+from densembed.data import Dataset, load_dataset
+from densembed.training import train
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def isolated(tmp_path_factory):
+    """No test sees the runs, the gallery or the cache of whoever starts it."""
+    root = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DENSEMBED_RUNS", str(root / "runs"))
+        patch.setenv("DENSEMBED_GALLERY", str(root / "gallery"))
+        patch.setenv("XDG_CACHE_HOME", str(root / "cache"))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("NO_PROXY", "127.0.0.1,localhost")
+        patch.setenv("no_proxy", "127.0.0.1,localhost")
+        patch.delenv("DENSEMBED_DATA", raising=False)
+        yield root
+
+
+@pytest.fixture
+def runs_root(tmp_path, monkeypatch) -> Path:
+    """An empty folder of runs for one test."""
+    monkeypatch.setenv("DENSEMBED_RUNS", str(tmp_path / "runs"))
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def gallery_root(tmp_path, monkeypatch) -> Path:
+    """An empty gallery for one test."""
+    folder = tmp_path / "gallery"
+    folder.mkdir()
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def digits() -> Dataset:
+    return load_dataset("digits")
+
+
+@pytest.fixture(scope="session")
+def trained(digits) -> Checkpoint:
+    """A small network after three epochs on the digits; on the CPU, so the same everywhere."""
+    config = RunConfig(
+        model="logistic-el-mnn-4-2", epochs=3, learning_rate=0.05, batch_size=64, device="cpu"
+    )
+    recorder = Recorder(config, digits)
+    for event in train(config, digits):
+        recorder.add(event)
+    return recorder.checkpoint("done")
+
+
+@pytest.fixture(scope="session")
+def trained_file(trained, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("trained") / "small.safetensors"
+    trained.save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def pictures(digits, tmp_path_factory) -> dict[str, Path]:
+    """Files to read: a test digit as dark ink on paper, an empty page, and no picture at all."""
+    folder = tmp_path_factory.mktemp("pictures")
+    ink = digits.test.images[0, 0].numpy()
+    page = 255 - np.pad(ink, 14).repeat(4, 0).repeat(4, 1)
+    Image.fromarray(page).save(folder / "digit.png")
+    Image.fromarray(np.full((60, 60), 255, np.uint8)).save(folder / "empty.png")
+    (folder / "letter.png").write_text("Dear reader, this is no picture.")
+    return {path.stem: path for path in folder.iterdir()}
+
+
+def is_sentence(text: str) -> bool:
+    """One line for a person that ends in a period, with no trace of a program in it."""
+    return (
+        text.endswith(".")
+        and "\n" not in text
+        and text.strip() == text
+        and len(text.split()) >= 3
+        and not any(trace in text for trace in ("Traceback", "Error(", "pydantic", "sys.", "0x"))
+    )

@@ -1,0 +1,138 @@
+"""The real worker process: one cluster for all tests here."""
+
+import os
+import sys
+import time
+
+import psutil
+import pytest
+
+from densembed.cluster import NICENESS, Cluster
+from densembed.config import RunConfig
+from densembed.runs import Run
+
+SHORT = {"model": "logistic-el-2", "epochs": 1, "batch_size": 100, "device": "cpu"}
+
+
+def children() -> set[int]:
+    """Our processes, without the tracker that Python itself keeps until the end."""
+    found = set()
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if "resource_tracker" not in " ".join(process.cmdline()):
+                found.add(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def wait_for(condition, seconds: float = 60):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "It did not happen in time."
+        time.sleep(0.05)
+    return found
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return tmp_path_factory.mktemp("cluster runs")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    before = children()
+    cluster = Cluster()
+    yield cluster
+    cluster.close()
+    wait_for(lambda: children() <= before, 10)
+
+
+def started(run) -> int | None:
+    """The process that trains a run."""
+    events = run.events()
+    return events[0]["process"] if len(events) > 1 else None
+
+
+def test_it_starts_on_first_use_and_trains(cluster, root):
+    before = children()
+    run = Run.create(RunConfig(**SHORT), root)
+    cluster.submit(run)
+    wait_for(lambda: run.state() == "done")
+    assert run.checkpoint().header.outcome == "done"
+    assert started(run) in children() - before
+    assert started(run) != os.getpid()
+
+
+def test_it_is_polite(cluster, root):
+    run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    cluster.submit(run)
+    worker = wait_for(lambda: started(run))
+    if sys.platform == "linux":  # there, each thread has its own
+        threads = psutil.Process(worker).threads()
+        nice = [os.getpriority(os.PRIO_PROCESS, thread.id) for thread in threads]
+        assert max(nice) >= NICENESS
+    elif os.name == "posix":
+        assert psutil.Process(worker).nice() >= NICENESS
+    assert psutil.Process().nice() < NICENESS
+    run.stop()
+    wait_for(lambda: run.state() == "stopped")
+
+
+def test_runs_wait_for_one_another_and_obey(cluster, root):
+    first, second, third = (
+        Run.create(RunConfig(**SHORT | {"epochs": epochs}), root) for epochs in (10_000, 1, 1)
+    )
+    for run in (first, second, third):
+        cluster.submit(run)
+    cluster.submit(third)  # twice is once
+    wait_for(lambda: started(first))
+    assert first.state() == "running"
+    assert second.state() == "queued"
+    second.stop()
+    first.stop()
+    wait_for(lambda: third.state() == "done")
+    assert first.state() == "stopped"
+    assert second.state() == "stopped"
+    assert second.checkpoint() is None
+    assert [event["kind"] for event in third.events()].count("start") == 1
+
+
+def test_a_failure_does_not_stop_the_worker(cluster, root, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    bad = Run.create(RunConfig(**SHORT | {"dataset": "mnist"}), root)
+    good = Run.create(RunConfig(**SHORT), root)
+    cluster.submit(bad, str(tmp_path / "file"))
+    cluster.submit(good)
+    wait_for(lambda: good.state() == "done")
+    assert bad.state() == "failed"
+
+
+def test_a_killed_worker_is_replaced(cluster, root):
+    lost = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    cluster.submit(lost)
+    psutil.Process(wait_for(lambda: started(lost))).kill()
+    wait_for(lambda: lost.state() in ("interrupted", "failed"))
+    after = Run.create(RunConfig(**SHORT), root)
+    cluster.submit(after)
+    wait_for(lambda: after.state() == "done")
+    assert lost.state() == "failed"
+    assert "died" in lost.events()[-1]["reason"]
+
+
+def test_closing_leaves_no_process(cluster, root):
+    """And interrupts what was training; closed twice is closed."""
+    run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    cluster.submit(run)
+    worker = wait_for(lambda: started(run))
+    cluster.close()
+    cluster.close()
+    wait_for(lambda: not psutil.pid_exists(worker), 10)
+    wait_for(lambda: not children(), 10)
+    assert run.state() == "interrupted"
+
+
+def test_closing_what_never_started_does_nothing():
+    before = children()
+    Cluster().close()
+    assert children() == before

@@ -1,0 +1,107 @@
+"""Files to take away: whole, self-contained, and the arrays that are shown."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from densembed.export import write_html, write_npz
+from densembed.fields import view
+
+
+@pytest.fixture(scope="module")
+def shown(trained, digits):
+    pixels = digits.test.images[2]
+    return pixels, view(trained, pixels, [0, -1], resolution=3)
+
+
+def test_npz_has_the_arrays_and_their_places(trained, shown, tmp_path):
+    pixels, seen = shown
+    write_npz(tmp_path / "a.npz", trained, pixels, seen)
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as file:
+        assert sorted(file.files) == ["after", "before", "input", "x", "y"]
+        assert file["before"].shape == file["after"].shape == (1, 84, 84)
+        assert file["x"].shape == file["y"].shape == (84,)
+        assert file["input"].shape == (1, 28, 28)
+        assert file["input"].dtype == np.uint8
+        np.testing.assert_array_equal(file["before"], seen.fields[0])
+        np.testing.assert_array_equal(file["after"], seen.fields[1])
+        np.testing.assert_array_equal(file["input"], pixels.numpy())
+        np.testing.assert_allclose(file["x"], (np.arange(84) + 0.5) / 3)
+        np.testing.assert_array_equal(file["x"], file["y"])
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]
+
+
+def test_a_failed_npz_leaves_the_old_file(trained, shown, tmp_path, monkeypatch):
+    (tmp_path / "a.npz").write_bytes(b"the old one")
+
+    def full(file, **_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    with pytest.raises(OSError, match="No space"):
+        write_npz(tmp_path / "a.npz", trained, *shown)
+    assert (tmp_path / "a.npz").read_bytes() == b"the old one"
+
+
+@pytest.fixture(scope="module")
+def page(trained, shown, tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("page") / "a.html"
+    write_html(path, trained, *shown)
+    return path.read_text(encoding="utf-8")
+
+
+def test_html_needs_no_network(page):
+    # Those of plotly's own code are names and map tiles that only other kinds of figure fetch.
+    for tag in ("script", "link", "img", "iframe"):
+        for attributes in re.findall(rf"<{tag}\b([^>]*)>", page):
+            assert not re.search(r"(src|href)\s*=\s*[\"']?\s*(https?:)?//", attributes)
+    assert len(page) > 1_000_000  # plotly itself is inside
+
+
+def test_html_is_in_a_known_encoding(page):
+    assert re.search(r"<meta charset=[\"']?utf-8", page, re.IGNORECASE)
+    assert page.lower().startswith(("<!doctype html>", "<html"))
+    assert page.rstrip().endswith("</html>")
+
+
+def figure_of(page) -> tuple[list, dict]:
+    """The data and the layout that the page gives to plotly."""
+    start = page.rindex("Plotly.newPlot(")
+    decoder = json.JSONDecoder()
+    data_at = page.index("[{", start)
+    data, end = decoder.raw_decode(page, data_at)
+    layout, _ = decoder.raw_decode(page, page.index("{", end))
+    return data, layout
+
+
+def values(trace) -> np.ndarray:
+    """The z of a trace: plain, or packed in base 64."""
+    z = trace["z"]
+    if isinstance(z, dict):
+        import base64
+
+        flat = np.frombuffer(base64.b64decode(z["bdata"]), np.dtype(z["dtype"]))
+        return flat.reshape([int(n) for n in z["shape"].split(",")])
+    return np.asarray(z)
+
+
+def test_html_shows_the_input_and_both_fields_on_one_scale(page, shown):
+    pixels, seen = shown
+    data, layout = figure_of(page)
+    assert len(data) == 3
+    np.testing.assert_allclose(values(data[0]), pixels[0] / 255, atol=1e-6)
+    np.testing.assert_allclose(values(data[1]), seen.fields[0][0], rtol=1e-6)
+    np.testing.assert_allclose(values(data[2]), seen.fields[1][0], rtol=1e-6)
+    for trace in data[1:]:
+        assert (trace["zmin"], trace["zmax"]) == (0, pytest.approx(seen.top))
+    assert [trace.get("showscale") for trace in data[:2]] == [False, False]
+    assert data[2]["colorbar"]["title"]["text"] == "density per pixel²"
+    titles = [note["text"] for note in layout["annotations"]]
+    assert titles == ["the input", "before training", "after training"]
+    assert layout["title"]["text"] == "Logistic-EL with mNN, B = 4, B₀ = 2"
+    for number, anchor in (("", "x"), ("2", "x2"), ("3", "x3")):
+        axis = layout[f"yaxis{number}"]
+        assert axis["range"] == [28, 0]
+        assert axis["scaleanchor"] == anchor

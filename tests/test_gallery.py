@@ -1,0 +1,105 @@
+"""What a visitor can pick, under keys that are data."""
+
+import os
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from densembed import gallery
+from densembed.checkpoint import CheckpointError
+from densembed.config import RunConfig
+from densembed.gallery import Entry, entries, find, gallery_folder
+from densembed.runs import Run
+
+
+@pytest.fixture
+def shelf(gallery_root, runs_root, trained):
+    """Two shipped models and two runs, of which one has no checkpoint yet."""
+    for name in ("b-model", "a-model"):
+        trained.save(gallery_root / f"{name}.safetensors")
+    (gallery_root / "notes.txt").write_text("not a model")
+    done, queued = Run.create(RunConfig()), Run.create(RunConfig())
+    trained.save(done.checkpoint_path)
+    return done, queued
+
+
+def test_shipped_ones_come_first_then_runs(shelf):
+    done, _ = shelf
+    assert [entry.key for entry in entries()] == ["a-model", "b-model", done.identifier]
+
+
+def test_entries_open_and_have_a_title(shelf, trained):
+    for entry in entries():
+        assert entry.open().header == trained.header
+        error = trained.errors[0]
+        parts = ["Logistic-EL with mNN, B = 4, B₀ = 2", "378 parameters", f"{error:.2f} % error"]
+        for part in parts:
+            assert part in entry.title
+        assert trained.header.provenance.dataset_title in entry.title
+
+
+def test_title_before_the_first_epoch_has_no_error(gallery_root, trained):
+    header = trained.header.model_copy(update={"epochs": []})
+    type(trained)(header, trained.tensors).save(gallery_root / "new.safetensors")
+    assert "error" not in find("new").title
+
+
+def test_find(shelf):
+    done, queued = shelf
+    assert find("a-model").open()
+    assert find(done.identifier).path == done.checkpoint_path
+    assert find(queued.identifier) is None
+
+
+@pytest.mark.parametrize(
+    "key", ["", ".", "..", "../gallery/a-model", "a-model.safetensors", "{absolute}", "a-model\x00"]
+)
+def test_a_key_is_never_a_path(shelf, gallery_root, key):
+    assert find(key.replace("{absolute}", str(gallery_root / "a-model"))) is None
+
+
+@given(st.text(max_size=50))
+def test_no_text_finds_what_is_not_there(text):
+    assert find(text) is None
+
+
+def test_a_file_is_read_once_and_again_when_it_changes(gallery_root, trained, monkeypatch):
+    path = gallery_root / "a.safetensors"
+    trained.save(path)
+    os.utime(path, ns=(1, 1_000_000_000))
+    entry = Entry("a", path)
+    first = entry.open()
+    assert entry.open() is first
+    monkeypatch.setattr(gallery.Checkpoint, "open", lambda *_: pytest.fail("It is read again."))
+    assert entry.open() is first
+    monkeypatch.undo()
+    header = trained.header.model_copy(update={"outcome": "stopped"})
+    type(trained)(header, trained.tensors).save(path)
+    assert entry.open().header.outcome == "stopped"
+
+
+def test_damaged_and_deleted_ones_say_so(gallery_root, trained):
+    path = gallery_root / "a.safetensors"
+    path.write_bytes(b"<html>")
+    with pytest.raises(CheckpointError, match="is not a densembed checkpoint"):
+        Entry("a", path).open()
+    trained.save(gallery_root / "b.safetensors")
+    entry = find("b")
+    entry.path.unlink()
+    with pytest.raises(CheckpointError, match=r"^b is gone\.$"):
+        entry.open()
+
+
+def test_where_it_is(monkeypatch, tmp_path, runs_root):
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(tmp_path / "none"))
+    assert gallery_folder() == tmp_path / "none"
+    assert list(entries()) == []
+    monkeypatch.delenv("DENSEMBED_GALLERY")
+    monkeypatch.chdir(tmp_path)
+    assert gallery_folder() == tmp_path / "checkpoints" / "paper"
+
+
+def test_the_network_that_is_opened_answers(shelf):
+    assert find("a-model").open().model()(torch.rand(2, 1, 28, 28)).shape == (2, 10)

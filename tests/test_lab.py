@@ -1,0 +1,154 @@
+"""The lab's arrays against torch's layers and the paper's statements."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from densembed import lab
+from densembed.densities import FAMILIES
+from tests.conftest import is_sentence
+
+NOISE = lab.signal("noise", 23, seed=4)
+
+
+def pixels_of(reading: lab.Reading) -> np.ndarray:
+    """The mass in each pixel by adding up the drawn densities: what Γ should be."""
+    cells = lab.resolution(len(reading.x))
+    return reading.phi.reshape(len(reading.phi), -1, cells).mean(-1)
+
+
+@pytest.mark.parametrize("name", [name for name in lab.SIGNALS if name not in ("digit", "own")])
+@pytest.mark.parametrize("size", [2, 24, 64])
+def test_signals_lie_within_0_and_1(name, size):
+    x = lab.signal(name, size, seed=1)
+    assert x.shape == (size,)
+    assert x.min() >= 0
+    assert x.max() <= 1
+    assert np.array_equal(x, lab.signal(name, size, seed=1))
+
+
+@pytest.mark.parametrize("text", ["0 0.5 1", "0,0.5,1", " 0; 0.5 ;1 ", "0 5e-1 1.0"])
+def test_typed_values(text):
+    assert lab.parse_values(text).tolist() == [0, 0.5, 1]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "1 two", "1 nan", "1 inf", "1 1e9", " ".join(["0"] * 65), "0 " * 5000, "1 ٣x"]
+)
+def test_bad_values_are_one_sentence(text):
+    with pytest.raises(ValueError, match=r"\.$") as error:
+        lab.parse_values(text)
+    assert is_sentence(str(error.value))
+
+
+def test_values_go_into_a_link_and_back():
+    assert np.allclose(lab.parse_values(lab.format_values(NOISE)), NOISE, atol=1e-3)
+
+
+def test_fully_connected_is_the_identity():
+    reading = lab.fully_connected(NOISE)
+    assert np.array_equal(reading.gamma, np.eye(23))
+    assert np.array_equal(reading.expectation, NOISE)
+    assert np.allclose(pixels_of(reading), reading.gamma)
+    (reference,) = reading.references
+    assert reference.difference == reference.promise == 0
+
+
+@pytest.mark.parametrize("taps", [1, 3, 8])
+@pytest.mark.parametrize("stride", [1, 4])
+@pytest.mark.parametrize("name", lab.KERNELS)
+def test_convolution_is_torch(taps, stride, name):
+    weights = lab.kernel(name, taps)
+    expected = F.conv1d(
+        torch.tensor(NOISE)[None, None], torch.tensor(weights)[None, None], stride=stride
+    ).flatten()
+    for position in range(len(expected)):
+        reading = lab.convolution(NOISE, weights, stride, position)
+        assert np.allclose(reading.output, expected, atol=1e-12)
+        assert math.isclose(weights @ reading.expectation, expected[position], abs_tol=1e-12)
+        assert np.allclose(pixels_of(reading), reading.gamma)
+        assert reading.references[0].difference == reading.references[0].promise == 0
+
+
+@pytest.mark.parametrize("taps", [1, 2, 3, 5, 7, 8])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_adaptive_convolution_is_torch_at_p_equal_k_alone(taps, normalize):
+    weights = lab.kernel("bell", taps)
+    (same,) = lab.convolution(NOISE, weights, 1, 2, float(taps), normalize).references
+    assert same.difference == same.promise == 0
+    # One tap of mass 1 within its pixel is that pixel, at any p below 1.
+    shorter = [] if normalize and taps == 1 else [0.5 * taps]
+    for amplitude in (*shorter, taps + 0.05, 1.6 * taps):
+        (other,) = lab.convolution(NOISE, weights, 1, 2, amplitude, normalize).references
+        assert other.difference > 1e-4
+        assert other.promise is None
+
+
+@pytest.mark.parametrize(("normalize", "mass"), [(False, 4.5 / 3), (True, 1.0)])
+def test_adaptive_convolution_has_the_printed_or_unit_mass(normalize, mass):
+    reading = lab.convolution(NOISE, lab.kernel("edge", 3), 2, 4, 4.5, normalize)
+    assert np.allclose(reading.mass, mass)
+    assert np.allclose(reading.centres, 8 + 1.5 * (np.arange(3) + 0.5))
+    assert math.isclose(
+        lab.kernel("edge", 3) @ reading.expectation, reading.output[4], abs_tol=1e-12
+    )
+
+
+@pytest.mark.parametrize("window", [1, 2, 5])
+@pytest.mark.parametrize("beta", [0.5, 5.0, 100.0, 1000.0])
+def test_pooling_reaches_its_limits(window, beta):
+    average = lab.adaptive_pooling(NOISE, window, 2, 0.0)
+    assert average.references[1].difference == average.references[1].promise == 0
+    low = lab.adaptive_pooling(NOISE, window, 2, -beta)
+    high = lab.adaptive_pooling(NOISE, window, 2, beta)
+    for reading, reference in ((low, low.references[0]), (high, high.references[2])):
+        assert reference.promise == math.log(window) / beta
+        assert reference.difference <= reference.promise
+        assert np.allclose(reading.mass, 1)
+        assert np.allclose(reading.gamma @ NOISE, reading.output)
+        assert np.allclose(pixels_of(reading), reading.gamma)
+    if window > 1:
+        assert high.references[1].difference > 1e-3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("truncate", [False, True])
+def test_embedding_stands_where_it_is_told(family, truncate):
+    loc, scale = lab.grid_places(23, 5, family)
+    loc[2], scale[2] = 0.0, 3.0  # the end of the domain, which μ(α) reaches only in the limit
+    reading = lab.embedding(NOISE, family, loc, scale, truncate)
+    density = FAMILIES[family]
+    edges = (torch.arange(24, dtype=torch.float64)[:, None] - torch.tensor(loc)) / torch.tensor(
+        scale
+    )
+    expected = density.cdf(edges).diff(dim=0).T.numpy()
+    expected = expected / expected.sum(1, keepdims=True) if truncate else expected
+    assert np.allclose(reading.gamma, expected, atol=1e-9)
+    assert np.allclose(reading.expectation, expected @ NOISE, atol=1e-8)
+    assert np.allclose(pixels_of(reading), reading.gamma, atol=0.03)
+
+
+def test_uniform_densities_on_the_grid_are_adaptive_average_pooling():
+    places = lab.grid_places(24, 6, "uniform")
+    x = lab.signal("noise", 24)
+    (reference,) = lab.embedding(x, "uniform", *places).references
+    assert reference.difference == reference.promise == 0
+    places[0][2] += 0.5
+    (moved,) = lab.embedding(x, "uniform", *places).references
+    assert moved.promise is None
+    assert moved.difference > 1e-3
+
+
+@pytest.mark.parametrize("truncate", [False, True])
+def test_a_picture_is_the_product_of_its_factors(digits, truncate):
+    pixels = digits.test.images[3, 0].double().numpy() / 255
+    seen = lab.picture(pixels, "gaussian", (20.0, 9.0), (2.0, 5.0), truncate)
+    assert np.allclose(seen.gamma, np.outer(seen.rows, seen.columns), atol=1e-15)
+    assert abs(seen.columns.argmax() + 0.5 - 20) <= 0.5
+    assert abs(seen.rows.argmax() + 0.5 - 9) <= 0.5
+    assert lab.rounded(seen.expectation - seen.parts.sum()) == 0
+    assert seen.gamma.sum() == pytest.approx(1, abs=1e-9 if truncate else 0.05)
+    assert truncate or seen.gamma.sum() < 1

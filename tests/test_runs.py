@@ -1,0 +1,466 @@
+"""The life of a run, told by its folder alone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import filelock
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from densembed import runs
+from densembed.checkpoint import Checkpoint
+from densembed.config import RunConfig
+from densembed.runs import Run, all_runs, execute, runs_folder
+from tests.conftest import is_sentence
+
+ENDLESS = 10_000
+SHORT = {"model": "logistic-el-2", "epochs": 2, "batch_size": 100, "device": "cpu"}
+
+
+@pytest.fixture
+def new(runs_root):
+    """Makes queued runs of a tiny model."""
+    return lambda **values: Run.create(RunConfig(**SHORT | values))
+
+
+def wait_for(condition, seconds: float = 30):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "It did not happen in time."
+        time.sleep(0.02)
+    return found
+
+
+def kinds(run) -> list[str]:
+    return [event["kind"] for event in run.events()]
+
+
+class InThread:
+    """Executes a run beside the test; the worker is one thread of this process."""
+
+    def __init__(self, run):
+        self.run, self.state = run, None
+        self.thread = threading.Thread(target=self._work, daemon=True)
+
+    def _work(self):
+        self.state = execute(str(self.run.path))
+
+    def __enter__(self):
+        self.thread.start()
+        wait_for(lambda: "progress" in kinds(self.run))
+        return self
+
+    def __exit__(self, *_):
+        self.run.stop()
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+
+
+# From the queue to the end
+
+
+def test_from_queued_to_done(new):
+    run = new()
+    assert run.state() == "queued"
+    assert run.events() == []
+    assert run.checkpoint() is None
+    assert execute(str(run.path)) == "done"
+    assert run.state() == "done"
+    assert not run.running()
+    found = kinds(run)
+    assert (found[0], found[-1]) == ("start", "end")
+    assert found.count("epoch") == 2
+    assert "progress" in found
+    events = run.events()
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+    assert events[-1]["reason"] == ""
+    assert events[0]["process"] == os.getpid()
+
+
+def test_checkpoint_of_a_run_is_that_of_the_training(new, digits):
+    run = new(seed=3)
+    execute(str(run.path))
+    kept = run.checkpoint()
+    assert kept.config == run.config == RunConfig(**SHORT, seed=3)
+    assert kept.steps == [0, 1, 2, 4, 8, 15, 30]
+    assert kept.header.outcome == "done"
+    epochs = [event for event in run.events() if event["kind"] == "epoch"]
+    assert [event["test_error"] for event in epochs] == [
+        epoch.test_error for epoch in kept.header.epochs
+    ]
+    wrong = (kept.model()(digits.test.images / 255).argmax(1) != digits.test.labels).sum().item()
+    assert kept.errors[0] == pytest.approx(100 * wrong / 359)
+
+
+def test_only_known_files_are_in_the_folder(new):
+    run = new()
+    execute(str(run.path))
+    names = {path.name for path in run.path.iterdir()}
+    assert names - {"lock"} == {"config.json", "events.jsonl", "checkpoint.safetensors"}
+
+
+def test_a_run_that_is_over_is_left_alone(new):
+    run = new(epochs=1)
+    execute(str(run.path))
+    before = {path: path.read_bytes() for path in run.path.iterdir()}
+    assert execute(str(run.path)) == "done"
+    assert {path: path.read_bytes() for path in before} == before
+
+
+# Stop
+
+
+def test_stop_keeps_what_was_learnt(new):
+    run = new(epochs=1000)  # a snapshot every 32 epochs
+    with InThread(run) as worker:
+        assert run.state() == "running"
+        assert run.running()
+        wait_for(lambda: run.events()[-1].get("step", 0) > 600)
+        asked = time.monotonic()
+        run.stop()
+        worker.thread.join(30)
+        assert time.monotonic() - asked < 10
+    assert worker.state == run.state() == "stopped"
+    kept = run.checkpoint()
+    assert kept.header.outcome == "stopped"
+    assert kept.steps[0] == 0
+    assert kept.steps[-1] > 0
+    assert kept.model()(torch.rand(1, 1, 28, 28)).isfinite().all()
+
+
+def test_stopped_in_the_queue_never_starts(new):
+    run = new(dataset="mnist")
+    run.stop()
+    assert run.state() == "stopped"
+    # Nothing is loaded for it: MNIST is not here, and that would be a failure.
+    assert execute(str(run.path), str(run.path / "no data")) == "stopped"
+    assert run.state() == "stopped"
+    assert run.checkpoint() is None
+
+
+def test_stop_after_the_end_changes_nothing(new):
+    run = new(epochs=1)
+    execute(str(run.path))
+    run.stop()
+    assert run.state() == "done"
+
+
+# Failures are states with a sentence
+
+
+def end_of(run) -> dict:
+    last = run.events()[-1]
+    assert last["kind"] == "end"
+    assert last["state"] == run.state()
+    return last
+
+
+def test_data_that_cannot_be_had(new, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    run = new(dataset="mnist")
+    assert execute(str(run.path), str(tmp_path / "file")) == "failed"
+    assert is_sentence(end_of(run)["reason"])
+    assert "digits" in end_of(run)["reason"]
+
+
+def test_an_unknown_data_set(new):
+    run = new(dataset="cats")
+    assert execute(str(run.path)) == "failed"
+    assert end_of(run)["reason"] == "Unknown data set 'cats'; the known ones are digits, mnist."
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"model": "nothing"}', '{"colour": 1}', "\x00"]
+)
+def test_a_damaged_configuration(new, content):
+    run = new()
+    (run.path / "config.json").write_text(content)
+    assert run.config is None
+    assert execute(str(run.path)) == "failed"
+    assert "configuration is gone or damaged" in end_of(run)["reason"]
+
+
+def test_a_configuration_that_is_gone(new):
+    run = new()
+    (run.path / "config.json").unlink()
+    assert execute(str(run.path)) == "failed"
+    assert all_runs() == []
+
+
+def test_divergence(new):
+    run = new(learning_rate=1e4, epochs=5)
+    assert execute(str(run.path)) == "diverged"
+    assert "lower learning rate" in end_of(run)["reason"]
+    kept = run.checkpoint()
+    assert kept.header.outcome == "diverged"
+    assert kept.model()(torch.rand(1, 1, 28, 28)).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "The memory ran out."),
+        (OSError(28, "No space left on device"), "No space left on device."),
+        (RuntimeError("CUDA error: something"), "Training failed (RuntimeError)"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_other_failures(new, monkeypatch, error, words):
+    def broken(*_):
+        raise error
+
+    run = new()
+    monkeypatch.setattr(runs, "train", broken)
+    assert execute(str(run.path)) == "failed"
+    assert words in end_of(run)["reason"]
+    assert end_of(run)["reason"].endswith(".")
+
+
+def test_the_log_has_the_traceback_of_the_unforeseen(new, monkeypatch):
+    run = new()
+    monkeypatch.setattr(runs, "train", lambda *_: [][1])
+    execute(str(run.path))
+    assert "IndexError" in (run.path / "log.txt").read_text()
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(new, monkeypatch):
+    run = new(epochs=5)
+    real, saves = Checkpoint.save, []
+
+    def save(self, path):
+        if saves:
+            raise OSError(28, "No space left on device")
+        saves.append(path)
+        real(self, path)
+
+    monkeypatch.setattr(Checkpoint, "save", save)
+    assert execute(str(run.path)) == "failed"
+    assert "disk space" in end_of(run)["reason"]
+    assert run.checkpoint().steps == [0]
+
+
+# One process trains, whoever else looks
+
+
+def test_who_comes_second_leaves(new):
+    run = new(epochs=ENDLESS)
+    with InThread(run) as worker:
+        assert execute(str(run.path)) == "running"
+        assert [event["kind"] for event in run.events()].count("start") == 1
+    assert worker.state == "stopped"
+
+
+def test_looking_does_not_disturb(new):
+    """Pages look at the lock all the time; a run that starts meanwhile gets it all the same."""
+    run = new(epochs=1)
+    (run.path / "lock").touch()
+    over = threading.Event()
+
+    def look():
+        while not over.is_set():
+            run.running()
+
+    lookers = [threading.Thread(target=look) for _ in range(4)]
+    for thread in lookers:
+        thread.start()
+    state = execute(str(run.path))
+    over.set()
+    for thread in lookers:
+        thread.join()
+    assert state == "done"
+
+
+def test_running_means_that_the_lock_is_held(new):
+    run = new()
+    assert not run.running()
+    with filelock.FileLock(run.path / "lock"):
+        assert run.running()
+        assert run.state() == "running"
+    assert not run.running()
+    assert run.state() == "queued"
+
+
+WORKER = "import sys; from densembed.runs import execute; execute(sys.argv[1])"
+
+
+def test_a_killed_process_leaves_an_interrupted_run(new):
+    run = new(epochs=ENDLESS)
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(run.path)])
+    try:
+        wait_for(lambda: "epoch" in kinds(run) and run.checkpoint() is not None, 60)
+        assert run.state() == "running"
+        assert run.events()[0]["process"] == worker.pid
+    finally:
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait(10)
+    assert run.state() == "interrupted"
+    assert not run.running()
+    kept = run.checkpoint()
+    assert kept.header.outcome == "running"
+    assert kept.model()(torch.rand(1, 1, 28, 28)).isfinite().all()
+    # Whoever is given it again says so, and does not train over it.
+    assert execute(str(run.path)) == "failed"
+    assert "died" in end_of(run)["reason"]
+    assert run.checkpoint().steps == kept.steps
+
+
+# Identifiers are data
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        "",
+        ".",
+        "..",
+        "../outside",
+        "20240101-000000-abcdef/../../outside",
+        "../runs/{real}",
+        "{absolute}",
+        "{real}/",
+        "{real}\n",
+        "{real}\x00",
+        " {real}",
+        "２０２４0101-000000-abcdef",
+        "20240101-000000-ABCDEF",
+        "20240101-000000-abcde",
+        "x" * 100_000,
+    ],
+    ids=lambda text: repr(text[:30]),
+)
+def test_an_identifier_is_never_a_path(new, identifier):
+    run = new()
+    outside = run.path.parent.parent / "outside"
+    outside.mkdir()
+    (outside / "config.json").write_text(RunConfig().model_dump_json())
+    text = identifier.replace("{real}", run.identifier).replace("{absolute}", str(outside))
+    assert Run.find(text) is None
+    assert Run.find(run.identifier) == run
+
+
+@given(st.text(max_size=60))
+def test_no_text_finds_a_run_that_is_not_there(text):
+    assert Run.find(text) is None
+
+
+def test_identifiers_are_found_and_differ(new):
+    made = [new() for _ in range(20)]
+    assert len({run.identifier for run in made}) == 20
+    assert all(runs.IDENTIFIER.fullmatch(run.identifier) for run in made)
+    assert {run.identifier for run in all_runs()} == {run.identifier for run in made}
+
+
+def test_where_runs_are(monkeypatch, tmp_path):
+    monkeypatch.setenv("DENSEMBED_RUNS", str(tmp_path))
+    assert runs_folder() == tmp_path
+    monkeypatch.delenv("DENSEMBED_RUNS")
+    monkeypatch.chdir(tmp_path)
+    assert runs_folder() == tmp_path / "checkpoints" / "runs"
+    assert all_runs() == []
+
+
+# Damage
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n",
+        b"{\n",
+        b"null\n",
+        b"[1, 2]\n",
+        b'"end"\n',
+        b'{"state": "done"}\n',
+        b'{"kind": "end"}\n',
+        b'{"kind": "end", "state": 5}\n',
+        b"\xff\xfe\x00\n",
+        b"[" * 100_000 + b"\n",
+        b'{"kind": "end", "state": "done", "reason": ""}',
+    ],
+    ids=lambda line: repr(line[:24]),
+)
+def test_a_damaged_line_is_left_out(new, line):
+    run = new()
+    run._append("start", process=1)
+    with open(run.path / "events.jsonl", "ab") as file:
+        file.write(line)
+    assert kinds(run) == ["start"]
+    assert run.state() == "interrupted"
+
+
+def test_lines_after_a_damaged_one_count(new):
+    run = new()
+    run._append("start", process=1)
+    with open(run.path / "events.jsonl", "ab") as file:
+        file.write(b'{"kind": "pro\n')
+    run._append("end", state="stopped", reason="")
+    assert kinds(run) == ["start", "end"]
+    assert run.state() == "stopped"
+
+
+def test_endless_events_are_not_read(new, monkeypatch):
+    run = new()
+    run._append("start", process=1)
+    monkeypatch.setattr(runs, "MAX_EVENTS_BYTES", 5)
+    assert run.events() == []
+
+
+def test_a_damaged_checkpoint_is_none(new):
+    run = new(epochs=1)
+    execute(str(run.path))
+    run.checkpoint_path.write_bytes(run.checkpoint_path.read_bytes()[:-100])
+    assert run.checkpoint() is None
+    assert run.state() == "done"
+
+
+def test_a_deleted_run_is_gone(new):
+    run = new(epochs=1)
+    execute(str(run.path))
+    run.delete()
+    assert not run.path.exists()
+    assert Run.find(run.identifier) is None
+    assert (run.config, run.events(), run.checkpoint()) == (None, [], None)
+    assert not run.running()
+    run.delete()
+
+
+def test_a_run_deleted_in_the_queue_does_not_come_back(new):
+    run = new()
+    run.delete()
+    assert execute(str(run.path)) == "failed"
+    assert not run.path.exists()
+
+
+def test_a_run_deleted_while_it_trains_ends(new):
+    run = new(epochs=ENDLESS)
+    with InThread(run) as worker:
+        run.delete()
+        worker.thread.join(30)
+        assert worker.state == "failed"
+        run.path.mkdir(exist_ok=True)  # for the request to stop, after the test
+
+
+# Many
+
+
+def test_two_hundred_runs_are_listed_newest_first(runs_root):
+    for k in range(200):
+        path = runs_root / f"2024{k % 12 + 1:02d}01-0000{k % 60:02d}-{k:06x}"
+        path.mkdir(parents=True)
+        (path / "config.json").write_text(json.dumps(SHORT))
+    for name in ("notes", "20240101-000000-abcdef.bak", "20991231-235959-abcdef"):
+        (runs_root / name).mkdir()
+    (runs_root / "20991231-235959-abcde0").write_text("a file")
+    found = all_runs()
+    assert len(found) == 200
+    names = [run.identifier for run in found]
+    assert names == sorted(names, reverse=True)
+    assert {run.state() for run in found} == {"queued"}
+    assert found[0].config == RunConfig(**SHORT)
