@@ -16,6 +16,12 @@ from densembed.checkpoint import Checkpoint, CheckpointError, Recorder, error_te
 from densembed.config import RunConfig, explain
 from densembed.data import DATASETS, DataError, as_input, load_dataset
 from densembed.data.images import ImageError, read_picture
+from densembed.experiments import (
+    add_benchmark,
+    add_reproduce,
+    benchmark_command,
+    reproduce_command,
+)
 from densembed.training import Diverged, Epoch, Progress, test_error, train
 
 
@@ -69,6 +75,12 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--image", type=Path, required=True)
     command.add_argument("--out", type=Path, required=True, help="FILE.html or FILE.npz")
     command.add_argument("--resolution", type=int, default=4, help="cells a pixel (1 to 32)")
+
+    command = _command(commands, "reproduce", reproduce_command, "the paper's results, made anew")
+    add_reproduce(command)
+
+    command = _command(commands, "benchmark", benchmark_command, "measure every speed claim")
+    add_benchmark(command)
     return parser
 
 

@@ -199,7 +199,7 @@ class Checkpoint:
 
 
 def error_text(errors: list[float]) -> str:
-    """ 3.21 %, or mean ± standard deviation of several members."""
+    """3.21 %, or mean ± standard deviation of several members."""
     if len(errors) == 1:
         return f"{errors[0]:.2f} %"
     return f"{mean(errors):.2f} ± {stdev(errors):.2f} % ({len(errors)} members)"

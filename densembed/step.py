@@ -49,9 +49,7 @@ class Flat:
     @torch.no_grad()
     def state(self) -> dict[str, Tensor]:
         """A copy on the CPU, name: (M, *shape)."""
-        return {
-            name: part.to("cpu", copy=True) for name, part in self.named(self.values).items()
-        }
+        return {name: part.to("cpu", copy=True) for name, part in self.named(self.values).items()}
 
     @torch.no_grad()
     def member(self, index: int) -> nn.Module:

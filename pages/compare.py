@@ -1,7 +1,10 @@
 """What differs between these models?"""
 
+from bisect import bisect_right
+
 import streamlit as st
 
+from densembed.checkpoint import Checkpoint
 from densembed.fields import view
 from densembed.figures import (
     AFTER,
@@ -20,7 +23,7 @@ begin(
     "What differs between these models?",
     "Two models, one input, one colour scale: where each of them looks, and what it says.",
 )
-choices = st.columns(2, gap="large")
+choices = st.columns(2, gap="medium")
 with choices[0]:
     first = pick_checkpoint("First model", "first")
 with choices[1]:
@@ -29,52 +32,72 @@ given = pick_input(first)
 if first.header.input_shape != second.header.input_shape:
     st.info("These two models take pictures of different shapes: choose two of the same.")
     st.stop()
-for checkpoint in {first.config.dataset: first, second.config.dataset: second}.values():
-    remark(checkpoint, given)
+remark(given, first, second)
 
-views = [view(checkpoint, given.pixels, [0, -1]) for checkpoint in (first, second)]
+pair = (("first", first), ("second", second))
+steps = sorted({*first.steps, *second.steps})
+above = st.container()
+step = st.select_slider(
+    "Step of training", steps, steps[-1], key="step", bind="query-params",
+    format_func=lambda step: f"{step:,}",
+    help="It moves both models: each shows the last step that it kept up to here.",
+)  # fmt: skip
+below = st.container()
+views = [view(checkpoint, given.pixels) for _, checkpoint in pair]
 top = max(seen.top for seen in views)
-pair = list(zip(("first", "second"), (first, second), views, strict=True))
-moments = {"after": -1, "before": 0}
-changes = {
-    moment: (views[1].fields[k].sum(0) - views[0].fields[k].sum(0))[None]
-    for moment, k in moments.items()
-}
-bound = max(float(abs(change).max()) for change in changes.values())
+chosen = [bisect_right(checkpoint.steps, step) - 1 for _, checkpoint in pair]
 
-for moment, k in moments.items():
-    left, *columns, right = st.columns(4, gap="small")
-    for column, (side, checkpoint, seen) in zip(columns, pair, strict=True):
-        with column:
-            panel(describe(checkpoint.config.model), f"{moment} training")
+
+def moment(checkpoint: Checkpoint, index: int) -> str:
+    if index == len(checkpoint.steps) - 1:
+        return "after training"
+    return f"after {checkpoint.steps[index]:,} steps" if index else "before training"
+
+
+def row(name: str, columns, indices: list[int]) -> None:
+    """Both fields at their snapshots, and the difference, all three up to the same density."""
+    fields = [seen.fields[k].sum(0, keepdims=True) for seen, k in zip(views, indices, strict=True)]
+    for n, (side, checkpoint) in enumerate(pair):
+        with columns[n]:
+            when = moment(checkpoint, indices[n])
+            panel(describe(checkpoint.config.model), when)
             st.plotly_chart(
-                field_figure(seen.fields[k], seen.x, seen.y, top),
-                key=f"{side}-{moment}", config=CHART,
-                alt=f"Receptive field of the {side} model {moment} training",
+                field_figure(fields[n], views[0].x, views[0].y, top), key=f"{side}-{name}",
+                config=CHART, alt=f"Receptive field of the {side} model {when}",
             )  # fmt: skip
-    with right:
-        panel("second − first", f"{moment} training")
+    with columns[2]:
+        panel("second − first", "red: more in the second")
         st.plotly_chart(
-            difference_figure(changes[moment], views[0].x, views[0].y, bound),
-            key=f"difference-{moment}", config=CHART,
-            alt=f"Difference of the two receptive fields {moment} training",
+            difference_figure(fields[1] - fields[0], views[0].x, views[0].y, top),
+            key=f"difference-{name}", config=CHART,
+            alt="Difference of the two receptive fields beside it",
         )  # fmt: skip
-    with left:
-        if moment == "before":
-            panel("the input")
-            st.plotly_chart(
-                picture_figure(given.pixels.numpy()), key="picture", config=CHART,
-                alt="The picture that both models get",
-            )  # fmt: skip
-        elif first.header.classes != second.header.classes:
-            st.caption("The two models know different classes.")
-        elif given.seen != "no ink":
-            panel("what they say")
-            bars = [
-                (side, seen.probabilities[-1], colour)
-                for (side, _, seen), colour in zip(pair, (AFTER, BEFORE), strict=True)
-            ]
-            st.plotly_chart(
-                opinion_figure(bars, first.header.classes, given.label), key="opinion",
-                config=CHART, alt="Probability of each class according to both models",
-            )  # fmt: skip
+
+
+with above:
+    picture, *columns = st.columns(4, gap="small")
+    row("chosen", columns, chosen)
+with picture:
+    panel("the input", f"{given.pixels.shape[1]} × {given.pixels.shape[2]}")
+    st.plotly_chart(
+        picture_figure(given.pixels.numpy()), key="picture", config=CHART,
+        alt="The picture that both models get",
+    )  # fmt: skip
+with below:
+    opinion, *columns = st.columns(4, gap="small")
+    row("before", columns, [0, 0])
+with opinion:
+    if given.seen == "no ink":
+        panel("what they say", "nothing: there is no ink")
+    elif first.header.classes != second.header.classes:
+        panel("what they say", "nothing to compare: different classes")
+    else:
+        panel("what they say", f"at step {step:,}")
+        bars = [
+            (side, seen.probabilities[k], colour)
+            for (side, _), seen, k, colour in zip(pair, views, chosen, (AFTER, BEFORE), strict=True)
+        ]
+        st.plotly_chart(
+            opinion_figure(bars, first.header.classes, given.label), key="opinion", config=CHART,
+            alt="Probability of each class according to both models at the chosen step",
+        )  # fmt: skip

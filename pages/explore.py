@@ -14,21 +14,21 @@ begin(
     "The bright area is its **receptive field**: the sum of its densities over the picture. "
     "With a micro network (mNN) it moves with the input.",
 )
-choices = st.columns(2, gap="large")
+choices = st.columns([5, 6], gap="medium")
 with choices[0]:
     checkpoint = pick_checkpoint("Model", "model")
 with choices[1]:
     given = pick_input(checkpoint)
-remark(checkpoint, given)
+remark(given, checkpoint)
 
 steps = checkpoint.steps
 with st.container(key="panels"):
     picture, before, after, opinion = st.columns(4, gap="small")
-step = st.select_slider(
-    "Step of training", steps, steps[-1], key="step", bind="query-params",
-    format_func=lambda step: f"{step:,}",
-    help="From before training to after it, at every step that was kept.",
-)  # fmt: skip
+    step = st.select_slider(
+        "Step of training", steps, steps[-1], key="step", bind="query-params",
+        format_func=lambda step: f"{step:,}",
+        help="From before training to after it, at every step that was kept.",
+    )  # fmt: skip
 seen = view(checkpoint, given.pixels)
 chosen = steps.index(step)
 name = "after training" if step == steps[-1] else f"after {step:,} steps"
@@ -40,7 +40,7 @@ with picture:
         alt="The picture that the model gets",
     )  # fmt: skip
 with before:
-    panel("before training")
+    panel("before training", "epoch 0")
     st.plotly_chart(
         field_figure(seen.fields[0], seen.x, seen.y, seen.top), key="before", config=CHART,
         alt="Receptive field before training, a heatmap of the sum of the densities",
@@ -52,13 +52,15 @@ with after:
         alt=f"Receptive field {name}, a heatmap of the sum of the densities",
     )  # fmt: skip
 with opinion:
-    panel("what it says")
+    said = seen.probabilities[chosen]
     if given.seen == "no ink":
-        st.caption("Nothing: there is no ink.")
+        panel("what it says", "nothing: there is no ink")
     else:
+        answer = checkpoint.header.classes[said.argmax()]
+        panel("what it says", f"{answer}, at {100 * said.max():.1f} %")
         bars = [
             ("before", seen.probabilities[0], BEFORE),
-            (name.removesuffix(" training"), seen.probabilities[chosen], AFTER),
+            (name.removesuffix(" training"), said, AFTER),
         ]
         st.plotly_chart(
             opinion_figure(bars, checkpoint.header.classes, given.label), key="opinion",

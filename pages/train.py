@@ -5,12 +5,12 @@ import torch
 from pydantic import ValidationError
 
 from densembed import gallery
-from densembed.checkpoint import Checkpoint
+from densembed.checkpoint import Checkpoint, error_text
 from densembed.cluster import Cluster
 from densembed.config import RunConfig, explain
 from densembed.data import DATASETS, is_available, load_dataset
 from densembed.fields import view
-from densembed.figures import curves_figure, field_figure
+from densembed.figures import curves_figure, field_figure, picture_figure
 from densembed.models import check_name, describe
 from densembed.runs import Run, all_runs
 from densembed.training import estimate_seconds, pick_device
@@ -91,16 +91,17 @@ def _form() -> None:
     except (ValidationError, ValueError) as error:
         st.error(explain(error) if isinstance(error, ValidationError) else str(error))
         return
-    start, text = st.columns([1, 5], vertical_alignment="center")
-    if start.button("Start training", type="primary"):
-        run = Run.create(config)
-        cluster().submit(run)
+    bar = st.container(horizontal=True, vertical_alignment="center")
+    if bar.button("Start training", type="primary"):
+        with bar, st.spinner("Starting …"):
+            run = Run.create(config)
+            cluster().submit(run)
         st.query_params["run"] = run.identifier
         st.rerun()
     if is_available(dataset):
-        text.caption(f"About {_duration(estimate(config))} on this machine.")
+        bar.caption(f"About {_duration(estimate(config))} on this machine.")
     else:
-        text.caption(f"{DATASETS[dataset].TITLE} is downloaded first (some 12 MB).")
+        bar.caption(f"{DATASETS[dataset].TITLE} is downloaded first (some 12 MB).")
 
 
 def _name(model: str) -> str:
@@ -127,17 +128,16 @@ def _follow(run: Run, was_live: bool) -> None:
         return
     st.subheader(describe(config.model), anchor=False)
     _status(run, state, events, config)
-    fields, curve = st.columns([2, 1], gap="medium")
-    with fields:
-        _fields(run.checkpoint())
-    with curve:
-        _curve([(e["epoch"], e["test_error"]) for e in events if e["kind"] == "epoch"])
+    _pictures(
+        run.checkpoint(),
+        [(event["epoch"], event["test_error"]) for event in events if event["kind"] == "epoch"],
+    )
 
 
 def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None:
     last = next((event for event in reversed(events) if event["kind"] == "progress"), None)
     epochs = [event for event in events if event["kind"] == "epoch"]
-    error = f"test error {epochs[-1]['test_error']:.2f} %" if epochs else ""
+    error = f"test error {error_text(epochs[-1]['test_error'])}" if epochs else ""
     if state in LIVE:
         text, button = st.columns([5, 1], vertical_alignment="center")
         if last:
@@ -157,7 +157,7 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
     if reason:
         st.warning(f"{text.capitalize()}: {reason}")
     else:
-        st.success(f"{text.capitalize()}.")
+        (st.success if state == "done" else st.info)(f"{text.capitalize()}.")
     if run.checkpoint_path.is_file():
         st.page_link(
             "pages/explore.py", label="Show it in Explore", icon=":material/arrow_forward:",
@@ -165,20 +165,31 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
         )  # fmt: skip
 
 
-def _fields(checkpoint: Checkpoint | None) -> None:
-    """The receptive field of one pinned test image, before training and now."""
+def _pictures(checkpoint: Checkpoint | None, errors: list[tuple[int, float]]) -> None:
+    """One pinned test image, its receptive field before training and now, and the test error."""
+    picture, *fields, curve = st.columns(4, gap="small")
+    with curve:
+        _curve(errors)
     if checkpoint is None:
-        st.caption("The receptive field appears with the first steps.")
+        fields[0].caption("The receptive field appears with the first steps.")
         return
     if is_available(checkpoint.config.dataset):
         pinned = load_dataset(checkpoint.config.dataset).test.images[0]
     else:
         pinned = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8)
+    with picture:
+        panel("the input", "the first test image" if pinned.any() else "blank")
+        st.plotly_chart(
+            picture_figure(pinned.numpy()), key="pinned", config=CHART,
+            alt="The picture that the receptive fields are for",
+        )  # fmt: skip
     seen = view(checkpoint, pinned, [0, -1])
-    titles = ("before training", f"after {checkpoint.steps[-1]:,} steps")
-    for index, column in enumerate(st.columns(2)):
+    last = checkpoint.steps[-1]
+    titles = ("before training", f"after {last:,} steps")
+    notes = ("epoch 0", f"epoch {checkpoint.epoch_of(last):.3g}")
+    for index, column in enumerate(fields):
         with column:
-            panel(titles[index])
+            panel(titles[index], notes[index])
             st.plotly_chart(
                 field_figure(seen.fields[index], seen.x, seen.y, seen.top),
                 key=f"field-{index}", config=CHART,
@@ -189,7 +200,7 @@ def _fields(checkpoint: Checkpoint | None) -> None:
 def _curve(points: list[tuple[int, float]]) -> None:
     panel("test error")
     if not points:
-        st.caption("The first point comes at the end of the first epoch.")
+        st.caption("A point appears at the end of each epoch.")
         return
     epochs, errors = zip(*points, strict=True)
     st.plotly_chart(
@@ -205,11 +216,7 @@ def _example() -> None:
         return
     checkpoint = gallery.find(first_choice(options)).open()
     st.subheader(f"For example: {describe(checkpoint.config.model)}", anchor=False)
-    fields, curve = st.columns([2, 1], gap="medium")
-    with fields:
-        _fields(checkpoint)
-    with curve:
-        _curve([(epoch.epoch, epoch.test_error[0]) for epoch in checkpoint.header.epochs])
+    _pictures(checkpoint, [(epoch.epoch, epoch.test_error) for epoch in checkpoint.header.epochs])
 
 
 def _list(shown: str) -> None:
@@ -227,8 +234,10 @@ def _list(shown: str) -> None:
             if config.dataset in DATASETS
             else describe(config.model)
         )
-        state.caption(WORDS[run.state()])
-        if run.identifier != shown:
+        state.caption(f"{WORDS[run.state()]} · {run.started.day} {run.started:%B, %H:%M}")
+        if run.identifier == shown:
+            link.caption("shown above")
+        else:
             link.page_link("pages/train.py", label="Show", query_params={"run": run.identifier})
     if len(runs) > SHOWN_RUNS:
         st.caption(f"… and {len(runs) - SHOWN_RUNS:,} older ones.")

@@ -18,7 +18,7 @@ SMOOTH = 0.002  # Gaussian against sensor noise, 1 pixel in 512; thin pens survi
 STROKES = (0.35, 0.1, 0.03)  # of the shorter side, wider than the pen: the first holds for any
 #                              pen, the others see thinner ones in shadows, which the first merges
 CLEARLY = 0.6  # of that width: a mark nearly as wide may have lost its wider parts
-WIDE_FIRST = 1.2  # how much better a mark found with a narrower width must be
+WIDE_FIRST = 1.4  # how much better a mark found with a narrower width must be
 EXPLAINED = 0.3  # of the unevenness at most remains where light falls off smoothly; a quadratic
 #                  through a shadow's edge would make valleys beside it
 LEAST_WINDOW = 9  # pixels: narrower ones see only noise
@@ -32,7 +32,7 @@ RAMP = (0.3, 0.7)  # of the core: what is below is paper, above full ink; symmet
 #                    that blur changes no stroke's width
 LEAST_EXTENT = 0.03  # of the longer side: smaller marks are specks
 BLOB = 0.3  # half-width over extent: a disc has 0.5, the fattest MNIST digits 0.2
-FAT = 0.17  # half-width over extent at which a mark counts half as a digit
+FAT = 0.2  # half-width over extent at which a mark counts half as a digit
 ALONG = 0.4  # of its own extent: a mark this far along the picture's edge is likely no digit
 BORDER = 0.5  # of a side: marks in touch with more of it are a frame, a shadow or the table
 BAND = (0.95, 0.5, 0.15, 0.15)  # around the page: 95 % of a row is within 0.15 of one colour, then

@@ -24,28 +24,27 @@ class Input:
 
 def pick_input(checkpoint: Checkpoint) -> Input:
     """Widgets for the input; without a click it is a test image that is already there."""
-    ways = ["Samples", "Upload"]
-    way = st.segmented_control(
-        "Input", ways, default="Samples", key="from", bind="query-params", required=True
-    )
-    return _upload(checkpoint) if way == "Upload" else _sample(checkpoint)
+    bar = st.container(horizontal=True)
+    way = bar.segmented_control(
+        "Input", ["Samples", "Upload"], default="Samples", key="from", bind="query-params",
+        required=True, persist_state="session",
+    )  # fmt: skip
+    return _upload(checkpoint, bar) if way == "Upload" else _sample(checkpoint, bar)
 
 
-def _sample(checkpoint: Checkpoint) -> Input:
+def _sample(checkpoint: Checkpoint, bar) -> Input:
     dataset = _dataset(checkpoint)
-    left, right = st.columns([3, 1], vertical_alignment="bottom")
-    with left:
-        wanted = st.pills(
-            "Class", dataset.classes, default=dataset.classes[7 % len(dataset.classes)],
-            key="class", bind="query-params", required=True,
-        )  # fmt: skip
+    wanted = bar.pills(
+        "Class", dataset.classes, default=dataset.classes[7 % len(dataset.classes)], key="class",
+        bind="query-params", required=True, width="content", persist_state="session",
+    )  # fmt: skip
     label = dataset.classes.index(wanted)
     choices = (dataset.test.labels == label).nonzero()[:, 0]
-    with right:
-        number = st.number_input(
-            "Example", 1, len(choices), 1, key="example", bind="query-params",
-            help=f"{len(choices):,} test images of this class; the model did not learn from them.",
-        )  # fmt: skip
+    number = bar.number_input(
+        "Example", 1, len(choices), 1, key="example", bind="query-params", width=130,
+        persist_state="session",
+        help=f"{len(choices):,} test images of this class; the model did not learn from them.",
+    )  # fmt: skip
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
 
 
@@ -73,8 +72,8 @@ def _offer_download(name: str) -> None:
             st.warning(str(error))
 
 
-def _upload(checkpoint: Checkpoint) -> Input:
-    file = st.file_uploader(
+def _upload(checkpoint: Checkpoint, bar) -> Input:
+    file = bar.file_uploader(
         "A picture of a handwritten digit", type=KINDS, key="upload",
         help="Photograph, scan or drawing, up to 5 MB. It is read in memory and never stored.",
     )  # fmt: skip
@@ -99,15 +98,16 @@ def _read(data: bytes, checkpoint: Checkpoint) -> Picture:
     return read_picture(data, checkpoint.header.input_shape, checkpoint.reads_digits)
 
 
-def remark(checkpoint: Checkpoint, given: Input) -> None:
-    """Say what a person should know of this input before believing the model."""
-    own = checkpoint.header.provenance.dataset_title
+def remark(given: Input, *checkpoints: Checkpoint) -> None:
+    """Say what a person should know of this input before believing the models."""
     if given.seen == "no ink":
         st.warning("No ink was found in the picture, so there is nothing to read.")
     elif given.seen == "several digits":
         st.warning("There seem to be several digits; the model reads one at a time.")
-    elif given.source in DATASETS and given.source != checkpoint.config.dataset:
-        st.info(
-            f"This model learned from {own} and is shown {DATASETS[given.source].TITLE}: "
-            "expect more errors than it makes on its own kind of picture."
-        )
+    elif given.source in DATASETS:
+        others = [c.header.provenance for c in checkpoints if c.config.dataset != given.source]
+        for own in sorted({provenance.dataset_title for provenance in others}):
+            st.info(
+                f"A model that learned from {own} is shown {DATASETS[given.source].TITLE}: "
+                "expect more errors than on its own kind of picture."
+            )

@@ -1,24 +1,36 @@
 """How every page begins, and links that carry a view."""
 
+import runpy
+from html import escape
+from pathlib import Path
+
 import streamlit as st
 
 STYLE = """
 <style>
-[data-testid="stMainBlockContainer"] {max-width: 1240px; padding-top: 4.5rem;}
-[data-testid="stMainBlockContainer"] h1 {font-size: 2rem; font-weight: 600; padding-bottom: 0;}
+[data-testid="stMainBlockContainer"] {max-width: 1340px; padding-top: 4rem; padding-bottom: 3rem;}
+[data-testid="stMainBlockContainer"] h1 {font-size: 2rem; font-weight: 600; padding-bottom: 4px;}
 .panel {text-align: center; font-weight: 600; margin: 0 0 -0.75rem 0;}
 .panel small {font-weight: 400; opacity: 0.7;}
-/* On a phone: the input, the field after training, the opinion, and then the rest. */
+/* On a phone: the input, the field after training, the opinion, the slider, the field before. */
 @media (max-width: 640px) {
-  .st-key-panels [data-testid="stHorizontalBlock"] > :nth-child(2) {order: 9;}
+  .st-key-panels [data-testid="stLayoutWrapper"]:first-child,
+  .st-key-panels [data-testid="stHorizontalBlock"] {display: contents;}
+  .st-key-panels [data-testid="stColumn"]:nth-child(2) {order: 1;}
 }
 </style>
 """
+ROUTER = Path(__file__).parents[2] / "app.py"
 CHART = {"displayModeBar": False}
 
 
 def begin(question: str, answer: str) -> None:
     """The page's question as its title, and one sentence."""
+    if "routed" not in st.session_state:
+        # Until the router has run once in a server, Streamlit serves a folder called pages by
+        # itself: a link to a page, as the first request, would come without the menu.
+        runpy.run_path(str(ROUTER))
+        st.stop()
     st.html(STYLE)
     st.title(question, anchor=False)
     st.markdown(answer)
@@ -26,7 +38,8 @@ def begin(question: str, answer: str) -> None:
 
 def panel(title: str, note: str = "") -> None:
     """A centred heading over a picture, with a line for a note so that neighbours align."""
-    st.html(f'<div class="panel">{title}<br><small>{note or "&nbsp;"}</small></div>')
+    note = escape(note) or "&nbsp;"
+    st.html(f'<div class="panel">{escape(title)}<br><small>{note}</small></div>')
 
 
 def linked_select(label: str, options: dict[str, str], key: str, default: str, **kwargs) -> str:

@@ -1,0 +1,38 @@
+"""How does a density become a layer?"""
+
+import streamlit as st
+
+from pages.widgets.lab_controls import Controls
+from pages.widgets.lab_picture import picture_tab
+from pages.widgets.lab_signal import signal_tab
+from pages.widgets.page import begin
+
+TABS = {"signal": "One signal", "picture": "One picture"}
+
+STYLE = """
+<style>
+.st-key-lab [data-testid="stCaptionContainer"] {margin-top: -0.7rem; font-size: 0.8rem;}
+.st-key-lab [data-testid="stCaptionContainer"] p {line-height: 1.35;}
+.st-key-lab [data-testid="stElementContainer"]:has([data-testid="stSlider"]) {margin-bottom: -1rem;}
+.st-key-lab-verdict {border-left: 3px solid #d1892b; padding: 2px 0 2px 12px;}
+.st-key-lab-verdict [data-testid="stMetricValue"] {font-size: 1.5rem;}
+.st-key-lab-verdict [data-testid="stCaptionContainer"] {margin-top: -0.25rem;}
+</style>
+"""
+
+begin(
+    "How does a density become a layer?",
+    "Lay densities φᵢ over a signal x: their mass in each pixel is **Γ**, and **Γx** is what "
+    "each of them expects to see. Look straight down.",
+)
+st.html(STYLE)
+controls = Controls()
+with st.container(key="lab"):
+    signal, picture = controls.tabs("tab", "tab", TABS)
+    with signal:
+        if signal.open:
+            signal_tab(controls)
+    with picture:
+        if picture.open:
+            picture_tab(controls)
+controls.write_link()

@@ -1,0 +1,155 @@
+"""The real server and a real Chromium.
+
+A page that writes an error to the console, or shows a traceback, fails its test.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost",  # no network but the app
+]
+PATIENCE = 30_000
+expect.set_options(timeout=PATIENCE)
+
+
+def chromium() -> str:
+    """The path of a Chromium. Without one the tests are skipped; in CI that is a failure."""
+    found = [os.environ.get("CHROMIUM"), *map(shutil.which, NAMES)]
+    if path := next(filter(None, found), None):
+        return path
+    reason = "No Chromium was found: install chromium, or name it with CHROMIUM=/path/to/it."
+    if "CI" in os.environ:
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    path = chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """A fresh server with an empty folder of runs and an empty cache; its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    places = {
+        "DENSEMBED_GALLERY": ROOT / "checkpoints/paper",
+        "DENSEMBED_RUNS": folder / "runs",
+        "DENSEMBED_DATA": folder / "data",
+    }
+    command = ["-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+    with open(folder / "log.txt", "wb") as log:
+        server = subprocess.Popen(
+            [sys.executable, *command, "--server.port", str(port)],
+            cwd=ROOT,
+            env={**os.environ, **{name: str(place) for name, place in places.items()}},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        _wait_for(f"http://localhost:{port}/_stcore/health", server)
+        yield f"http://localhost:{port}"
+        assert "Traceback" not in (folder / "log.txt").read_text()
+    finally:
+        server.send_signal(signal.SIGINT)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+def _wait_for(address: str, server: subprocess.Popen) -> None:
+    for _ in range(300):
+        assert server.poll() is None, "the server ended"
+        with contextlib.suppress(OSError):
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(address)
+            return
+        time.sleep(0.1)
+    raise TimeoutError(address)
+
+
+@pytest.fixture(scope="session")
+def server(browser, tmp_path_factory) -> Iterator[str]:
+    """One server for most tests: each has its own session, all see the same runs."""
+    with serve(tmp_path_factory.mktemp("server")) as address:
+        yield address
+
+
+@pytest.fixture
+def visit(browser, server) -> Iterator[Callable[..., Page]]:
+    """Opens a link in a tab of its own and waits for the page; looks for faults at the end."""
+    with visitor(browser, server) as open_link:
+        yield open_link
+
+
+@contextlib.contextmanager
+def visitor(browser, server: str) -> Iterator[Callable[..., Page]]:
+    faults: list[str] = []
+    contexts: list[BrowserContext] = []
+
+    def note(message) -> None:
+        # Streamlit itself tries where below a deep link its server lies.
+        if message.type == "error" and "/_stcore/" not in message.location["url"]:
+            faults.append(message.text)
+
+    def open_link(link: str = "/", width: int = 1440, theme: str = "light") -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("console", note)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(server + link)
+        return settle(page)
+
+    yield open_link
+    for context in contexts:
+        for page in context.pages:
+            assert page.get_by_test_id("stException").count() == 0
+        context.close()
+    assert not faults
+
+
+def settle(page: Page) -> Page:
+    """Wait until the page's script has run."""
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    return page
+
+
+def chart(page: Page, key: str):
+    """The drawing of the chart of that key."""
+    return page.locator(f".st-key-{key} .js-plotly-plot")
+
+
+def drawn(page: Page, key: str) -> list[list[float]]:
+    """The numbers of a heatmap as the browser has them, once it is painted."""
+    heatmap = chart(page, key)
+    expect(heatmap.locator(".heatmaplayer image")).to_be_visible()
+    return heatmap.evaluate("plot => plot._fullData[0].z.map(row => Array.from(row))")

@@ -1,0 +1,90 @@
+"""The lab in Chromium: p and β by keyboard, a drawn signal, a hover over Γ."""
+
+import contextlib
+import re
+
+import pytest
+from playwright.sync_api import Page, TimeoutError, expect
+
+from tests.browser.conftest import chart
+
+
+def difference(page: Page, name: str):
+    """What the page says is the largest difference to torch's layer of that name."""
+    metric = page.get_by_test_id("stMetric").filter(has_text=name)
+    return expect(metric.get_by_test_id("stMetricValue"), name)
+
+
+def handle(page: Page, label: str):
+    return page.get_by_test_id("stSlider").filter(has_text=label).get_by_role("slider")
+
+
+def test_p_is_dragged_to_k_and_beyond(visit):
+    page = visit("/lab?layer=adaptive-conv&p=2.9")
+    shown = difference(page, "F.conv1d")
+    shown.not_to_have_text("0")
+    for _ in range(2):
+        handle(page, "Amplitude p").press("ArrowRight")
+    shown.to_have_text("0")
+    expect(page.get_by_text("p = K = 3: the same layer")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"p=3(&|$)"))
+    handle(page, "Amplitude p").press("ArrowRight")
+    shown.not_to_have_text("0")
+
+
+def test_beta_is_dragged_through_the_average_to_the_maximum(visit):
+    page = visit("/lab?layer=pool&beta=-1")
+    average, highest = (difference(page, name) for name in ("F.avg_pool1d", "F.max_pool1d"))
+    average.not_to_have_text("0")
+    for _ in range(2):
+        handle(page, "β").press("ArrowRight")
+    average.to_have_text("0")
+    highest.not_to_have_text("0")
+    handle(page, "β").press("ArrowRight")
+    average.not_to_have_text("0")
+    handle(page, "β").press("End")
+    expect(page.get_by_text("log(4)/1000")).to_be_visible()
+    expect(page).to_have_url(re.compile("beta=1000"))
+    metric = page.get_by_test_id("stMetric").filter(has_text="F.max_pool1d")
+    assert float(metric.get_by_test_id("stMetricValue").inner_text()) <= 1.4e-3
+
+
+def test_a_signal_is_drawn(visit):
+    page = visit("/lab?signal=own&layer=linear&values=0 0 0 0")
+    pad = page.get_by_label("Drawing pad for the signal")
+    pad.scroll_into_view_if_needed()
+    box = pad.bounding_box()
+    page.mouse.move(box["x"] + 2, box["y"] + box["height"] - 3)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 3, steps=8)
+    page.mouse.up()
+    typed = page.get_by_label("Values")
+    expect(typed).not_to_have_value("0 0 0 0")
+    values = [float(word) for word in typed.input_value().split()]
+    assert len(values) == 4
+    assert values == sorted(values)
+    assert values[-1] > 0.9
+
+
+def test_a_row_of_gamma_answers_a_hover(visit):
+    page = visit("/lab?layer=linear&pixels=4")
+    image = chart(page, "strips").locator(".heatmaplayer image")
+    expect(image).to_be_visible()
+    box = image.bounding_box()
+    label = page.locator(".hoverlayer .hovertext").first
+    for share in (0.6, 0.61, 0.62, 0.63, 0.64):  # the plot listens once it has settled
+        page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] * share)
+        with contextlib.suppress(TimeoutError):
+            label.wait_for(timeout=1000)
+            break
+    expect(label).to_contain_text("row 3")
+    expect(label).to_contain_text("the whole row: mass 1")
+
+
+@pytest.mark.parametrize("link", ["", "?tab=picture"])
+def test_the_page_fits_a_phone(visit, link):
+    page = visit(f"/lab{link}", width=420)
+    plot = page.locator(".js-plotly-plot").first
+    expect(plot).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    assert plot.bounding_box()["y"] < 450

@@ -1,0 +1,89 @@
+"""The app without a browser: Streamlit's AppTest, and charts as arrays."""
+
+import base64
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from densembed.checkpoint import Checkpoint
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def threads():
+    """The router sets torch's threads for its process, which here is the tests' own."""
+    count = torch.get_num_threads()
+    yield
+    torch.set_num_threads(count)
+
+
+@pytest.fixture
+def small_gallery(gallery_root, runs_root, trained_file) -> Path:
+    """A gallery of one small model, `small`, and no runs."""
+    shutil.copy(trained_file, gallery_root)
+    return gallery_root
+
+
+@pytest.fixture
+def mnist_model(small_gallery, trained) -> Checkpoint:
+    """`small`, turned into one that learned from MNIST, as `other` in the gallery."""
+    header = trained.header.model_copy(deep=True)
+    header.config = header.config.model_copy(update={"dataset": "mnist"})
+    header.provenance.dataset_title = "MNIST"
+    header.steps[-1] += 5
+    checkpoint = Checkpoint(header, {name: value * 1.1 for name, value in trained.tensors.items()})
+    checkpoint.save(small_gallery / "other.safetensors")
+    return checkpoint
+
+
+def visit(page: str = "", **link: str) -> AppTest:
+    """The app as the link `/page?link` opens it."""
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    if page:
+        app.run().switch_page(f"pages/{page}.py")
+    app.query_params.clear()
+    for key, value in link.items():
+        app.query_params[key] = value
+    return settle(app.run())
+
+
+def settle(app: AppTest) -> AppTest:
+    """Nothing went wrong on the page that a person would see as a program's fault."""
+    assert not app.exception, app.exception[0].message
+    return app
+
+
+def charts(app: AppTest) -> dict[str, dict]:
+    """The specification of every chart by its key."""
+    found = {}
+    for element in app.get("plotly_chart"):
+        _, _, key = element.proto.id.removeprefix("$$ID-").partition("-")
+        found[key] = json.loads(element.proto.spec)
+    return found
+
+
+def values(chart: dict, name: str = "z", trace: int = 0) -> np.ndarray:
+    """The numbers that a chart draws."""
+    data = chart["data"][trace][name]
+    if not isinstance(data, dict):
+        return np.array(data)
+    shape = [int(size) for size in str(data.get("shape", "-1")).split(",")]
+    return np.frombuffer(base64.b64decode(data["bdata"]), data["dtype"]).reshape(shape)
+
+
+def scale(chart: dict) -> tuple[float, float]:
+    return chart["data"][0]["zmin"], chart["data"][0]["zmax"]
+
+
+def pills(app: AppTest, key: str):
+    return next(group for group in app.get("button_group") if group.key == key)
+
+
+def headings(app: AppTest) -> str:
+    return " ".join(element.proto.body for element in app.get("html"))

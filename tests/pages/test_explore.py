@@ -1,0 +1,186 @@
+"""Explore: what is there without a click, whatever the input, whatever the link."""
+
+import numpy as np
+import pytest
+
+from densembed.checkpoint import Checkpoint
+from densembed.data import load_dataset
+from densembed.data.images import read_picture
+from densembed.fields import view
+from tests.conftest import is_sentence
+from tests.pages.conftest import ROOT, charts, headings, pills, scale, settle, values, visit
+
+SHIPPED = sorted((ROOT / "checkpoints/paper").glob("*.safetensors"))
+
+
+def sample(label: int, number: int = 1):
+    test = load_dataset("digits").test
+    return test.images[(test.labels == label).nonzero()[number - 1, 0]]
+
+
+def upload(app, path, name="picture.png", kind="image/png"):
+    if pills(app, "from").value != "Upload":
+        pills(app, "from").set_value("Upload").run()
+    app.file_uploader(key="upload").set_value((name, path.read_bytes(), kind)).run()
+    return settle(app)
+
+
+def shows(app, checkpoint: Checkpoint, pixels, index: int = -1) -> None:
+    """The page draws this input, its fields before and at a snapshot, and the opinions."""
+    drawn, seen = charts(app), view(checkpoint, pixels)
+    np.testing.assert_allclose(values(drawn["picture"]), pixels[0].numpy() / 255, atol=1e-6)
+    np.testing.assert_allclose(values(drawn["before"]), seen.fields[0].sum(0), 1e-5, 1e-7)
+    np.testing.assert_allclose(values(drawn["after"]), seen.fields[index].sum(0), 1e-5, 1e-7)
+    assert scale(drawn["before"]) == scale(drawn["after"]) == pytest.approx((0, seen.top))
+    for trace, k in enumerate((0, index)):
+        bars = values(drawn["opinion"], "x", trace)
+        np.testing.assert_allclose(bars, seen.probabilities[k], 1e-4, 1e-6)
+
+
+def test_first_visit_shows_a_shipped_model(monkeypatch, runs_root):
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(ROOT / "checkpoints/paper"))
+    app = visit()
+    (path,) = (path for path in SHIPPED if app.query_params["model"] in (path.stem, [path.stem]))
+    checkpoint = Checkpoint.open(path)
+    assert checkpoint.config.dataset == "digits"  # MNIST is not here, and no network is asked
+    shows(app, checkpoint, sample(7))
+    assert not app.warning
+    assert not app.info
+    assert not app.error
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_model_opens_by_its_link(monkeypatch, runs_root, path):
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(path.parent))
+    shows(visit(model=path.stem), Checkpoint.open(path), sample(7))
+
+
+def test_slider_moves_the_field_and_not_the_scale(small_gallery, trained):
+    app = visit()
+    for index in (0, len(trained.steps) // 2, -1):
+        step = trained.steps[index]
+        settle(app.select_slider(key="step").set_value(step).run())
+        shows(app, trained, sample(7), index)
+    settle(app.select_slider(key="step").set_value(trained.steps[3]).run())
+    assert f"after {trained.steps[3]:,} steps" in headings(app)
+
+
+def test_class_and_example(small_gallery, trained):
+    app = visit()
+    pills(app, "class").set_value("3").run()
+    app.number_input(key="example").set_value(4).run()
+    shows(settle(app), trained, sample(3, 4))
+    labels = charts(app)["opinion"]["data"][0]["y"]
+    assert [name for name in labels if "◂" in name] == [labels[3]]
+
+
+def test_link_holds_the_view(small_gallery, trained):
+    step = trained.steps[5]
+    link = {"model": "small", "class": "3", "example": "4", "step": str(step)}
+    shows(visit(**link), trained, sample(3, 4), 5)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"step": "x"},
+        {"step": "-1"},
+        {"class": "A"},
+        {"example": "99999999"},
+        {"example": "-3"},
+        {"from": "Mars"},
+    ],
+)
+def test_senseless_links_show_the_page(small_gallery, trained, link):
+    shows(visit(**link), trained, sample(7))
+
+
+@pytest.mark.parametrize("model", ["gone", "../../etc/passwd", "<b>x</b>", "x" * 999])
+def test_link_to_a_model_that_is_gone_is_named(small_gallery, trained, model):
+    app = visit(model=model)
+    (warning,) = app.warning
+    assert model[:80] in warning.value
+    assert is_sentence(warning.value)
+    shows(app, trained, sample(7))
+    assert app.query_params["model"] == ["small"] or app.query_params["model"] == "small"
+
+
+def test_upload(small_gallery, trained, pictures):
+    app = visit()
+    pills(app, "from").set_value("Upload").run()
+    assert is_sentence(app.info[0].value)
+    assert not charts(app)
+    upload(app, pictures["digit"])
+    shows(app, trained, read_picture(pictures["digit"]).pixels)
+    assert not any("◂" in name for name in charts(app)["opinion"]["data"][0]["y"])
+
+
+def test_upload_without_ink_gets_no_opinion(small_gallery, pictures):
+    app = upload(visit(), pictures["empty"])
+    assert "No ink" in app.warning[0].value
+    assert "opinion" not in charts(app)
+    assert not values(charts(app)["picture"]).any()
+
+
+@pytest.mark.parametrize("name", ["letter.png", "../../letter.png"])
+def test_upload_of_no_picture_is_one_sentence(small_gallery, trained, pictures, name):
+    app = upload(visit(), pictures["letter"], name)
+    (error,) = app.error
+    assert is_sentence(error.value)
+    assert not charts(app)
+    upload(app, pictures["digit"])
+    shows(app, trained, read_picture(pictures["digit"]).pixels)
+
+
+def test_upload_that_is_too_large_is_one_sentence(small_gallery, tmp_path):
+    path = tmp_path / "large.png"
+    path.write_bytes(bytes(5 * 2**20 + 1))
+    assert "5 MB" in upload(visit(), path).error[0].value
+
+
+def test_upload_survives_other_pages(small_gallery, trained, pictures):
+    app = upload(visit(), pictures["digit"])
+    pixels = read_picture(pictures["digit"]).pixels
+    for page, chart in (("compare", "first-chosen"), ("explore", "after")):
+        app.switch_page(f"pages/{page}.py").run()
+        pills(app, "from").set_value("Upload").run()  # AppTest forgets it, a browser does not
+        drawn = charts(settle(app))
+        np.testing.assert_allclose(values(drawn["picture"]), pixels[0].numpy() / 255, atol=1e-6)
+        after = view(trained, pixels).fields[-1].sum(0)
+        np.testing.assert_allclose(values(drawn[chart]), after, 1e-5, 1e-7)
+
+
+def test_model_of_other_data_says_so(mnist_model):
+    app = visit(model="other")
+    (note,) = app.info
+    assert "learned from MNIST" in note.value
+    assert is_sentence(note.value)
+    assert [button.label for button in app.button] == ["Get MNIST's test images"]
+    shows(app, mnist_model, sample(7))
+
+
+def test_change_of_model_forgets_a_step_that_it_lacks(mnist_model, trained):
+    app = visit(model="other")
+    settle(app.select_slider(key="step").set_value(trained.steps[4]).run())
+    settle(app.selectbox(key="model").set_value("small").run())
+    shows(app, trained, sample(7), trained.steps.index(app.select_slider(key="step").value))
+    settle(app.selectbox(key="model").set_value("other").run())
+    assert app.select_slider(key="step").value in mnist_model.steps
+
+
+def test_files_that_do_not_open_are_left_out(small_gallery, trained, trained_file):
+    whole = trained_file.read_bytes()
+    (small_gallery / "half.safetensors").write_bytes(whole[: len(whole) // 2])
+    (small_gallery / "empty.safetensors").write_bytes(b"")
+    (small_gallery / "letter.safetensors").write_text("Dear reader")
+    app = visit()
+    assert len(app.selectbox(key="model").options) == 1
+    shows(app, trained, sample(7))
+
+
+@pytest.mark.parametrize("page", ["explore", "compare"])
+def test_empty_gallery_says_what_to_do(gallery_root, runs_root, page):
+    app = visit(page)
+    assert "Train one" in app.info[0].value
+    assert not charts(app)
+    assert [link.proto.label for link in app.get("page_link")] == ["Train a model"]
