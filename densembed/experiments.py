@@ -4,9 +4,12 @@ import argparse
 import json
 from collections import defaultdict
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 
 from densembed import reproduce
+from densembed.benchmark import machine
+from densembed.checkpoint import replace_file
+from densembed.data import load_dataset
 from densembed.paper import TABLES, Row
 from densembed.reproduce import RECIPES, Job
 
@@ -15,7 +18,7 @@ TABLE_DATA = {"table1": "mnist"}
 
 
 def add_reproduce(command: argparse.ArgumentParser) -> None:
-    command.add_argument("what", choices=[*TABLE_DATA, "search"])
+    command.add_argument("what", choices=[*TABLE_DATA, "figure1", "times", "search"])
     command.add_argument("--recipe", choices=RECIPES, default="paper")
     command.add_argument("--seeds", type=int, default=5, help="runs a row (default 5)")
     command.add_argument("--rows", help="models, separated by commas (default: all of the table)")
@@ -28,10 +31,8 @@ def add_reproduce(command: argparse.ArgumentParser) -> None:
 def reproduce_command(options: argparse.Namespace) -> None:
     if options.seeds < 1:
         raise ValueError("--seeds is a number of runs, 1 or more.")
-    if options.what == "search":
-        _search(options)
-    else:
-        _table(options)
+    commands = {"search": _search, "figure1": _figure1, "times": _times}
+    commands.get(options.what, _table)(options)
 
 
 def _rows(options: argparse.Namespace, all_rows: tuple[Row, ...]) -> list[Row]:
@@ -57,6 +58,38 @@ def _table(options: argparse.Namespace) -> None:
     print(text)
     for model in sorted(set(models) - {result.row.model for result in found}):
         print(f"{model}: a member diverged, so the row is left out")
+
+
+def _figure1(options: argparse.Namespace) -> None:
+    dataset = options.dataset or "mnist"
+    rows = {
+        model: reproduce.table_jobs(
+            [model], dataset, options.recipe, options.seeds, options.out.absolute()
+        )
+        for model in reproduce.FIGURE1
+    }
+    _run([job for jobs in rows.values() for job in jobs], options)
+    checkpoints = {model: reproduce.merge(jobs) for model, jobs in rows.items()}
+    pictures = load_dataset(dataset, options.data_dir).test.images[: reproduce.FIGURE1_INPUTS]
+    path = options.out / f"figure1-{dataset}-{options.recipe}.html"
+    figure = reproduce.figure1_of(checkpoints, pictures)
+    replace_file(path, figure.to_html(include_plotlyjs=True).encode())
+    print(f"saved: {path}")
+
+
+TIMED_EPOCHS = 10
+
+
+def _times(options: argparse.Namespace) -> None:
+    dataset = load_dataset(options.dataset or "mnist", options.data_dir)
+    rows = []
+    for row in _rows(options, TABLES["mnist"]):
+        seconds = reproduce.epoch_times(row.model, dataset, TIMED_EPOCHS)
+        rows.append({"model": row.model, "mean": mean(seconds), "deviation": stdev(seconds)})
+        print(f"{row.model:<24} {mean(seconds):7.3f} ± {stdev(seconds):.3f} s an epoch", flush=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    report = {"machine": machine(), "dataset": dataset.name, "runs": TIMED_EPOCHS, "rows": rows}
+    (options.out / f"times-{dataset.name}.json").write_text(json.dumps(report, indent=1) + "\n")
 
 
 def _search(options: argparse.Namespace) -> None:

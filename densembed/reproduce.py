@@ -14,13 +14,17 @@ from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 
+import plotly.graph_objects as go
 import torch
 
 from densembed.checkpoint import Checkpoint, CheckpointError, Recorder
 from densembed.config import RunConfig
 from densembed.data import Dataset, Split, load_dataset
+from densembed.fields import view
+from densembed.models import describe
 from densembed.paper import Row
-from densembed.training import train
+from densembed.paper_figures import figure1
+from densembed.training import Epoch, train
 
 RECIPES: dict[str, dict] = {
     "paper": {},
@@ -257,3 +261,31 @@ def as_markdown(table: dict) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+FIGURE1 = ("logistic-el-mnn-10-5", "logistic-el-5", "logistic-el-15")
+FIGURE1_INPUTS = 3
+
+
+def figure1_of(checkpoints: dict[str, Checkpoint], pictures: torch.Tensor) -> go.Figure:
+    """Figure 1 from the checkpoints of its three models.
+
+    Args:
+        pictures: (3, C, H, W) uint8, the inputs of its part (a).
+    """
+    moving = checkpoints[FIGURE1[0]]
+    views = [view(moving, picture, [0, -1]) for picture in pictures]
+    fixed = [(name, view(checkpoints[name], pictures[0], [0, -1])) for name in FIGURE1[1:]]
+    return figure1(
+        list(pictures.numpy()),
+        [(seen.fields[0], seen.fields[-1]) for seen in views],
+        [(describe(name), seen.fields[0], seen.fields[-1]) for name, seen in fixed],
+        (max(seen.top for seen in views), max(seen.top for _, seen in fixed)),
+    )
+
+
+def epoch_times(model: str, dataset: Dataset, runs: int) -> list[float]:
+    """Seconds of training an epoch, for `runs` epochs after one to warm up."""
+    config = RunConfig(model=model, dataset=dataset.name, epochs=runs + 1)
+    epochs = [event for event in train(config, dataset) if isinstance(event, Epoch)]
+    return [epoch.seconds for epoch in epochs[1:]]
