@@ -12,6 +12,7 @@ page = st.navigation(
         st.Page("pages/explore.py", title="Explore", default=True),
         st.Page("pages/train.py", title="Train"),
         st.Page("pages/compare.py", title="Compare"),
+        st.Page("pages/paper.py", title="Paper"),
         st.Page("pages/lab.py", title="Lab"),
     ],
     position="top",

@@ -22,7 +22,7 @@ from densembed.experiments import (
     benchmark_command,
     reproduce_command,
 )
-from densembed.training import Diverged, Epoch, Progress, test_error, train
+from densembed.training import Diverged, Epoch, Progress, test_error, train, use_one_thread
 
 
 class UsageError(Exception):
@@ -110,6 +110,7 @@ def _config(options: argparse.Namespace) -> RunConfig:
 
 def _train(options: argparse.Namespace) -> int:
     config = _config(options)
+    use_one_thread()
     if options.out is None:
         return _train_in_folder(config, options)
     folder = options.out.parent

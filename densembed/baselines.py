@@ -35,8 +35,8 @@ def by_formulas(embedding: nn.Module, x: Tensor) -> Tensor:
     rows, columns = _factors(embedding, x)
     gamma = rows[..., :, None] * columns[..., None, :]
     if gamma.shape[0] == 1:
-        return torch.einsum("cimn,ncmn->nci", gamma[0], x)
-    return torch.einsum("ncimn,ncmn->nci", gamma, x)
+        return torch.einsum("ckhw,bchw->bck", gamma[0], x)
+    return torch.einsum("bckhw,bchw->bck", gamma, x)
 
 
 def by_autograd(embedding: nn.Module, x: Tensor) -> Tensor:

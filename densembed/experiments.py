@@ -25,6 +25,7 @@ def add_reproduce(command: argparse.ArgumentParser) -> None:
     command.add_argument("--dataset", help="another data set than the table's")
     command.add_argument("--data-dir", type=Path)
     command.add_argument("--out", type=Path, default=DEFAULT_OUT, help="folder for the results")
+    command.add_argument("--gallery", type=Path, help="copy each row's typical member to a folder")
     command.add_argument("--scheduler", help="address of a Dask scheduler, tcp://host:8786")
 
 
@@ -56,8 +57,23 @@ def _table(options: argparse.Namespace) -> None:
     text = reproduce.as_markdown(table)
     (options.out / f"{name}.md").write_text(text)
     print(text)
+    if options.gallery:
+        for result in found:
+            _ship(result, jobs, options.gallery)
+        replace_file(
+            options.gallery / f"{name}.json", (json.dumps(table, indent=1) + "\n").encode()
+        )
     for model in sorted(set(models) - {result.row.model for result in found}):
         print(f"{model}: a member diverged, so the row is left out")
+
+
+def _ship(result: reproduce.Result, jobs: list[Job], folder: Path) -> None:
+    """Copy the member nearest the mean, not the best, under the model's name."""
+    nearest = min(
+        (job for job in jobs if job.config.model == result.row.model),
+        key=lambda job: abs(job.checkpoint().errors[0] - result.mean),
+    )
+    nearest.checkpoint().save(folder / f"{result.row.model}.safetensors")
 
 
 def _figure1(options: argparse.Namespace) -> None:

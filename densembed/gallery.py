@@ -1,5 +1,6 @@
 """The checkpoints that a visitor can pick: the ones that ship and those of finished runs."""
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -66,3 +67,26 @@ def entries() -> Iterator[Entry]:
 def find(key: str) -> Entry | None:
     """The entry of that key. A key is looked up in what is there; it is never a path."""
     return next((entry for entry in entries() if entry.key == key), None)
+
+
+def result(name: str) -> dict | None:
+    """The content of a results file that ships beside the checkpoints, None where it is not."""
+    try:
+        return json.loads((gallery_folder() / f"{name}.json").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+STORIES = {
+    "linear": "One weight for each pixel and class: the yardstick for the fixed densities.",
+    "mlp-50": "One hidden layer of 50: the yardstick for the moving densities.",
+    "logistic-el-3": "Nine densities see the whole digit; watch how far they travel to do it.",
+    "logistic-el-5": "Twenty-five densities in 360 parameters, a twentieth of the linear one.",
+    "logistic-el-8": "Sixty-four densities: nine digits in ten with 906 parameters.",
+    "logistic-el-15": "As many densities as the digit has strokes to tell apart: close to linear.",
+    "logistic-el-mnn-6-3": "The smallest with a micro network: its field leans with the digit.",
+    "logistic-el-mnn-8-4": "Change the input and watch sixty-four densities move.",
+    "logistic-el-mnn-10-5": "The paper's best: a hundred densities, placed anew for each input.",
+    "logistic-el-mnn-10-5-digits": "The same network, taught by the embedded digits: no download.",
+}
+"""A line for each checkpoint that ships, by its key."""

@@ -36,4 +36,6 @@ def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpo
     if default not in options:
         default = first_choice(options)
     chosen = linked_select(label, options, key, default)
+    if story := gallery.STORIES.get(chosen):
+        st.caption(story)
     return gallery.find(chosen).open()
