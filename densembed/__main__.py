@@ -6,7 +6,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -22,7 +22,10 @@ from densembed.experiments import (
     benchmark_command,
     reproduce_command,
 )
-from densembed.training import Diverged, Epoch, Progress, test_error, train, use_one_thread
+from densembed.process import settle
+from densembed.training import Diverged, Epoch, Progress, test_error, train
+
+ABOUT = "Density-embedding layers: receptive fields that adapt."
 
 
 class UsageError(Exception):
@@ -48,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("densembed", description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(
+        "densembed", description="Density-embedding layers: adaptive receptive fields."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command = _command(commands, "train", _train, "train a model and keep its checkpoint")
@@ -110,7 +115,7 @@ def _config(options: argparse.Namespace) -> RunConfig:
 
 def _train(options: argparse.Namespace) -> int:
     config = _config(options)
-    use_one_thread()
+    settle()
     if options.out is None:
         return _train_in_folder(config, options)
     folder = options.out.parent
@@ -145,6 +150,9 @@ def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
     run = Run.create(config)
     print(f"run {run.identifier} in {run.path}")
     state = execute(str(run.path), options.data_dir)
+    if state == "stopped":
+        print(f"stopped; the last snapshot is in {run.checkpoint_path}", file=sys.stderr)
+        return 130
     if state != "done":
         raise UsageError(run.events()[-1].get("reason") or f"The run was {state}.")
     _report(run.checkpoint(), run.checkpoint_path)
@@ -181,9 +189,23 @@ class _Bar:
             self.bar.update(self.task, description=f"test error {error_text(event.test_error)}")
 
 
+def _opened(paths: list[Path], failed: list[Path]) -> Iterator[tuple[Path, Checkpoint]]:
+    """The checkpoints that open; the others are named on stderr and added to `failed`."""
+    for path in paths:
+        try:
+            yield path, Checkpoint.open(path)
+        except CheckpointError as error:
+            print(f"densembed: {error}", file=sys.stderr)
+            failed.append(path)
+
+
+def _status(failed: list[Path]) -> int:
+    return 2 if failed else 0
+
+
 def _evaluate(options: argparse.Namespace) -> int:
-    for path in options.checkpoint:
-        checkpoint = Checkpoint.open(path)
+    failed: list[Path] = []
+    for path, checkpoint in _opened(options.checkpoint, failed):
         dataset = load_dataset(options.dataset or checkpoint.config.dataset, options.data_dir)
         if dataset.input_shape != checkpoint.header.input_shape:
             raise UsageError(
@@ -193,7 +215,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         prefix = f"{path.name}: " if len(options.checkpoint) > 1 else ""
         models = [checkpoint.model(member=member) for member in range(checkpoint.members)]
         print(f"{prefix}test error: {error_text([test_error(m, dataset.test) for m in models])}")
-    return 0
+    return _status(failed)
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -205,8 +227,8 @@ def _info(options: argparse.Namespace) -> int:
     table = Table(box=box.SIMPLE)
     for title in ("file", "model", "parameters", "dataset", "test error", "steps", "snapshots"):
         table.add_column(title, justify="right" if title in ("parameters", "steps") else "left")
-    for path in options.checkpoint:
-        checkpoint = Checkpoint.open(path)
+    failed = []
+    for path, checkpoint in _opened(options.checkpoint, failed):
         errors = checkpoint.errors
         cells = (
             path.name,
@@ -221,7 +243,7 @@ def _info(options: argparse.Namespace) -> int:
     console = Console()
     # In a pipe nothing is cut: a table is for reading by programs there, too.
     Console(width=None if console.is_terminal else 200).print(table)
-    return 0
+    return _status(failed)
 
 
 def _read(options: argparse.Namespace) -> int:
@@ -229,16 +251,18 @@ def _read(options: argparse.Namespace) -> int:
     model = checkpoint.model()
     labels = _labels(options.labels) if options.labels else {}
     results = [_read_one(checkpoint, model, path, labels) for path in options.image]
+    # A stray file among many is named and passed over; when nothing can be read, that is an error.
+    status = 2 if all("error" in result for result in results) else 0
     if options.json:
         print(json.dumps(results, indent=1, ensure_ascii=False))
-        return 0
+        return status
     for result in results:
-        print(_sentence(result))
+        print(_sentence(result), file=sys.stderr if "error" in result else sys.stdout)
     judged = [result for result in results if result.get("label", "-") != "-"]
     if judged:
         right = sum(result.get("class") == result["label"] for result in judged)
         print(f"{right} of {len(judged)} right")
-    return 0
+    return status
 
 
 def _read_one(checkpoint: Checkpoint, model, path: Path, labels: dict[str, str]) -> dict:

@@ -18,13 +18,14 @@ from typing import Annotated, Literal
 
 import safetensors.torch
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from torch import Tensor, nn
 
 import densembed
 from densembed import plugins
 from densembed.config import RunConfig, explain
 from densembed.data import Dataset
+from densembed.initialisation import is_density
 from densembed.models import build
 from densembed.training import Epoch, Event, Snapshot, pick_device
 
@@ -104,6 +105,13 @@ class Header(BaseModel):
     plugins: list[ShortText] = Field([], max_length=20)
     """Modules that the model needs, by name: compared with those loaded, never imported."""
 
+    @field_validator("classes")
+    @classmethod
+    def _distinct(cls, classes: list[str]) -> list[str]:
+        if len(set(classes)) < len(classes):
+            raise ValueError("two classes have the same name")
+        return classes
+
 
 @dataclass
 class Checkpoint:
@@ -145,6 +153,11 @@ class Checkpoint:
     @property
     def parameters(self) -> int:
         return sum(tensor[0, 0].numel() for tensor in self.tensors.values())
+
+    @property
+    def has_densities(self) -> bool:
+        """Whether it learns densities, and not only weights on the pixels."""
+        return any(is_density(name) for name in self.tensors)
 
     @property
     def reads_digits(self) -> bool:

@@ -8,8 +8,8 @@ import atexit
 import os
 import threading
 
+from densembed.process import settle
 from densembed.runs import Run, execute
-from densembed.training import use_one_thread
 
 NICENESS = 10
 """Training yields to the server, so that a page answers while both share two cores."""
@@ -67,5 +67,5 @@ async def _end_workers(nannies) -> None:
 def _execute_politely(path: str, data_dir: str | None) -> str:
     if os.name == "posix" and os.nice(0) < NICENESS:
         os.nice(NICENESS - os.nice(0))
-    use_one_thread()
+    settle()
     return execute(path, data_dir)

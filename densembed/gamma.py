@@ -189,6 +189,8 @@ def fold_plain(
 
 def _exact(*tensors: Tensor) -> bool:
     """Whether F near 1 has the digits that the fast paths need: not in half precision."""
-    return not torch.is_autocast_enabled(tensors[0].device.type) and all(
+    device = tensors[0].device.type
+    autocast = device != "meta" and torch.is_autocast_enabled(device)
+    return not autocast and all(
         tensor.dtype in (torch.float32, torch.float64) for tensor in tensors
     )

@@ -24,7 +24,8 @@ from densembed.fields import view
 from densembed.models import describe
 from densembed.paper import Row
 from densembed.paper_figures import figure1
-from densembed.training import Epoch, train, use_one_thread
+from densembed.process import settle
+from densembed.training import Epoch, train
 
 RECIPES: dict[str, dict] = {
     "paper": {},
@@ -39,7 +40,7 @@ SEARCH: dict[str, tuple] = {
     "location_start": ("grid",),
 }
 """Candidates for `tuned`, every combination; errors on images held out of the training set."""
-SEARCH_ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3")
+SEARCH_ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-10-5")
 HELD_OUT = 10_000
 
 
@@ -101,7 +102,7 @@ def hold_out(dataset: Dataset, count: int = HELD_OUT) -> Dataset:
 
 def do(job: Job, data_dir: str | None = None) -> str:
     """Train one job in this process, with one thread, and leave its checkpoint; its outcome."""
-    use_one_thread()
+    settle()
     dataset = load_dataset(job.config.dataset, data_dir)
     if job.held_out:
         dataset = hold_out(dataset)

@@ -15,6 +15,7 @@ import secrets
 import shutil
 import time
 import traceback
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,12 +26,13 @@ from pydantic import ValidationError
 from densembed.checkpoint import Checkpoint, CheckpointError, Recorder, replace_file
 from densembed.config import RunConfig
 from densembed.data import DataError, load_dataset
-from densembed.training import Diverged, Epoch, Progress, Snapshot, train
+from densembed.training import Diverged, Epoch, Event, Progress, Snapshot, train
 
 IDENTIFIER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 MAX_EVENTS_BYTES = 64 * 2**20
 SAVE_EVERY = 1.0
 """Seconds between checkpoints while snapshots and epochs come fast; the end always writes one."""
+ENDS = ("done", "stopped", "diverged", "failed")
 PROBES, PROBE_PAUSE = 3, 0.01
 DISK_ADVICE = "Free some disk space and start it again; the last checkpoint is kept."
 
@@ -60,6 +62,10 @@ class Run:
         """The run of that identifier, or None. An identifier is data: it is never a path."""
         if not IDENTIFIER.fullmatch(identifier):
             return None
+        try:
+            _time(identifier)
+        except ValueError:  # digits that are no date
+            return None
         path = (root or runs_folder()) / identifier
         return cls(path) if (path / "config.json").is_file() else None
 
@@ -70,7 +76,7 @@ class Run:
     @property
     def started(self) -> datetime:
         """When it was asked for, in this machine's time."""
-        return datetime.strptime(self.identifier[:15], "%Y%m%d-%H%M%S")
+        return _time(self.identifier)
 
     @property
     def checkpoint_path(self) -> Path:
@@ -99,9 +105,7 @@ class Run:
                 event = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if not isinstance(event, dict) or "kind" not in event:
-                continue
-            if event["kind"] != "end" or isinstance(event.get("state"), str):
+            if _understood(event):
                 events.append(event)
         return events
 
@@ -156,6 +160,37 @@ class Run:
             file.write(line.encode())
 
 
+def _time(identifier: str) -> datetime:
+    return datetime.strptime(identifier[:15], "%Y%m%d-%H%M%S")
+
+
+def _understood(event: object) -> bool:
+    """Whether a line is an event as this version writes them; all others are passed over."""
+    if not isinstance(event, dict):
+        return False
+
+    def numbers(*names: str) -> bool:
+        values = [event.get(name) for name in names]
+        return all(isinstance(value, int | float) and value >= 0 for value in values)
+
+    match event.get("kind"):
+        case "start":
+            return True
+        case "progress":
+            return numbers("step", "steps", "images_per_second") and event["steps"] > 0
+        case "epoch":
+            errors = event.get("test_error")
+            listed = isinstance(errors, list) and len(errors) > 0
+            return (
+                numbers("epoch", "step")
+                and listed
+                and all(isinstance(error, int | float) for error in errors)
+            )
+        case "end":
+            return event.get("state") in ENDS and isinstance(event.get("reason", ""), str)
+    return False
+
+
 def all_runs(root: Path | None = None) -> list[Run]:
     """Every run in the folder, newest first."""
     root = root or runs_folder()
@@ -184,7 +219,7 @@ def execute(path: str, data_dir: str | None = None) -> str:
 
 
 def _execute_locked(run: Run, data_dir: str | None) -> str:
-    if (state := run.state(run.events())) in ("done", "stopped", "diverged", "failed"):
+    if (state := run.state(run.events())) in ENDS:
         return state
     if run.events():
         return _end(run, "failed", "The worker process died while training. Start it again.")
@@ -221,7 +256,7 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
     dataset = load_dataset(config.dataset, data_dir)
     recorder = Recorder(config, dataset)
     saved = 0.0
-    for event in train(config, dataset, run.stop_requested):
+    for event in _interruptible(train(config, dataset, run.stop_requested)):
         recorder.add(event)
         if isinstance(event, Progress | Epoch):
             run._append(type(event).__name__.lower(), **asdict(event))
@@ -239,6 +274,14 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
     outcome = "done" if _complete(recorder) else "stopped"
     recorder.checkpoint(outcome).save(run.checkpoint_path)
     return outcome, ""
+
+
+def _interruptible(events: Iterator[Event]) -> Iterator[Event]:
+    """Ctrl-C stops a run like the button does: what it has is kept."""
+    try:
+        yield from events
+    except KeyboardInterrupt:
+        return
 
 
 def _complete(recorder: Recorder) -> bool:

@@ -10,7 +10,6 @@ rounding. All that an event says of the members is a list or has a leading axis.
 """
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -92,16 +91,6 @@ def pick_device(name: str) -> torch.device:
     if not available[name]:
         raise ValueError(f"This machine has no {name} device; choose cpu or auto.")
     return torch.device(name)
-
-
-def use_one_thread() -> None:
-    """Train on one CPU thread, unless OMP_NUM_THREADS asks for more.
-
-    The steps of these models are too small to share: beside another busy process, a second
-    thread that waits for the first made them ten times slower, and alone it hardly helps.
-    """
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)
 
 
 def snapshot_steps(epochs: int, steps_per_epoch: int, most: int = MAX_SNAPSHOTS) -> list[int]:

@@ -17,7 +17,7 @@ from densembed.figures import (
 from densembed.models import describe
 from pages.widgets.inputs import pick_input, remark
 from pages.widgets.models import pick_checkpoint
-from pages.widgets.page import CHART, begin, panel
+from pages.widgets.page import CHART, begin, name_wrong_link, panel
 
 begin(
     "What differs between these models?",
@@ -27,7 +27,8 @@ choices = st.columns(2, gap="medium")
 with choices[0]:
     first = pick_checkpoint("First model", "first")
 with choices[1]:
-    second = pick_checkpoint("Second model", "second", "logistic-el-15")
+    own = "" if first.config.dataset == "mnist" else f"-{first.config.dataset}"
+    second = pick_checkpoint("Second model", "second", f"logistic-el-15{own}")
 given = pick_input(first)
 if first.header.input_shape != second.header.input_shape:
     st.info("These two models take pictures of different shapes: choose two of the same.")
@@ -37,9 +38,9 @@ remark(given, first, second)
 pair = (("first", first), ("second", second))
 steps = sorted({*first.steps, *second.steps})
 above = st.container()
+name_wrong_link("step", steps)
 step = st.select_slider(
     "Step of training", steps, steps[-1], key="step", bind="query-params",
-    format_func=lambda step: f"{step:,}",
     help="It moves both models: each shows the last step that it kept up to here.",
 )  # fmt: skip
 below = st.container()
@@ -49,7 +50,7 @@ chosen = [bisect_right(checkpoint.steps, step) - 1 for _, checkpoint in pair]
 
 
 def moment(checkpoint: Checkpoint, index: int) -> str:
-    if index == len(checkpoint.steps) - 1:
+    if index == len(checkpoint.steps) - 1 and checkpoint.header.outcome == "done":
         return "after training"
     return f"after {checkpoint.steps[index]:,} steps" if index else "before training"
 

@@ -7,7 +7,18 @@ from densembed.figures import AFTER, BEFORE, field_figure, opinion_figure, pictu
 from densembed.models import describe
 from pages.widgets.inputs import pick_input, remark
 from pages.widgets.models import pick_checkpoint
-from pages.widgets.page import CHART, begin, panel
+from pages.widgets.page import CHART, begin, name_wrong_link, panel
+
+DENSITIES = (
+    "Instead of one weight for each pixel it learns densities φᵢ over the picture; a neuron sees "
+    "the expected brightness under each of them, Γx, and a linear classifier decides. The heatmaps "
+    "show Σᵢ φᵢ per square pixel, on one colour scale, so that brighter means more densities there."
+)
+PIXELS = (
+    "It is fully connected: as a special case of the framework (Section 3.1) it has one uniform "
+    "density on each pixel, so their sum is 1 everywhere, before and after training. What it "
+    "learns is in its weights alone."
+)
 
 begin(
     "What does this network look at?",
@@ -24,14 +35,15 @@ remark(given, checkpoint)
 steps = checkpoint.steps
 with st.container(key="panels"):
     picture, before, after, opinion = st.columns(4, gap="small")
+    name_wrong_link("step", steps)
     step = st.select_slider(
         "Step of training", steps, steps[-1], key="step", bind="query-params",
-        format_func=lambda step: f"{step:,}",
         help="From before training to after it, at every step that was kept.",
     )  # fmt: skip
 seen = view(checkpoint, given.pixels)
 chosen = steps.index(step)
-name = "after training" if step == steps[-1] else f"after {step:,} steps"
+whole = step == steps[-1] and checkpoint.header.outcome == "done"
+name = "after training" if whole else f"after {step:,} steps"
 
 with picture:
     panel("the input", f"{given.pixels.shape[1]} × {given.pixels.shape[2]}")
@@ -67,11 +79,9 @@ with opinion:
             config=CHART, alt="Probability of each class before training and at the chosen step",
         )  # fmt: skip
 
-with st.expander("What am I looking at?"):
+with st.expander("What am I looking at?", expanded=not checkpoint.has_densities):
     st.markdown(
         f"**{describe(checkpoint.config.model)}** has {checkpoint.parameters:,} parameters. "
-        "Instead of one weight for each pixel it learns densities φᵢ over the picture; a neuron "
-        "sees the expected brightness under each of them, Γx, and a linear classifier decides. "
-        "The heatmaps show Σᵢ φᵢ per square pixel, on one colour scale, so that brighter means "
-        "more densities at that place. ◂ marks the right class."
+        + (DENSITIES if checkpoint.has_densities else PIXELS)
+        + " ◂ marks the right class."
     )

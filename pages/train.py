@@ -124,7 +124,7 @@ def _follow(run: Run, was_live: bool) -> None:
         st.rerun()  # the whole page: the polling ends and the list says how it went
     config = run.config
     if config is None:
-        st.warning("This run's folder is damaged: it cannot be shown.")
+        st.warning("This run is gone, or needs a plugin that is not loaded here.")
         return
     st.subheader(describe(config.model), anchor=False)
     _status(run, state, events, config)
@@ -173,6 +173,8 @@ def _pictures(checkpoint: Checkpoint | None, errors: list[tuple[int, float]]) ->
     if checkpoint is None:
         fields[0].caption("The receptive field appears with the first steps.")
         return
+    if not checkpoint.has_densities:
+        picture.caption("Fully connected: one density a pixel, their sum is 1 everywhere.")
     if is_available(checkpoint.config.dataset):
         pinned = load_dataset(checkpoint.config.dataset).test.images[0]
     else:

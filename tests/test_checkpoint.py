@@ -262,6 +262,12 @@ def test_other_shapes_and_classes(tmp_path):
     assert not kept.reads_digits
 
 
+def test_classes_of_the_same_name_are_refused():
+    """Their bars would lie on one another."""
+    with pytest.raises(CheckpointError, match="two classes have the same name"):
+        Checkpoint.from_bytes(content(header(classes=["7"] * 10)))
+
+
 # Saving
 
 

@@ -242,12 +242,30 @@ def test_read(run, trained_file, pictures):
     status, text, errors = run(
         "read", trained_file, pictures["digit"], pictures["empty"], pictures["letter"]
     )
-    assert (status, errors) == (0, "")
-    digit, empty, letter = text.splitlines()
+    assert status == 0
+    digit, empty = text.splitlines()
+    (letter,) = errors.splitlines()
     assert re.fullmatch(r"digit\.png: \d  [01]\.\d\d", digit)
     assert empty == "empty.png: no ink"
     assert letter.startswith("letter.png: The file is not a picture")
     assert letter.endswith(".")
+
+
+def test_read_of_nothing_that_can_be_read_is_an_error(run, trained_file, pictures):
+    status, text, errors = run("read", trained_file, pictures["letter"])
+    assert (status, text) == (2, "")
+    assert errors.count("\n") == 1
+
+
+def test_info_and_evaluate_name_the_bad_file_and_go_on(run, trained_file, tmp_path):
+    bad = tmp_path / "bad.safetensors"
+    bad.write_bytes(b"no")
+    for command in ("info", "evaluate"):
+        status, text, errors = run(command, bad, trained_file)
+        assert status == 2
+        assert errors.count("\n") == 1
+        assert "bad.safetensors" in errors
+        assert trained_file.name in text
 
 
 def test_read_says_what_the_model_says(run, trained_file, trained, pictures):

@@ -464,3 +464,34 @@ def test_two_hundred_runs_are_listed_newest_first(runs_root):
     assert names == sorted(names, reverse=True)
     assert {run.state() for run in found} == {"queued"}
     assert found[0].config == RunConfig(**SHORT)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"kind": "end", "state": "weird"},
+        {"kind": "end"},
+        {"kind": "epoch"},
+        {"kind": "epoch", "epoch": 1, "step": 1, "test_error": "low"},
+        {"kind": "epoch", "epoch": 1, "step": 1, "test_error": []},
+        {"kind": "progress", "step": 0, "steps": 0, "images_per_second": 1.0},
+        {"kind": "progress", "step": None, "steps": 3, "images_per_second": 1.0},
+        {"kind": "song"},
+        {},
+        [],
+    ],
+)
+def test_lines_of_another_version_are_passed_over(new, line):
+    run = new()
+    run._append("start", process=1)
+    with open(run.path / "events.jsonl", "a") as file:
+        file.write(json.dumps(line) + "\n")
+    assert [event["kind"] for event in run.events()] == ["start"]
+    assert run.state() == "interrupted"
+
+
+def test_a_folder_whose_digits_are_no_date_is_no_run(new, runs_root):
+    odd = runs_root / "20269999-999999-dddddd"
+    new().path.rename(odd)
+    assert Run.find(odd.name, runs_root) is None
+    assert all_runs(runs_root) == []

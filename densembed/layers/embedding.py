@@ -89,7 +89,9 @@ class Embedding(nn.Module):
         return nn.Parameter(torch.randn(shape) * std + mean)
 
     def check(self, x: Tensor) -> None:
-        """Raises ValueError for an input of another shape than (batch, C, *sizes)."""
+        """Raises ValueError for another shape than (batch, C, *sizes), and for integers."""
+        if not x.is_floating_point():
+            raise ValueError(f"Expected a floating-point input; got {x.dtype}.")
         expected = (self.in_channels, *self.sizes)
         if tuple(x.shape[1:]) != expected:
             raise ValueError(

@@ -8,6 +8,7 @@ from torch import Tensor
 from densembed.checkpoint import Checkpoint
 from densembed.data import DATASETS, DataError, Dataset, is_available, load_dataset
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
+from pages.widgets.page import name_wrong_link
 
 KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
 
@@ -34,12 +35,15 @@ def pick_input(checkpoint: Checkpoint) -> Input:
 
 def _sample(checkpoint: Checkpoint, bar) -> Input:
     dataset = _dataset(checkpoint)
+    usual = dataset.classes[7 % len(dataset.classes)]
+    name_wrong_link("class", dataset.classes)
     wanted = bar.pills(
-        "Class", dataset.classes, default=dataset.classes[7 % len(dataset.classes)], key="class",
+        "Class", dataset.classes, default=usual, key="class",
         bind="query-params", required=True, width="content", persist_state="session",
     )  # fmt: skip
-    label = dataset.classes.index(wanted)
+    label = dataset.classes.index(wanted or usual)
     choices = (dataset.test.labels == label).nonzero()[:, 0]
+    name_wrong_link("example", range(1, len(choices) + 1))
     number = bar.number_input(
         "Example", 1, len(choices), 1, key="example", bind="query-params", width=130,
         persist_state="session",

@@ -1,6 +1,7 @@
 """How every page begins, and links that carry a view."""
 
 import runpy
+from collections.abc import Collection
 from html import escape
 from pathlib import Path
 
@@ -40,6 +41,16 @@ def panel(title: str, note: str = "") -> None:
     """A centred heading over a picture, with a line for a note so that neighbours align."""
     note = escape(note) or "&nbsp;"
     st.html(f'<div class="panel">{escape(title)}<br><small>{note}</small></div>')
+
+
+def name_wrong_link(key: str, options: Collection) -> None:
+    """Say it when the URL parameter `key` asks for something that is not among the options.
+
+    To be called before the widget of that key: Streamlit drops such a value without a word.
+    """
+    asked = st.query_params.get(key)
+    if asked is not None and key not in st.session_state and asked not in map(str, options):
+        st.warning(f"The link asks for the {key} “{asked[:40]}”, which is not here.")
 
 
 def linked_select(label: str, options: dict[str, str], key: str, default: str, **kwargs) -> str:

@@ -579,3 +579,9 @@ def test_pixel_embedding_is_the_identity():
         count = math.prod(sizes)
         assert torch.equal(layer.gamma().reshape(count, count), torch.eye(count))
         assert numbers(layer) == 0
+
+
+def test_integers_are_refused():
+    """They would come back cut to integers."""
+    with pytest.raises(ValueError, match=r"floating-point input; got torch\.uint8"):
+        DensityEmbedding2d((4, 4))(torch.zeros(1, 1, 4, 4, dtype=torch.uint8))

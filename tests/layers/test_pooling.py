@@ -300,3 +300,9 @@ def test_inputs_that_do_not_fit():
         layer(torch.zeros(2, 9))
     with pytest.raises(ValueError, match="at least 4 pixels"):
         layer(torch.zeros(1, 2, 1))
+
+
+def test_integers_are_refused():
+    """They would come back cut to integers."""
+    with pytest.raises(ValueError, match=r"floating-point input; got torch\.int64"):
+        AdaptivePool2d(2)(torch.zeros(1, 1, 4, 4, dtype=torch.int64))

@@ -127,7 +127,7 @@ def test_run_without_a_checkpoint_is_shown_in_words(small_gallery, runs_root, ev
 def test_damaged_run_is_no_fault_of_the_page(small_gallery, runs_root):
     run = Run.create(QUICK)
     (run.path / "config.json").write_text("{")
-    assert "damaged" in visit("train", run=run.identifier).warning[0].value
+    assert "gone" in visit("train", run=run.identifier).warning[0].value
 
 
 def test_runs_are_listed_newest_first_with_a_link(small_gallery, runs_root):
