@@ -119,7 +119,7 @@ def _search(options: argparse.Namespace) -> None:
         candidate = job.path.parent.parent.name
         errors[candidate][job.config.model].append(kept.errors[0] if kept else 100.0)
     lines = [
-        f"Candidates ({', '.join(reproduce.SEARCH)}), mean error % on held-out training images",
+        f"Candidates ({', '.join(reproduce.SEARCH[-1])}), mean error % on held-out training images",
         "",
         f"| candidate | {' | '.join(rows)} |",
         "| --- " * (len(rows) + 1) + "|",

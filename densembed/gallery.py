@@ -87,6 +87,7 @@ STORIES = {
     "logistic-el-mnn-6-3": "The smallest with a micro network: its field leans with the digit.",
     "logistic-el-mnn-8-4": "Change the input and watch sixty-four densities move.",
     "logistic-el-mnn-10-5": "The paper's best: a hundred densities, placed anew for each input.",
+    "logistic-el-15-digits": "Fixed densities, taught by the embedded digits: no download.",
     "logistic-el-mnn-10-5-digits": "The same network, taught by the embedded digits: no download.",
 }
 """A line for each checkpoint that ships, by its key."""
