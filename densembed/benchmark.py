@@ -292,3 +292,44 @@ def run(quick: bool = False) -> Iterator[Case]:
 def report(cases: list[Case]) -> dict:
     """The JSON file's content."""
     return {"machine": machine(), "cases": [asdict(case) for case in cases]}
+
+
+RATIOS = (
+    ("step.{model}.{batch}.formulas", "step.{model}.{batch}.ours"),
+    ("step.{model}.{batch}.autograd", "step.{model}.{batch}.ours"),
+    ("step.{model}.{batch}.ours", "step.{model}.{batch}.floor"),
+    ("step.{model}.{batch}.formulas", "step.{model}.{batch}.compiled"),
+    ("step.{model}.{batch}.compiled", "step.{model}.{batch}.floor"),
+    ("step.{model}.{batch}.ours", "step.linear.{batch}.torch"),
+    ("step.{model}.{batch}.compiled", "step.linear.{batch}.torch"),
+    ("step.{model}.{batch}.compiled", "step.linear.{batch}.torch-compiled"),
+)
+
+
+def as_markdown(content: dict) -> str:
+    """The report for people: ratios of medians, then every case."""
+    values = {case["case"]: case["value"] for case in content["cases"]}
+    about = ", ".join(f"{key} {value}" for key, value in content["machine"].items())
+    lines = [f"Made by `python -m densembed benchmark` on: {about}.", ""]
+    lines += ["| ratio of medians | value |", "| --- | ---: |"]
+    for model in STEP_MODELS[1:]:
+        for batch in (128, 512):
+            for upper, lower in RATIOS:
+                names = [name.format(model=model, batch=batch) for name in (upper, lower)]
+                if all(name in values for name in names):
+                    ratio = values[names[0]] / values[names[1]]
+                    lines.append(f"| {names[0]} / {names[1]} | {ratio:.2f} |")
+    for name, value in values.items():
+        part, _, kind = name.rpartition(".")
+        if name.startswith("epoch.") and kind != "ours":
+            lines.append(f"| {name} / {part}.ours | {value / values[part + '.ours']:.2f} |")
+        if name.startswith("members.") and ".1." not in name:
+            alone = ".".join((*name.split(".")[:2], "1", kind))
+            lines.append(f"| {name} / {alone}, each member | {value / values[alone]:.2f} |")
+    lines += ["", "| case | median | unit | spread | n |", "| --- | ---: | --- | ---: | ---: |"]
+    for case in content["cases"]:
+        lines.append(
+            f"| {case['case']} | {case['value']:.3f} | {case['unit']} | {case['spread']:.3f} "
+            f"| {case['n']} |"
+        )
+    return "\n".join(lines) + "\n"

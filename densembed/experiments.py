@@ -154,6 +154,7 @@ def _run(jobs: list[Job], options: argparse.Namespace) -> None:
 def add_benchmark(command: argparse.ArgumentParser) -> None:
     command.add_argument("--quick", action="store_true", help="one minute, eager, batch 128")
     command.add_argument("--json", type=Path, help="write the figures to this file, too")
+    command.add_argument("--markdown", type=Path, help="the same as tables for people")
 
 
 def benchmark_command(options: argparse.Namespace) -> None:
@@ -167,5 +168,7 @@ def benchmark_command(options: argparse.Namespace) -> None:
             f"{case.case:<48} {case.value:>12.3f} {case.unit:<14} ± {case.spread:.3f}  n={case.n}",
             flush=True,
         )
+    if options.markdown:
+        options.markdown.write_text(benchmark.as_markdown(benchmark.report(cases)))
     if options.json:
         options.json.write_text(json.dumps(benchmark.report(cases), indent=1) + "\n")

@@ -83,7 +83,7 @@ STORIES = {
     "logistic-el-3": "Nine densities see the whole digit; watch how far they travel to do it.",
     "logistic-el-5": "Twenty-five densities in 360 parameters, a twentieth of the linear one.",
     "logistic-el-8": "Sixty-four densities: nine digits in ten with 906 parameters.",
-    "logistic-el-15": "As many densities as the digit has strokes to tell apart: close to linear.",
+    "logistic-el-15": "225 densities on less than half of the linear classifier’s parameters.",
     "logistic-el-mnn-6-3": "The smallest with a micro network: its field leans with the digit.",
     "logistic-el-mnn-8-4": "Change the input and watch sixty-four densities move.",
     "logistic-el-mnn-10-5": "The paper's best: a hundred densities, placed anew for each input.",
