@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -290,25 +291,244 @@ def test_running_means_that_the_lock_is_held(new):
 WORKER = "import sys; from densembed.runs import execute; execute(sys.argv[1])"
 
 
+def begin(run, *waited) -> subprocess.Popen:
+    """A process of its own that trains a run, once it has said what is waited for."""
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(run.path)])
+    wait_for(lambda: set(waited) <= set(kinds(run)), 60)
+    return worker
+
+
+def kill(worker) -> None:
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.wait(10)
+
+
 def test_a_killed_process_leaves_an_interrupted_run(new):
     run = new(epochs=ENDLESS)
-    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(run.path)])
-    try:
-        wait_for(lambda: "epoch" in kinds(run) and run.checkpoint() is not None, 60)
-        assert run.state() == "running"
-        assert run.events()[0]["process"] == worker.pid
-    finally:
-        os.kill(worker.pid, signal.SIGKILL)
-        worker.wait(10)
+    worker = begin(run, "epoch")
+    assert run.state() == "running"
+    assert run.events()[0]["process"] == worker.pid
+    kill(worker)
     assert run.state() == "interrupted"
     assert not run.running()
     kept = run.checkpoint()
     assert kept.header.outcome == "running"
     assert kept.model()(torch.rand(1, 1, 28, 28)).isfinite().all()
-    # Whoever is given it again says so, and does not train over it.
+    run.stop()  # by a person, before anybody goes on with it
+    assert run.state() == "stopped"
+    assert execute(str(run.path)) == "stopped"
+    assert not run.resume_path.exists()
+
+
+def learnt(run) -> tuple:
+    """All that a run has to show, but for its times."""
+    kept = run.checkpoint()
+    epochs = [epoch.model_dump(exclude={"seconds"}) for epoch in kept.header.epochs]
+    said = [
+        {name: value for name, value in event.items() if name not in ("seconds", "time")}
+        for event in run.events()
+        if event["kind"] == "epoch"
+    ]
+    tensors = {name: tensor.tolist() for name, tensor in kept.tensors.items()}
+    return kept.steps, kept.header.outcome, epochs, said, tensors
+
+
+BUSY = {"model": "logistic-el-3", "epochs": 100, "batch_size": 16}
+
+
+def test_a_run_that_was_killed_ends_bit_for_bit_as_one_that_was_not(new, monkeypatch):
+    """Three times, at random moments, each after at least one step."""
+    monkeypatch.setattr(runs, "KEEP_EVERY", 0.2)
+    worker = WORKER.replace("; execute(", "; runs.KEEP_EVERY = 0.2; execute(")
+    monkeypatch.setattr(sys.modules[__name__], "WORKER", "from densembed import runs; " + worker)
+    undisturbed, killed = new(**BUSY), new(**BUSY)
+    for deaths in range(3):
+        process = begin(killed)
+        wait_for(lambda n=deaths: kinds(killed).count("start") > n, 60)
+        wait_for(lambda: kinds(killed)[-1] in ("progress", "epoch"), 60)
+        time.sleep(random.uniform(0, 1.5))
+        kill(process)
+        assert killed.state() == "interrupted"
+    assert execute(str(killed.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(killed) == learnt(undisturbed)
+    starts = [event for event in killed.events() if event["kind"] == "start"]
+    assert [event["step"] for event in starts] == sorted(event["step"] for event in starts)
+    assert starts[-1]["step"] > 0
+    assert {event["changed"] for event in starts} == {""}
+
+
+def test_a_run_that_dies_again_and_again_fails(new):
+    run = new(epochs=ENDLESS)
+    for _ in range(4):
+        run._append("start", process=1, step=0)
+    assert run.state() == "interrupted"
     assert execute(str(run.path)) == "failed"
-    assert "died" in end_of(run)["reason"]
-    assert run.checkpoint().steps == kept.steps
+    assert "died 4 times" in end_of(run)["reason"]
+    assert is_sentence(end_of(run)["reason"])
+    run.resume()  # a person may insist
+    assert run.state() == "queued"
+    with InThread(run):
+        assert run.state() == "running"
+
+
+def test_another_code_path_is_said_and_goes_on(new):
+    run = new(epochs=400)
+    with InThread(run):
+        run.pause()
+        wait_for(lambda: run.state() == "paused")
+    torch.set_num_threads(2)
+    try:
+        (run.path / "control").unlink()
+        run.resume(epochs=1)
+        assert execute(str(run.path)) == "paused"
+    finally:
+        torch.set_num_threads(1)
+    starts = [event for event in run.events() if event["kind"] == "start"]
+    assert starts[0]["changed"] == ""
+    assert starts[0]["path"]["threads"] == "1"
+    assert starts[1]["changed"] == "threads 1 → 2"
+
+
+# Pause, resume, one epoch
+
+
+def test_a_paused_run_goes_on_as_if_there_had_been_no_pause(new):
+    undisturbed, paused = new(**BUSY | {"epochs": 40}), new(**BUSY | {"epochs": 40})
+    worker = InThread(paused)
+    worker.thread.start()
+    wait_for(lambda: "progress" in kinds(paused))
+    paused.pause()
+    asked = time.monotonic()
+    worker.thread.join(30)
+    assert time.monotonic() - asked < 2.5
+    assert paused.state() == "paused"
+    assert not paused.running()
+    assert execute(str(paused.path)) == "paused"  # nobody asked
+    assert paused.checkpoint().header.outcome == "running"
+    at = paused.checkpoint().steps[-1]
+    paused.resume()
+    assert paused.state() == "queued"
+    assert execute(str(paused.path)) == execute(str(undisturbed.path)) == "done"
+    starts = [event for event in paused.events() if event["kind"] == "start"]
+    assert starts[1]["step"] == at > 0
+    assert learnt(paused) == learnt(undisturbed)
+    assert not paused.resume_path.exists()
+
+
+def test_one_epoch_at_a_time(new):
+    undisturbed, stepped = new(epochs=3), new(epochs=3)
+    stepped.pause()
+    assert stepped.state() == "paused"
+    assert execute(str(stepped.path)) == "paused"
+    for epoch in (1, 2):
+        stepped.resume(epochs=1)
+        assert stepped.state() == "queued"
+        assert execute(str(stepped.path)) == stepped.state() == "paused"
+        assert stepped.checkpoint().steps[-1] == epoch * 15
+        assert kinds(stepped).count("epoch") == epoch
+    stepped.resume(epochs=1)
+    assert execute(str(stepped.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(stepped) == learnt(undisturbed)
+
+
+def test_a_paused_run_is_stopped_at_once(new):
+    run = new()
+    run.pause()
+    run.stop()
+    assert run.state() == "stopped"
+    assert execute(str(run.path)) == "stopped"
+
+
+def damage(path):
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda run: damage(run.resume_path),
+        lambda run: run.resume_path.write_bytes(b"\xff" * 100),
+        lambda run: run.resume_path.write_bytes(b""),
+        lambda run: damage(run.checkpoint_path),
+        lambda run: run.checkpoint_path.unlink(),
+        lambda run: run.resume_path.write_bytes(run.checkpoint_path.read_bytes()),
+    ],
+)
+def test_what_is_kept_may_be_damaged(new, harm):
+    run = new(epochs=3)
+    run.resume(epochs=1)
+    assert execute(str(run.path)) == "paused"
+    harm(run)
+    run.resume()
+    assert execute(str(run.path)) == "failed"
+    assert end_of(run)["reason"].endswith((
+        "Start it again.", "Start it again with the same seed."
+    ))  # fmt: skip
+
+
+def test_without_what_was_kept_it_begins_anew(new):
+    undisturbed, run = new(), new()
+    run.resume(epochs=1)
+    assert execute(str(run.path)) == "paused"
+    run.resume_path.unlink()
+    run.resume()
+    assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(run) == learnt(undisturbed)
+
+
+def test_a_line_that_was_cut_off_spoils_no_other(new):
+    run = new()
+    run._append("start", process=1)
+    with open(run.path / "events.jsonl", "ab") as file:
+        file.write(b'{"kind": "epo')
+    run._append("end", state="stopped", reason="")
+    assert kinds(run) == ["start", "end"]
+
+
+@pytest.mark.parametrize("word", [b"", b"dance", b"stop\n" * 9, b"\xff\xff"])
+def test_a_word_that_is_none_is_no_wish(new, word):
+    run = new(epochs=1)
+    (run.path / "control").write_bytes(word)
+    assert run.wish() == ""
+    assert execute(str(run.path)) == "done"
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("my best", "my best"),
+        ("../../etc", "../../etc"),
+        ("  two\n\tlines\x00 ", "two lines"),
+        ("x" * 1000, "x" * 60),
+        ("é" * 100, "é" * 60),
+        ("\u202eright to left", "right to left"),
+        ("", ""),
+    ],
+)
+def test_a_name_is_text_on_one_line(new, name, kept):
+    run = new()
+    assert run.name == ""
+    run.rename(name)
+    assert run.name == kept
+    assert sorted(path.name for path in run.path.iterdir()) == ["config.json", "name"]
+
+
+def test_a_wild_file_of_a_name_is_cut(new):
+    run = new()
+    (run.path / "name").write_bytes(b"\xff\n" * 1_000_000)
+    assert len(run.name) <= 60
+    assert "\n" not in run.name
+
+
+def test_the_end_of_the_log_is_read(new):
+    run = new()
+    assert run.log == ""
+    (run.path / "log.txt").write_text("x" * 50_000 + "the end")
+    assert run.log.endswith("xthe end")
+    assert len(run.log) == 20_000
 
 
 # Identifiers are data
