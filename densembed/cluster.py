@@ -13,8 +13,12 @@ import threading
 from densembed.process import settle
 from densembed.runs import Run, execute
 
-DEATHS = 1000
-"""Dask gives up on a task after so many: out of reach, for `runs.execute` counts them itself."""
+PATIENCE = {
+    "distributed.scheduler.allowed-failures": 1000,
+    "distributed.deploy.lost-worker-timeout": "1000 days",
+}
+"""`runs.execute` counts deaths itself. And Dask would close a nanny for good whose worker, some
+seconds after one death, happens to be absent because of another."""
 NICENESS = 10
 """Training yields to the server, so that a page answers while both share two cores."""
 
@@ -63,7 +67,7 @@ class Cluster:
             import dask
             from distributed import Client, LocalCluster
 
-            dask.config.set({"distributed.scheduler.allowed-failures": DEATHS})
+            dask.config.set(PATIENCE)
             cluster = LocalCluster(
                 n_workers=1,
                 threads_per_worker=1,

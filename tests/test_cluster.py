@@ -137,7 +137,7 @@ def test_a_run_that_kills_its_worker_fails_and_the_next_one_trains(cluster, root
         killed.add(last_start(bad)["process"])
         psutil.Process(last_start(bad)["process"]).kill()
     wait_for(lambda: after.state() == "done")
-    assert bad.state() == "failed"
+    wait_for(lambda: bad.state() == "failed")
     assert "died 4 times" in bad.events()[-1]["reason"]
 
 
