@@ -172,7 +172,7 @@ def test_a_paused_run_is_resumed_or_stopped(small_gallery, runs_root, submitted)
     settle(app.button(key="resume").click().run())
     assert submitted == [run]
     assert run.state() == "queued"
-    assert "pause" in verbs(app)
+    assert "stop" in verbs(app)
     assert execute(str(run.path)) == "done"
     assert not {"resume", "one-epoch", "stop", "pause"} & verbs(settle(app.run()))
 
