@@ -25,6 +25,7 @@ from datetime import datetime
 from pathlib import Path
 
 import filelock
+import torch
 from pydantic import ValidationError
 
 from densembed.checkpoint import Checkpoint, CheckpointError, Recorder, replace_file
@@ -322,8 +323,8 @@ def _execute_locked(run: Run, data_dir: str | None) -> str:
     events = run.events()
     if state := _end_state(events):
         return state
-    if run.wish() in ("stop", "pause"):
-        return _end(run, {"stop": "stopped", "pause": "paused"}[run.wish()])
+    if state := {"stop": "stopped", "pause": "paused"}.get(run.wish()):
+        return _end(run, state)
     if (starts := _starts(events)) > RESTARTS:
         return _end(
             run, "failed",
@@ -335,13 +336,19 @@ def _execute_locked(run: Run, data_dir: str | None) -> str:
     except (DataError, ValueError) as error:
         return _end(run, "failed", str(error))
     except OSError as error:
-        _log(run)
-        return _end(run, "failed", f"The run could not be saved: {error.strerror}. {DISK_ADVICE}")
-    except MemoryError:
+        return _fail(run, f"The run could not be saved: {error.strerror}. {DISK_ADVICE}")
+    except (MemoryError, torch.OutOfMemoryError):
         return _end(run, "failed", "The memory ran out. Choose a smaller model or batch size.")
     except Exception as error:
-        _log(run)
-        return _end(run, "failed", f"Training failed ({type(error).__name__}); the log says more.")
+        return _fail(run, f"Training failed ({type(error).__name__}); the log says more.")
+
+
+def _fail(run: Run, reason: str) -> str:
+    """Say so first, while a full disk may have room for that, and then log the exception."""
+    _end(run, "failed", reason)
+    with contextlib.suppress(OSError):
+        (run.path / "log.txt").write_text(traceback.format_exc())
+    return "failed"
 
 
 def _end(run: Run, state: str, reason: str = "") -> str:
@@ -351,15 +358,12 @@ def _end(run: Run, state: str, reason: str = "") -> str:
     return state
 
 
-def _log(run: Run) -> None:
-    with contextlib.suppress(OSError):  # on a full disk the sentence is worth more
-        (run.path / "log.txt").write_text(traceback.format_exc())
-
-
 def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
     config = run.config
     if config is None:
         raise ValueError("The run's configuration is gone or damaged. Start a new run.")
+    for left in run.path.glob(".*.safetensors.*.tmp"):  # what a process that died was writing
+        left.unlink(missing_ok=True)
     code = code_path(config)
     kept = load_resume(run.resume_path)
     resume, before = kept or (None, code)

@@ -208,6 +208,7 @@ def test_divergence(new):
     ("error", "words"),
     [
         (MemoryError(), "The memory ran out."),
+        (torch.OutOfMemoryError("CUDA out of memory"), "The memory ran out."),
         (OSError(28, "No space left on device"), "No space left on device."),
         (RuntimeError("CUDA error: something"), "Training failed (RuntimeError)"),
     ],
@@ -245,6 +246,71 @@ def test_a_full_disk_keeps_the_last_checkpoint(new, monkeypatch):
     assert execute(str(run.path)) == "failed"
     assert "disk space" in end_of(run)["reason"]
     assert run.checkpoint().steps == [0]
+
+
+class FullDisk:
+    """Writes go through `count` times, and then no more."""
+
+    def __init__(self, real, count):
+        self.real, self.count = real, count
+
+    def __get__(self, run, _):
+        return lambda *args, **values: self(run, *args, **values)
+
+    def __call__(self, *args, **values):
+        if self.count == 0:
+            raise OSError(28, "No space left on device")
+        self.count -= 1
+        return self.real(*args, **values)
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_no_file_can_be_replaced(new, monkeypatch, count):
+    """It ends in a sentence, what it had opens, and with room on the disk it goes on."""
+    undisturbed, run = new(epochs=3), new(epochs=3)
+    monkeypatch.setattr(runs, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(runs, "KEEP_EVERY", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", FullDisk(os.replace, count))
+        assert execute(str(run.path)) == run.state() == "failed"
+    assert is_sentence(end_of(run)["reason"])
+    assert "free some disk space" in end_of(run)["reason"]
+    assert "OSError" in run.log
+    assert (run.checkpoint() is not None) == (count > 0)
+    run.resume()
+    assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(run) == learnt(undisturbed)
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_no_event_can_be_appended(new, monkeypatch, count):
+    """Not even the end can be said: that is an interruption, from which it goes on."""
+    undisturbed, run = new(epochs=3), new(epochs=3)
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "_append", FullDisk(Run._append, count))
+        assert execute(str(run.path)) == "failed"
+    assert run.state() == ("interrupted" if count else "queued")
+    run.resume()
+    assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(run) == learnt(undisturbed)
+
+
+def test_a_folder_that_is_not_writable(new, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    run = new()
+    monkeypatch.setattr(runs.filelock, "FileLock", refused)
+    assert execute(str(run.path)) == "failed"
+
+
+def test_what_a_process_left_half_written_is_removed(new):
+    run = new(epochs=1)
+    for name in (".checkpoint.safetensors.0a1b2c3d.tmp", ".resume.safetensors.0a1b2c3d.tmp"):
+        (run.path / name).write_bytes(b"half")
+    assert execute(str(run.path)) == "done"
+    assert not list(run.path.glob("*.tmp"))
+    assert not list(run.path.glob(".*.tmp"))
 
 
 # One process trains, whoever else looks
