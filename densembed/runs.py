@@ -38,13 +38,14 @@ IDENTIFIER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 MAX_EVENTS_BYTES = 64 * 2**20
 SAVE_EVERY = 1.0
 """Seconds between checkpoints while snapshots and epochs come fast; the end always writes one."""
-KEEP_EVERY = 2.0
+KEEP_EVERY = 1.0
 """Seconds between resume states: so much is trained again after a kill, at most."""
 ENDS = ("done", "stopped", "diverged", "failed")
 RESTARTS = 3
 """How often a run whose process died goes on by itself."""
 MAX_NAME = 60
 MAX_LOG = 20_000
+PATIENCE = 1.0
 PROBES, PROBE_PAUSE = 3, 0.01
 DISK_ADVICE = "The last checkpoint is kept: free some disk space, and resume it."
 
@@ -225,7 +226,13 @@ class Run:
             replace_file(self.path / "control", b"step")
         else:
             (self.path / "control").unlink(missing_ok=True)
-        self._append("queue")
+        # Where it still trains, it was just told to go on; or it may be about to pause.
+        with (
+            contextlib.suppress(filelock.Timeout),
+            filelock.FileLock(self.path / "lock", timeout=PATIENCE),
+        ):
+            if _end_state(self.events()) in ("", "paused", "failed"):
+                self._append("queue")
 
     def stop_requested(self) -> bool:
         return self.wish() == "stop"
@@ -375,11 +382,13 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
     recorder = Recorder(config, dataset)
     if resume:
         recorder.go_on(run.checkpoint(), resume.step)
-    begun = len(recorder.header.epochs)
+    event, wishes = None, []
 
     def wished() -> bool:
         word = run.wish()
-        return word in ("stop", "pause") or (word == "step" and len(recorder.header.epochs) > begun)
+        if word in ("stop", "pause") or (word == "step" and isinstance(event, Epoch)):
+            wishes.append(word)
+        return bool(wishes)
 
     saved = placed = -math.inf
     stale = False
@@ -407,10 +416,9 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
         if placing:
             save_resume(run.resume_path, resume, code)
             placed = now
-    if not _complete(recorder) and run.wish() in ("pause", "step"):
+    if wishes and wishes[-1] != "stop" and not _complete(recorder):
         recorder.checkpoint().save(run.checkpoint_path)
         save_resume(run.resume_path, resume, code)
-        run.pause()  # an epoch that was asked for is over
         return "paused", ""
     outcome = "done" if _complete(recorder) else "stopped"
     recorder.checkpoint(outcome).save(run.checkpoint_path)

@@ -497,6 +497,42 @@ def test_one_epoch_at_a_time(new):
     assert learnt(stepped) == learnt(undisturbed)
 
 
+def test_one_epoch_asked_for_within_one_ends_with_it(new):
+    run = new(epochs=ENDLESS)
+    worker = InThread(run)
+    worker.thread.start()
+    wait_for(lambda: "progress" in kinds(run))
+    run.resume(epochs=1)  # from a tab that does not know yet that it trains
+    worker.thread.join(30)
+    assert worker.state in ("paused", "running")
+    assert run.checkpoint().steps[-1] % 15 == 0
+
+
+def test_resume_takes_a_pause_back(new, monkeypatch):
+    """However close the two are: it goes on, or is queued again."""
+    monkeypatch.setattr(runs, "PATIENCE", 0.3)
+    run = new(epochs=ENDLESS)
+    for wait in (0.0, 0.2, 0.4, 0.6):
+        worker = InThread(run)
+        worker.thread.start()
+        wait_for(run.running)
+        run.pause()
+        time.sleep(wait)
+        run.resume()
+        assert run.state() in ("running", "queued")
+        run.pause()
+        worker.thread.join(30)
+        run.resume()
+        assert run.state() == "queued"
+
+
+def test_a_run_that_is_over_is_not_resumed(new):
+    run = new(epochs=1)
+    execute(str(run.path))
+    run.resume()
+    assert run.state() == "done"
+
+
 def test_a_paused_run_is_stopped_at_once(new):
     run = new()
     run.pause()

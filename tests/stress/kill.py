@@ -29,7 +29,7 @@ CONFIGS = (
     {"model": "linear", "epochs": 300, "batch_size": 32, "weight_decay": 0.01},
     {"model": "logistic-el-5", "epochs": 60, "batch_size": 50, "seeds": 2},
 )
-LONGEST_WAIT = 2.0
+LONGEST_WAIT = 3.0
 """Seconds between a sign of life and the kill: uniform from 0."""
 
 
