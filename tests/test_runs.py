@@ -1,5 +1,6 @@
 """The life of a run, told by its folder alone."""
 
+import contextlib
 import json
 import os
 import random
@@ -311,6 +312,42 @@ def test_what_a_process_left_half_written_is_removed(new):
     assert execute(str(run.path)) == "done"
     assert not list(run.path.glob("*.tmp"))
     assert not list(run.path.glob(".*.tmp"))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own with room for some checkpoints, where one may be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("No file system may be mounted here.")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_disk_that_is_really_full(small_disk, new, monkeypatch):
+    """The checkpoint from before opens, and with room again the run goes on."""
+    monkeypatch.setattr(runs, "SAVE_EVERY", 0.0)
+    config = RunConfig(**SHORT | {"epochs": 20})
+    run, undisturbed = Run.create(config, small_disk), new(epochs=20)
+    run.resume(epochs=1)
+    assert execute(str(run.path)) == "paused"
+    before = run.checkpoint().steps
+    with open(small_disk / "filler", "wb", 0) as filler, contextlib.suppress(OSError):
+        for _ in range(1000):
+            filler.write(bytes(4096))
+    (run.path / "control").unlink()
+    run._append("queue")  # there is room at the end of that file's last block
+    assert execute(str(run.path)) == "failed"
+    assert run.state() in ("failed", "interrupted")  # with no room left even for that line
+    assert set(before) <= set(run.checkpoint().steps)
+    (small_disk / "filler").unlink()
+    run.resume()
+    assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(run) == learnt(undisturbed)
 
 
 # One process trains, whoever else looks
