@@ -117,6 +117,7 @@ def _form() -> None:
         return
     bar = st.container(horizontal=True, vertical_alignment="center")
     if bar.button("Start training", type="primary"):
+        st.session_state.pop("new-other", None)
         with bar, st.spinner("Starting …"):
             _start(config)
     if is_available(dataset):
