@@ -339,7 +339,10 @@ def _execute_locked(run: Run, data_dir: str | None) -> str:
             "What it had is kept.",
         )  # fmt: skip
     try:
-        return _end(run, *_train(run, data_dir))
+        end = _train(run, data_dir)
+        while end[0] == "paused" and not run.wish():  # taken back while it was being obeyed
+            end = _train(run, data_dir)
+        return _end(run, *end)
     except (DataError, ValueError) as error:
         return _end(run, "failed", str(error))
     except OSError as error:
