@@ -27,7 +27,7 @@ from densembed.config import RunConfig, explain
 from densembed.data import Dataset
 from densembed.initialisation import is_density
 from densembed.models import build
-from densembed.training import Epoch, Event, Snapshot, pick_device
+from densembed.training import Epoch, Event, Snapshot, pick_device, snapshot_steps
 
 FORMAT = "densembed"
 VERSION = "1"
@@ -334,6 +334,24 @@ class Recorder:
                     seconds=event.seconds,
                 )
             )
+
+    def go_on(self, checkpoint: Checkpoint | None, step: int) -> None:
+        """Take over what an undisturbed training would have had after `step` steps.
+
+        Raises ValueError where the checkpoint has not got it.
+        """
+        header = self.header
+        planned = snapshot_steps(header.config.epochs, header.steps_per_epoch)
+        planned = [planned_step for planned_step in planned if planned_step <= step]
+        known = checkpoint.header if checkpoint else None
+        if known is None or known.config != header.config or not set(planned) <= set(known.steps):
+            raise ValueError("The checkpoint to go on from is gone or damaged. Start it again.")
+        header.provenance = known.provenance
+        header.epochs[:] = [epoch for epoch in known.epochs if epoch.step <= step]
+        for index, kept in enumerate(known.steps):
+            if kept in planned:
+                state = {name: tensor[index] for name, tensor in checkpoint.tensors.items()}
+                self.snapshots.append(Snapshot(kept, state))
 
     def checkpoint(self, outcome: str = "running") -> Checkpoint:
         """What is known so far as a checkpoint; needs one snapshot at least."""

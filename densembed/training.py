@@ -73,7 +73,19 @@ class Diverged:
     step: int
 
 
-Event = Snapshot | Progress | Epoch | Diverged
+@dataclass(frozen=True)
+class Resume:
+    """All that going on after `step` steps takes, on the CPU: it ends as if never interrupted.
+
+    `state` has parameters, moments, the generators as they were when the epoch began (they draw
+    its order anew), and the running sums.
+    """
+
+    step: int
+    state: dict[str, Tensor]
+
+
+Event = Snapshot | Progress | Epoch | Diverged | Resume
 
 
 def pick_device(name: str) -> torch.device:
@@ -146,24 +158,34 @@ def pick_step(config: RunConfig) -> Callable:
 
 
 def train(
-    config: RunConfig, dataset: Dataset, stop: Callable[[], bool] = lambda: False
+    config: RunConfig,
+    dataset: Dataset,
+    stop: Callable[[], bool] = lambda: False,
+    resume: Resume | None = None,
 ) -> Iterator[Event]:
     """Train as Section 4 does, with `config.seeds` members; see `train_members`."""
-    yield from train_members(members(config), dataset, stop)
+    yield from train_members(members(config), dataset, stop, resume)
 
 
 def train_members(
-    configs: Sequence[RunConfig], dataset: Dataset, stop: Callable[[], bool] = lambda: False
+    configs: Sequence[RunConfig],
+    dataset: Dataset,
+    stop: Callable[[], bool] = lambda: False,
+    resume: Resume | None = None,
 ) -> Iterator[Event]:
     """Train members of one shape together: Adam, cross-entropy, one cycle up to the rate.
 
     Args:
         configs: one for each member; they may differ in seed, rates and initialisation.
-        stop: asked at each report; when it says yes, a last `Snapshot` of that step ends it all.
+        stop: asked at each report and after each epoch; when it says yes, a last `Snapshot` and
+            `Resume` of that step end it all.
+        resume: where an earlier training of the same configs and data was; events follow from
+            there on. Raises ValueError where it does not fit.
 
     Yields `Snapshot`s at `snapshot_steps`, a `Progress` at most every `REPORT_EVERY` seconds, an
-    `Epoch` at the end of each, and `Diverged` as the last event where a loss is not finite or
-    stays above 10 · ln(classes) for `DIVERGED_STEPS` steps.
+    `Epoch` at the end of each, a `Resume` after what was yielded of a step while steps are left,
+    and `Diverged` as the last event where a loss is not finite or stays above 10 · ln(classes)
+    for `DIVERGED_STEPS` steps.
     """
     config = configs[0]
     _check_alike(configs)
@@ -178,36 +200,81 @@ def train_members(
     fast_step = pick_step(config)
     orders = [torch.Generator().manual_seed(member.seed) for member in configs]
     watch = _Watch(10 * math.log(len(dataset.classes)), len(configs), device)
+    epoch_loss = torch.zeros(len(configs), device=device)
+    spent = torch.zeros((), dtype=torch.float64)
+    begun = torch.stack([order.get_state() for order in orders])
+    state = {
+        "values": flat.values.detach(), "first": adam.first, "second": adam.second,
+        "high": watch.high, "longest": watch.longest,
+        "loss": epoch_loss, "seconds": spent, "generators": begun,
+    }  # fmt: skip
 
-    yield Snapshot(0, flat.state())
     done = 0
-    for epoch in range(1, config.epochs + 1):
-        started = time.perf_counter()
-        epoch_loss = torch.zeros(len(configs), device=device)
+    if resume is None:
+        yield Snapshot(0, flat.state())
+    else:
+        _restore(state, resume, total)
+        done = resume.step
+        for order, kept in zip(orders, begun, strict=True):
+            order.set_state(kept.clone())  # a view of a later row crashes torch 2.x
+    for epoch in range(done // per_epoch + 1, config.epochs + 1):
+        if done % per_epoch == 0:
+            epoch_loss.zero_()
+            spent.zero_()
+        started = time.perf_counter() - spent.item()
         order = torch.stack([torch.randperm(count, generator=order) for order in orders])
-        for index in order.to(device).split(config.batch_size, 1):
+        for index in order.to(device).split(config.batch_size, 1)[done % per_epoch :]:
             # Compiled for full batches alone: the short one at the end is not worth a second time.
             take = fast_step if index.shape[1] == config.batch_size else step
             images, labels = data.train.images[index], data.train.labels[index]
             loss = take(flat, adam, images, labels, adam.table[done])
             rate = config.learning_rate * adam.shares[done]
             done += 1
+            ended = done % per_epoch == 0
             epoch_loss += loss * (index.shape[1] / count)
             watch.add(loss, index.numel())
-            if done in keep or done % per_epoch == 0 or watch.due():
+            if done in keep or ended or watch.due():
                 # Only here does the host wait for the device.
                 if watch.diverged() or (done in keep and not _answers(flat, data.test)):
                     yield Diverged(done)
                     return
                 yield watch.progress(done, total, rate)
-                stopping = done < total and stop()
+                stopping = not ended and stop()
                 if done in keep or (stopping and _answers(flat, data.test)):
                     yield Snapshot(done, flat.state())
+                if not ended:
+                    spent.fill_(time.perf_counter() - started)
+                    yield _resume(done, state)
                 if stopping:
                     return
         losses, seconds = epoch_loss.tolist(), time.perf_counter() - started
         errors = [test_error(flat.member(k), data.test) for k in range(len(configs))]
         yield Epoch(epoch, done, losses, errors, rate, seconds)
+        if done < total:
+            stopping = stop()
+            if stopping and done not in keep and _answers(flat, data.test):
+                yield Snapshot(done, flat.state())
+            begun.copy_(torch.stack([order.get_state() for order in orders]))
+            yield _resume(done, state)
+            if stopping:
+                return
+
+
+def _resume(step: int, state: dict[str, Tensor]) -> Resume:
+    return Resume(step, {name: value.to("cpu", copy=True) for name, value in state.items()})
+
+
+def _restore(state: dict[str, Tensor], resume: Resume, total: int) -> None:
+    """Copy what was kept into the tensors that the loop works on."""
+    kept = resume.state
+    fits = 0 < resume.step < total and kept.keys() == state.keys()
+    if not fits or any(
+        (kept[name].shape, kept[name].dtype) != (value.shape, value.dtype)
+        for name, value in state.items()
+    ):
+        raise ValueError("What was kept to go on from does not fit this training.")
+    for name, value in state.items():
+        value.copy_(kept[name])
 
 
 def _check_alike(configs: Sequence[RunConfig]) -> None:
@@ -278,8 +345,8 @@ class _Watch:
         self.since = time.perf_counter()
 
     def add(self, loss: Tensor, images: int) -> None:
-        self.high = torch.where(loss > self.bound, self.high + 1, 0)
-        self.longest = torch.maximum(self.longest, self.high)
+        self.high.add_(1).mul_(loss > self.bound)
+        torch.maximum(self.longest, self.high, out=self.longest)
         self.loss += loss
         self.steps += 1
         self.images += images

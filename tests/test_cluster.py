@@ -108,16 +108,57 @@ def test_a_failure_does_not_stop_the_worker(cluster, root, tmp_path):
     assert bad.state() == "failed"
 
 
-def test_a_killed_worker_is_replaced(cluster, root):
-    lost = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
-    cluster.submit(lost)
-    psutil.Process(wait_for(lambda: started(lost))).kill()
-    wait_for(lambda: lost.state() in ("interrupted", "failed"))
+def last_start(run) -> dict:
+    return [event for event in run.events() if event["kind"] == "start"][-1]
+
+
+def test_a_run_whose_worker_is_killed_goes_on_by_itself(cluster, root):
+    run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    cluster.submit(run)
+    first = wait_for(lambda: started(run))
+    assert cluster.place(run) == 0
+    wait_for(run.resume_path.is_file)
+    psutil.Process(first).kill()
+    wait_for(lambda: last_start(run)["process"] != first and run.state() == "running")
+    assert cluster.place(run) == 0
+    assert last_start(run)["step"] > 0
+    run.stop()
+    wait_for(lambda: run.state() == "stopped")
+
+
+def test_a_run_that_kills_its_worker_fails_and_the_next_one_trains(cluster, root):
+    bad = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
     after = Run.create(RunConfig(**SHORT), root)
+    cluster.submit(bad)
     cluster.submit(after)
+    killed = set()
+    for _ in range(4):
+        wait_for(lambda: started(bad) and last_start(bad)["process"] not in killed)
+        killed.add(last_start(bad)["process"])
+        psutil.Process(last_start(bad)["process"]).kill()
     wait_for(lambda: after.state() == "done")
-    assert lost.state() == "failed"
-    assert "died" in lost.events()[-1]["reason"]
+    wait_for(lambda: bad.state() == "failed")
+    assert "died 4 times" in bad.events()[-1]["reason"]
+
+
+def test_pause_frees_the_worker_and_resume_queues_again(cluster, root):
+    first, second = (
+        Run.create(RunConfig(**SHORT | {"epochs": epochs}), root) for epochs in (10_000, 1)
+    )
+    assert cluster.place(first) is None
+    cluster.submit(first)
+    cluster.submit(second)
+    assert cluster.place(second) == 1
+    wait_for(lambda: started(first))
+    first.pause()
+    wait_for(lambda: second.state() == "done")
+    assert first.state() == "paused"
+    first.resume()
+    cluster.submit(first)
+    wait_for(lambda: first.state() == "running")
+    first.stop()
+    wait_for(lambda: first.state() == "stopped")
+    wait_for(lambda: cluster.place(first) is None)
 
 
 def test_closing_leaves_no_process(cluster, root):

@@ -1,7 +1,9 @@
 """The life of a run, told by its folder alone."""
 
+import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -207,6 +209,7 @@ def test_divergence(new):
     ("error", "words"),
     [
         (MemoryError(), "The memory ran out."),
+        (torch.OutOfMemoryError("CUDA out of memory"), "The memory ran out."),
         (OSError(28, "No space left on device"), "No space left on device."),
         (RuntimeError("CUDA error: something"), "Training failed (RuntimeError)"),
     ],
@@ -244,6 +247,107 @@ def test_a_full_disk_keeps_the_last_checkpoint(new, monkeypatch):
     assert execute(str(run.path)) == "failed"
     assert "disk space" in end_of(run)["reason"]
     assert run.checkpoint().steps == [0]
+
+
+class FullDisk:
+    """Writes go through `count` times, and then no more."""
+
+    def __init__(self, real, count):
+        self.real, self.count = real, count
+
+    def __get__(self, run, _):
+        return lambda *args, **values: self(run, *args, **values)
+
+    def __call__(self, *args, **values):
+        if self.count == 0:
+            raise OSError(28, "No space left on device")
+        self.count -= 1
+        return self.real(*args, **values)
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_no_file_can_be_replaced(new, monkeypatch, count):
+    """It ends in a sentence, what it had opens, and with room on the disk it goes on."""
+    undisturbed, run = new(epochs=3), new(epochs=3)
+    monkeypatch.setattr(runs, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(runs, "KEEP_EVERY", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", FullDisk(os.replace, count))
+        assert execute(str(run.path)) == run.state() == "failed"
+    assert is_sentence(end_of(run)["reason"])
+    assert "free some disk space" in end_of(run)["reason"]
+    assert "OSError" in run.log
+    assert (run.checkpoint() is not None) == (count > 0)
+    run.resume()
+    assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(run) == learnt(undisturbed)
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_no_event_can_be_appended(new, monkeypatch, count):
+    """Not even the end can be said: that is an interruption, from which it goes on."""
+    undisturbed, run = new(epochs=3), new(epochs=3)
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "_append", FullDisk(Run._append, count))
+        assert execute(str(run.path)) == "failed"
+    assert run.state() == ("interrupted" if count else "queued")
+    run.resume()
+    assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(run) == learnt(undisturbed)
+
+
+def test_a_folder_that_is_not_writable(new, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    run = new()
+    monkeypatch.setattr(runs.filelock, "FileLock", refused)
+    assert execute(str(run.path)) == "failed"
+
+
+def test_what_a_process_left_half_written_is_removed(new):
+    run = new(epochs=1)
+    for name in (".checkpoint.safetensors.0a1b2c3d.tmp", ".resume.safetensors.0a1b2c3d.tmp"):
+        (run.path / name).write_bytes(b"half")
+    assert execute(str(run.path)) == "done"
+    assert not list(run.path.glob("*.tmp"))
+    assert not list(run.path.glob(".*.tmp"))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own with room for some checkpoints, where one may be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("No file system may be mounted here.")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_disk_that_is_really_full(small_disk, new, monkeypatch):
+    """The checkpoint from before opens, and with room again the run goes on."""
+    monkeypatch.setattr(runs, "SAVE_EVERY", 0.0)
+    config = RunConfig(**SHORT | {"epochs": 20})
+    run, undisturbed = Run.create(config, small_disk), new(epochs=20)
+    run.resume(epochs=1)
+    assert execute(str(run.path)) == "paused"
+    before = run.checkpoint().steps
+    with open(small_disk / "filler", "wb", 0) as filler, contextlib.suppress(OSError):
+        for _ in range(1000):
+            filler.write(bytes(4096))
+    (run.path / "control").unlink()
+    run._append("queue")  # there is room at the end of that file's last block
+    assert execute(str(run.path)) == "failed"
+    assert run.state() in ("failed", "interrupted")  # with no room left even for that line
+    assert set(before) <= set(run.checkpoint().steps)
+    (small_disk / "filler").unlink()
+    run.resume()
+    assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(run) == learnt(undisturbed)
 
 
 # One process trains, whoever else looks
@@ -290,25 +394,280 @@ def test_running_means_that_the_lock_is_held(new):
 WORKER = "import sys; from densembed.runs import execute; execute(sys.argv[1])"
 
 
+def begin(run, *waited) -> subprocess.Popen:
+    """A process of its own that trains a run, once it has said what is waited for."""
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(run.path)])
+    wait_for(lambda: set(waited) <= set(kinds(run)), 60)
+    return worker
+
+
+def kill(worker) -> None:
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.wait(10)
+
+
 def test_a_killed_process_leaves_an_interrupted_run(new):
     run = new(epochs=ENDLESS)
-    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(run.path)])
-    try:
-        wait_for(lambda: "epoch" in kinds(run) and run.checkpoint() is not None, 60)
-        assert run.state() == "running"
-        assert run.events()[0]["process"] == worker.pid
-    finally:
-        os.kill(worker.pid, signal.SIGKILL)
-        worker.wait(10)
+    worker = begin(run, "epoch")
+    assert run.state() == "running"
+    assert run.events()[0]["process"] == worker.pid
+    kill(worker)
     assert run.state() == "interrupted"
     assert not run.running()
     kept = run.checkpoint()
     assert kept.header.outcome == "running"
     assert kept.model()(torch.rand(1, 1, 28, 28)).isfinite().all()
-    # Whoever is given it again says so, and does not train over it.
+    run.stop()  # by a person, before anybody goes on with it
+    assert run.state() == "stopped"
+    assert execute(str(run.path)) == "stopped"
+    assert not run.resume_path.exists()
+
+
+def learnt(run) -> tuple:
+    """All that a run has to show, but for its times."""
+    kept = run.checkpoint()
+    epochs = [epoch.model_dump(exclude={"seconds"}) for epoch in kept.header.epochs]
+    said = [
+        {name: value for name, value in event.items() if name not in ("seconds", "time")}
+        for event in run.events()
+        if event["kind"] == "epoch"
+    ]
+    tensors = {name: tensor.tolist() for name, tensor in kept.tensors.items()}
+    return kept.steps, kept.header.outcome, epochs, said, tensors
+
+
+BUSY = {"model": "logistic-el-3", "epochs": 100, "batch_size": 16}
+
+
+def test_a_run_that_was_killed_ends_bit_for_bit_as_one_that_was_not(new, monkeypatch):
+    """Three times, at random moments, each after at least one step."""
+    monkeypatch.setattr(runs, "KEEP_EVERY", 0.2)
+    worker = WORKER.replace("; execute(", "; runs.KEEP_EVERY = 0.2; execute(")
+    monkeypatch.setattr(sys.modules[__name__], "WORKER", "from densembed import runs; " + worker)
+    undisturbed, killed = new(**BUSY), new(**BUSY)
+    for deaths in range(3):
+        process = begin(killed)
+        wait_for(lambda n=deaths: kinds(killed).count("start") > n, 60)
+        wait_for(lambda: kinds(killed)[-1] in ("progress", "epoch"), 60)
+        time.sleep(random.uniform(0, 1.5))
+        kill(process)
+        assert killed.state() == "interrupted"
+    assert execute(str(killed.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(killed) == learnt(undisturbed)
+    starts = [event for event in killed.events() if event["kind"] == "start"]
+    assert [event["step"] for event in starts] == sorted(event["step"] for event in starts)
+    assert starts[-1]["step"] > 0
+    assert {event["changed"] for event in starts} == {""}
+
+
+def test_a_run_that_dies_again_and_again_fails(new):
+    run = new(epochs=ENDLESS)
+    for _ in range(4):
+        run._append("start", process=1, step=0)
+    assert run.state() == "interrupted"
     assert execute(str(run.path)) == "failed"
-    assert "died" in end_of(run)["reason"]
-    assert run.checkpoint().steps == kept.steps
+    assert "died 4 times" in end_of(run)["reason"]
+    assert is_sentence(end_of(run)["reason"])
+    run.resume()  # a person may insist
+    assert run.state() == "queued"
+    with InThread(run):
+        assert run.state() == "running"
+
+
+def test_another_code_path_is_said_and_goes_on(new):
+    run = new(epochs=400)
+    with InThread(run):
+        run.pause()
+        wait_for(lambda: run.state() == "paused")
+    torch.set_num_threads(2)
+    try:
+        (run.path / "control").unlink()
+        run.resume(epochs=1)
+        assert execute(str(run.path)) == "paused"
+    finally:
+        torch.set_num_threads(1)
+    starts = [event for event in run.events() if event["kind"] == "start"]
+    assert starts[0]["changed"] == ""
+    assert starts[0]["path"]["threads"] == "1"
+    assert starts[1]["changed"] == "threads 1 → 2"
+
+
+# Pause, resume, one epoch
+
+
+def test_a_paused_run_goes_on_as_if_there_had_been_no_pause(new):
+    undisturbed, paused = new(**BUSY | {"epochs": 40}), new(**BUSY | {"epochs": 40})
+    worker = InThread(paused)
+    worker.thread.start()
+    wait_for(lambda: "progress" in kinds(paused))
+    paused.pause()
+    asked = time.monotonic()
+    worker.thread.join(30)
+    assert time.monotonic() - asked < 2.5
+    assert paused.state() == "paused"
+    assert not paused.running()
+    assert execute(str(paused.path)) == "paused"  # nobody asked
+    assert paused.checkpoint().header.outcome == "running"
+    at = paused.checkpoint().steps[-1]
+    paused.resume()
+    assert paused.state() == "queued"
+    assert execute(str(paused.path)) == execute(str(undisturbed.path)) == "done"
+    starts = [event for event in paused.events() if event["kind"] == "start"]
+    assert starts[1]["step"] == at > 0
+    assert learnt(paused) == learnt(undisturbed)
+    assert not paused.resume_path.exists()
+
+
+def test_one_epoch_at_a_time(new):
+    undisturbed, stepped = new(epochs=3), new(epochs=3)
+    stepped.pause()
+    assert stepped.state() == "paused"
+    assert execute(str(stepped.path)) == "paused"
+    for epoch in (1, 2):
+        stepped.resume(epochs=1)
+        assert stepped.state() == "queued"
+        assert execute(str(stepped.path)) == stepped.state() == "paused"
+        assert stepped.checkpoint().steps[-1] == epoch * 15
+        assert kinds(stepped).count("epoch") == epoch
+    stepped.resume(epochs=1)
+    assert execute(str(stepped.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(stepped) == learnt(undisturbed)
+
+
+def test_one_epoch_asked_for_within_one_ends_with_it(new):
+    run = new(epochs=ENDLESS)
+    worker = InThread(run)
+    worker.thread.start()
+    wait_for(lambda: "progress" in kinds(run))
+    run.resume(epochs=1)  # from a tab that does not know yet that it trains
+    worker.thread.join(30)
+    assert worker.state in ("paused", "running")
+    assert run.checkpoint().steps[-1] % 15 == 0
+
+
+def test_resume_takes_a_pause_back(new, monkeypatch):
+    """However close the two are: it goes on, or is queued again."""
+    monkeypatch.setattr(runs, "PATIENCE", 0.3)
+    run = new(epochs=ENDLESS)
+    for wait in (0.0, 0.2, 0.4, 0.6):
+        worker = InThread(run)
+        worker.thread.start()
+        wait_for(run.running)
+        run.pause()
+        time.sleep(wait)
+        run.resume()
+        assert run.state() in ("running", "queued")
+        run.pause()
+        worker.thread.join(30)
+        run.resume()
+        assert run.state() == "queued"
+
+
+def test_a_run_that_is_over_is_not_resumed(new):
+    run = new(epochs=1)
+    execute(str(run.path))
+    run.resume()
+    assert run.state() == "done"
+
+
+def test_a_paused_run_is_stopped_at_once(new):
+    run = new()
+    run.pause()
+    run.stop()
+    assert run.state() == "stopped"
+    assert execute(str(run.path)) == "stopped"
+
+
+def damage(path):
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda run: damage(run.resume_path),
+        lambda run: run.resume_path.write_bytes(b"\xff" * 100),
+        lambda run: run.resume_path.write_bytes(b""),
+        lambda run: damage(run.checkpoint_path),
+        lambda run: run.checkpoint_path.unlink(),
+        lambda run: run.resume_path.write_bytes(run.checkpoint_path.read_bytes()),
+    ],
+)
+def test_what_is_kept_may_be_damaged(new, harm):
+    run = new(epochs=3)
+    run.resume(epochs=1)
+    assert execute(str(run.path)) == "paused"
+    harm(run)
+    run.resume()
+    assert execute(str(run.path)) == "failed"
+    assert end_of(run)["reason"].endswith((
+        "Start it again.", "Start it again with the same seed."
+    ))  # fmt: skip
+
+
+def test_without_what_was_kept_it_begins_anew(new):
+    undisturbed, run = new(), new()
+    run.resume(epochs=1)
+    assert execute(str(run.path)) == "paused"
+    run.resume_path.unlink()
+    run.resume()
+    assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(run) == learnt(undisturbed)
+
+
+def test_a_line_that_was_cut_off_spoils_no_other(new):
+    run = new()
+    run._append("start", process=1)
+    with open(run.path / "events.jsonl", "ab") as file:
+        file.write(b'{"kind": "epo')
+    run._append("end", state="stopped", reason="")
+    assert kinds(run) == ["start", "end"]
+
+
+@pytest.mark.parametrize("word", [b"", b"dance", b"stop\n" * 9, b"\xff\xff"])
+def test_a_word_that_is_none_is_no_wish(new, word):
+    run = new(epochs=1)
+    (run.path / "control").write_bytes(word)
+    assert run.wish() == ""
+    assert execute(str(run.path)) == "done"
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("my best", "my best"),
+        ("../../etc", "../../etc"),
+        ("  two\n\tlines\x00 ", "two lines"),
+        ("x" * 1000, "x" * 60),
+        ("é" * 100, "é" * 60),
+        ("\u202eright to left", "right to left"),
+        ("", ""),
+    ],
+)
+def test_a_name_is_text_on_one_line(new, name, kept):
+    run = new()
+    assert run.name == ""
+    run.rename(name)
+    assert run.name == kept
+    assert sorted(path.name for path in run.path.iterdir()) == ["config.json", "name"]
+
+
+def test_a_wild_file_of_a_name_is_cut(new):
+    run = new()
+    (run.path / "name").write_bytes(b"\xff\n" * 1_000_000)
+    assert len(run.name) <= 60
+    assert "\n" not in run.name
+
+
+def test_the_end_of_the_log_is_read(new):
+    run = new()
+    assert run.log == ""
+    (run.path / "log.txt").write_text("x" * 50_000 + "the end")
+    assert run.log.endswith("xthe end")
+    assert len(run.log) == 20_000
 
 
 # Identifiers are data

@@ -18,6 +18,7 @@ from densembed.training import (
     Diverged,
     Epoch,
     Progress,
+    Resume,
     Snapshot,
     estimate_seconds,
     members,
@@ -291,13 +292,15 @@ def test_stopping_keeps_the_step_where_it_stopped(small):
     monkey.setattr(training, "REPORT_EVERY", 0.0)
     events = list(train(config(epochs=50, batch_size=8), small, lambda: next(looks)))
     monkey.undo()
-    assert isinstance(events[-1], Snapshot)
-    assert events[-1].step == 4
+    *_, last, place = events
+    assert isinstance(last, Snapshot)
+    assert isinstance(place, Resume)
+    assert last.step == place.step == 4
     undisturbed = train(config(epochs=50, batch_size=8), small)
     expected = next(
         event for event in undisturbed if isinstance(event, Snapshot) and event.step == 4
     )
-    assert same(events[-1].state, expected.state)
+    assert same(last.state, expected.state)
 
 
 def test_the_global_generator_is_left_alone(small):
@@ -312,6 +315,83 @@ def test_the_data_is_left_alone(small):
     list(train(config(), small))
     assert torch.equal(small.train.images, images)
     assert torch.equal(small.train.labels, labels)
+
+
+# Going on
+
+
+def learnt(events) -> list:
+    """All that an undisturbed training says, but for time."""
+    kept = []
+    for event in events:
+        if isinstance(event, Snapshot):
+            kept.append((event.step, {k: v.tolist() for k, v in event.state.items()}))
+        if isinstance(event, Epoch):
+            kept.append((event.epoch, event.step, event.train_loss, event.test_error))
+    return kept
+
+
+@pytest.mark.parametrize("values", [{"model": "logistic-el-mnn-3-2"}, {"seeds": 2}])
+def test_going_on_from_any_step_is_bit_for_bit_the_same(small, monkeypatch, values):
+    """From each step of three epochs, the last one of an epoch with a short batch included."""
+    chosen = config(epochs=3, batch_size=32, **values)
+    monkeypatch.setattr(training, "REPORT_EVERY", 0.0)
+    events = list(train(chosen, small))
+    places = [k for k, event in enumerate(events) if isinstance(event, Resume)]
+    assert [events[k].step for k in places] == list(range(1, 12))
+    for k in places:
+        kept = {name: value.clone() for name, value in events[k].state.items()}
+        rest = list(train(chosen, small, lambda: False, events[k]))
+        assert learnt(rest) == learnt(events[k:])
+        assert same(events[k].state, kept)  # neither is what was kept touched
+
+
+def test_the_time_of_an_epoch_counts_both_parts(small, monkeypatch):
+    monkeypatch.setattr(training, "REPORT_EVERY", 0.0)
+    place = of(Resume, train(config(batch_size=32), small))[1]
+    place.state["seconds"].fill_(100)
+    first, second = of(Epoch, train(config(batch_size=32), small, lambda: False, place))
+    assert 100 < first.seconds < 110
+    assert second.seconds < 10
+
+
+def test_stopping_at_the_end_of_an_epoch_comes_after_its_error(small):
+    """Also where that step is not one of those kept: it is shown, and not kept on going on."""
+    chosen = config(epochs=50, batch_size=32)
+    assert 16 not in snapshot_steps(50, 4)
+    epochs = []
+
+    def fourth() -> bool:
+        return len(epochs) == 4
+
+    events = []
+    for event in train(chosen, small, fourth):
+        events.append(event)
+        epochs += of(Epoch, [event])
+    assert [type(event) for event in events[-3:]] == [Epoch, Snapshot, Resume]
+    assert {event.step for event in events[-3:]} == {16}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state.pop("first"),
+        lambda state: state.update(more=torch.zeros(1)),
+        lambda state: state.update(values=state["values"][:, 1:]),
+        lambda state: state.update(second=state["second"].double()),
+    ],
+)
+def test_a_place_in_another_training_is_refused(small, change):
+    place = of(Resume, train(config(batch_size=32), small))[0]
+    change(place.state)
+    with pytest.raises(ValueError, match="does not fit"):
+        next(train(config(batch_size=32), small, lambda: False, place))
+
+
+def test_a_step_beyond_the_end_is_refused(small):
+    place = of(Resume, train(config(batch_size=32), small))[0]
+    with pytest.raises(ValueError, match="does not fit"):
+        next(train(config(batch_size=32), small, lambda: False, Resume(8, place.state)))
 
 
 # Divergence

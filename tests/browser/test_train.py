@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import drawn, settle
+from tests.browser.conftest import drawn, serve, settle, visitor
 
 
 def start(page: Page, epochs: int) -> str:
@@ -95,3 +95,62 @@ def test_high_learning_rate_ends_in_a_sentence(visit):
     start(page, 100)
     says(page, "Diverged: The loss left all bounds")
     says(page, "is kept.")
+
+
+def verb(page: Page, name: str):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def trains(page: Page) -> None:
+    expect(page.get_by_text(re.compile("training · step"))).to_be_visible()
+
+
+def test_pause_in_one_tab_resume_in_another(visit, long_run):
+    page, link = long_run
+    verb(visit(link), "Pause").click()
+    says(page, "Paused")
+    other = visit(link)
+    steps = other.locator(".panel").filter(has_text="steps")
+    before = steps.inner_text()
+    verb(other, "One epoch").click()
+    expect(steps).not_to_have_text(before)
+    says(other, "Paused · test error")
+    verb(other, "Resume").click()
+    trains(other)
+    page.reload()
+    trains(page)
+
+
+def test_name_change_and_delete(visit):
+    page = visit("/train")
+    start(page, 2)
+    says(page, "Done")
+    verb(page, "Rename").click()
+    page.get_by_role("textbox", name="Name").fill("**mine** $x$")
+    page.get_by_role("textbox", name="Name").press("Enter")
+    page.get_by_test_id("stPopoverBody").get_by_role("button", name="Rename").click()
+    expect(page.get_by_role("heading", name="**mine** $x$")).to_be_visible()
+    with page.expect_download() as download:
+        verb(page, "Download").click()
+    assert download.value.suggested_filename.endswith(".safetensors")
+    verb(page, "Change and start").click()
+    expect(page.get_by_role("spinbutton", name="Epochs")).to_have_value("2")
+    link = re.search(r"/train\?.*", page.url)[0]
+    verb(page, "Delete").click()
+    verb(page, "Delete for good").click()
+    page.wait_for_url(re.compile(r"/train$"))
+    expect(visit(link).get_by_text("which is not here any more")).to_be_visible()
+
+
+def test_server_restart_and_resume(browser, tmp_path):
+    with serve(tmp_path) as address, visitor(browser, address) as visit:
+        page = visit("/train")
+        link = start(page, 2000)
+        trains(page)
+    with serve(tmp_path) as address, visitor(browser, address) as visit:
+        page = visit(link)
+        says(page, "Interrupted")
+        verb(page, "Resume").click()
+        trains(page)
+        verb(page, "Stop").click()
+        says(page, "Stopped")

@@ -1,7 +1,9 @@
 """Train: the form, and a run in every state, without starting a worker."""
 
 import json
+import re
 
+import filelock
 import numpy as np
 import pytest
 
@@ -145,3 +147,170 @@ def test_many_runs_are_cut(small_gallery, runs_root):
     app = visit("train")
     assert len(app.get("page_link")) == 20
     assert any("3 older" in caption.value for caption in app.caption)
+
+
+# What a person can do with a run
+
+
+def verbs(app) -> set[str]:
+    return {button.key for button in app.button if button.key}
+
+
+def paused() -> Run:
+    run = Run.create(QUICK)
+    run.resume(epochs=1)
+    assert execute(str(run.path)) == "paused"
+    return run
+
+
+def test_a_paused_run_is_resumed_or_stopped(small_gallery, runs_root, submitted):
+    run = paused()
+    app = visit("train", run=run.identifier)
+    assert app.info[0].value.startswith("Paused · test error")
+    assert {"resume", "one-epoch", "stop", "again", "duplicate", "rename", "delete"} <= verbs(app)
+    assert "pause" not in verbs(app)
+    settle(app.button(key="resume").click().run())
+    assert submitted == [run]
+    assert run.state() == "queued"
+    assert "stop" in verbs(app)
+    assert execute(str(run.path)) == "done"
+    assert not {"resume", "one-epoch", "stop", "pause"} & verbs(settle(app.run()))
+
+
+def test_one_epoch_is_one_more(small_gallery, runs_root, submitted):
+    run = Run.create(QUICK.model_copy(update={"epochs": 3}))
+    run.pause()
+    for epochs in (1, 2):
+        app = visit("train", run=run.identifier)
+        settle(app.button(key="one-epoch").click().run())
+        assert execute(str(run.path)) == "paused"
+        app = visit("train", run=run.identifier)
+        assert len(values(charts(app)["curve"], "y")) == epochs
+    settle(app.button(key="stop").click().run())
+    assert app.info[0].value.startswith("Stopped · test error")
+
+
+def test_an_interrupted_run_says_what_is_kept(small_gallery, runs_root, submitted):
+    run = Run.create(QUICK)
+    run._append("start", process=1, step=0)
+    app = visit("train", run=run.identifier)
+    assert app.warning[0].value.startswith("Interrupted: ")
+    assert is_sentence(app.warning[0].value)
+    settle(app.button(key="resume").click().run())
+    assert submitted == [run]
+    assert run.state() == "queued"
+
+
+def test_a_run_whose_server_has_ended_is_started_here(small_gallery, runs_root, submitted):
+    run = Run.create(QUICK)
+    app = visit("train", run=run.identifier)
+    assert is_sentence(app.info[0].value)
+    assert "pause" not in verbs(app)
+    settle(app.button(key="start-here").click().run())
+    assert submitted == [run]
+
+
+def test_a_waiting_run_sees_its_place(small_gallery, runs_root, monkeypatch):
+    monkeypatch.setattr("densembed.cluster.Cluster.place", lambda self, run: 2)
+    run = Run.create(QUICK)
+    app = visit("train", run=run.identifier)
+    assert app.get("progress")[0].proto.text == "waiting to start · 2 before it …"
+    settle(app.button(key="pause").click().run())
+    assert run.state() == "paused"
+
+
+def test_a_run_that_trains_says_what_is_left(small_gallery, runs_root):
+    run = Run.create(QUICK)
+    run._append("start", process=1, step=0)
+    run._append("progress", step=6, steps=12, loss=1.0, images_per_second=25.6)
+    with filelock.FileLock(run.path / "lock"):
+        app = visit("train", run=run.identifier)
+        assert app.get("progress")[0].proto.text == (
+            "training · step 6 of 12 · 26 images a second · 60 s left"
+        )
+        assert "delete" not in verbs(app)
+        settle(app.button(key="pause").click().run())
+        assert run.wish() == "pause"
+        assert app.button(key="pause").disabled
+        settle(app.button(key="stop").click().run())
+        assert run.stop_requested()
+
+
+def test_start_again_is_the_same_run_anew(small_gallery, runs_root, submitted):
+    run = Run.create(QUICK.model_copy(update={"seed": 7, "weight_decay": 0.1}))
+    run.stop()
+    app = visit("train", run=run.identifier)
+    settle(app.button(key="again").click().run())
+    (again,) = submitted
+    assert again != run
+    assert again.config == run.config
+
+
+def test_a_duplicate_fills_in_the_form(small_gallery, runs_root, submitted):
+    config = QUICK.model_copy(
+        update={"seed": 7, "epochs": 9, "learning_rate": 0.5, "weight_decay": 0.1, "batch_size": 50}
+    )
+    run = Run.create(config)
+    run.stop()
+    app = visit("train", run=run.identifier)
+    settle(app.button(key="duplicate").click().run())
+    assert any("weight decay 0.1" in caption.value for caption in app.caption)
+    app.number_input(key="new-seed").set_value(8)
+    settle(app.run())
+    settle(app.button[0].click().run())
+    assert submitted[0].config == config.model_copy(update={"seed": 8})
+
+
+@pytest.mark.parametrize("name", ["my best", "**bold** $x^2$ <b>:smile:", "../../etc"])
+def test_a_name_is_shown_as_it_was_typed(small_gallery, runs_root, name):
+    run = Run.create(QUICK)
+    run.stop()
+    app = visit("train", run=run.identifier)
+    app.text_input(key=f"name-{run.identifier}").set_value(name)
+    settle(app.button(key="rename").click().run())
+    assert run.name == name
+    shown = {subheader.value for subheader in app.subheader}
+    assert name in {re.sub(r"\\(.)", r"\1", heading) for heading in shown}
+    assert "**bold**" not in shown
+
+
+def test_delete_removes_the_folder(small_gallery, runs_root):
+    run, other = Run.create(QUICK), Run.create(QUICK)
+    run.stop()
+    app = visit("train", run=run.identifier)
+    settle(app.button(key="delete").click().run())
+    assert not run.path.exists()
+    assert other.path.exists()
+    assert "run" not in app.query_params
+    assert not app.warning
+
+
+def test_the_log_is_a_click_away(small_gallery, runs_root):
+    run = Run.create(QUICK)
+    run._append("end", state="failed", reason="It broke.")
+    (run.path / "log.txt").write_text("IndexError: **x**")
+    app = visit("train", run=run.identifier)
+    assert [code.value for code in app.code] == ["IndexError: **x**"]
+    assert "resume" not in verbs(app)
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(small_gallery, runs_root, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    app = visit("train")
+    monkeypatch.setattr("densembed.runs.replace_file", full)
+    settle(app.button[0].click().run())
+    assert app.error[0].value == "The run's folder cannot be written: No space left on device."
+
+
+def test_read_only(small_gallery, runs_root, submitted, monkeypatch):
+    done, waiting = Run.create(QUICK.model_copy(update={"epochs": 1})), Run.create(QUICK)
+    execute(str(done.path))
+    monkeypatch.setenv("DENSEMBED_READ_ONLY", "1")
+    for link in ({}, {"run": done.identifier}, {"run": waiting.identifier}):
+        app = visit("train", **link)
+        assert is_sentence(app.info[0].value)
+        assert not app.button
+        assert not app.text_input
+    assert "field-1" in charts(visit("train", run=done.identifier))
