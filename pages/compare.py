@@ -12,10 +12,9 @@ from densembed.figures import (
     difference_figure,
     field_figure,
     opinion_figure,
-    picture_figure,
 )
 from densembed.models import describe
-from pages.widgets.inputs import pick_input, remark
+from pages.widgets.inputs import pick_input, remark, show_input
 from pages.widgets.models import pick_checkpoint
 from pages.widgets.page import CHART, begin, name_wrong_link, panel
 
@@ -79,11 +78,7 @@ with above:
     picture, *columns = st.columns(4, gap="small")
     row("chosen", columns, chosen)
 with picture:
-    panel("the input", f"{given.pixels.shape[1]} × {given.pixels.shape[2]}")
-    st.plotly_chart(
-        picture_figure(given.pixels.numpy()), key="picture", config=CHART,
-        alt="The picture that both models get",
-    )  # fmt: skip
+    show_input(given, first)
 with below:
     opinion, *columns = st.columns(4, gap="small")
     row("before", columns, [0, 0])

@@ -3,9 +3,9 @@
 import streamlit as st
 
 from densembed.fields import view
-from densembed.figures import AFTER, BEFORE, field_figure, opinion_figure, picture_figure
+from densembed.figures import AFTER, BEFORE, field_figure, opinion_figure
 from densembed.models import describe
-from pages.widgets.inputs import pick_input, remark
+from pages.widgets.inputs import pick_input, remark, show_input
 from pages.widgets.models import pick_checkpoint
 from pages.widgets.page import CHART, begin, name_wrong_link, panel
 
@@ -46,11 +46,7 @@ whole = step == steps[-1] and checkpoint.header.outcome == "done"
 name = "after training" if whole else f"after {step:,} steps"
 
 with picture:
-    panel("the input", f"{given.pixels.shape[1]} × {given.pixels.shape[2]}")
-    st.plotly_chart(
-        picture_figure(given.pixels.numpy()), key="picture", config=CHART,
-        alt="The picture that the model gets",
-    )  # fmt: skip
+    show_input(given, checkpoint)
 with before:
     panel("before training", "epoch 0")
     st.plotly_chart(
