@@ -100,6 +100,13 @@ def _sample(checkpoint: Checkpoint, bar) -> Input:
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
 
 
+def test_images(checkpoint: Checkpoint) -> Dataset | None:
+    """The data set that `pick_input` shows samples of, None where there is none."""
+    own = checkpoint.config.dataset
+    dataset = load_dataset(own if is_available(own) else "digits")
+    return dataset if dataset.input_shape == checkpoint.header.input_shape else None
+
+
 def _dataset(checkpoint: Checkpoint) -> Dataset:
     """The data set that the model learned from where it is here, else one of the same shape."""
     own = checkpoint.config.dataset

@@ -15,14 +15,19 @@ STYLE = """
 .panel small {font-weight: 400; opacity: 0.7;}
 /* On a phone: the input, the field after training, the opinion, the slider, the field before. */
 @media (max-width: 640px) {
-  .st-key-panels [data-testid="stLayoutWrapper"]:first-child,
-  .st-key-panels [data-testid="stHorizontalBlock"] {display: contents;}
-  .st-key-panels [data-testid="stColumn"]:nth-child(2) {order: 1;}
+  .st-key-panels > [data-testid="stLayoutWrapper"]:first-child,
+  .st-key-panels > :first-child > [data-testid="stHorizontalBlock"] {display: contents;}
+  .st-key-panels > :first-child > * > [data-testid="stColumn"]:nth-child(2) {order: 1;}
 }
 </style>
 """
 ROUTER = Path(__file__).parents[2] / "app.py"
-CHART = {"displayModeBar": False}
+CHART = {
+    "modeBarButtons": [["toImage"]],
+    "displaylogo": False,
+    "toImageButtonOptions": {"format": "svg", "filename": "densembed"},
+}
+"""Of Plotly's toolbar only what saves the picture, and that only under the pointer."""
 
 
 def begin(question: str, answer: str) -> None:
