@@ -21,6 +21,8 @@ from densembed.meaning import Densities
 AGAINST, FOR = "#5aa9e6", "#ff9d5c"
 """Weights under and over zero: blue and orange, apart for colour-blind eyes as well."""
 SIGNED = [[0, AGAINST], [0.5, "#55595e"], [1, FOR]]
+DIM = 0.4
+"""Brightness of the input under its densities."""
 ROUND = np.linspace(0, 2 * np.pi, 25)
 SHADES = 6
 """Groups of the ellipses by the size of their weight: a trace each, whatever their number."""
@@ -53,8 +55,8 @@ def densities_figure(
     """
     weights = np.zeros(len(shown.loc)) if shown.weights is None else shown.weights[label]
     share = np.clip(weights / (bound or 1), -1, 1)
-    figure = picture_figure(pixels)
-    figure.data[0].update(hoverinfo="skip", hovertemplate=None, opacity=0.45)
+    figure = picture_figure((pixels * DIM).astype(np.uint8))
+    figure.data[0].update(hoverinfo="skip", hovertemplate=None)
     if figure.data[0].type == "heatmap":
         figure.data[0].showscale = False
     for sign, colour in ((-1, AGAINST), (1, FOR)):

@@ -41,9 +41,10 @@ def densities(model: DensityNetwork, x: Tensor) -> Densities:
 
 def class_weights(model: DensityNetwork) -> Tensor | None:
     """w_ci as (classes, channels or 1, K), None where a hidden layer lies between."""
-    if not isinstance(model.classifier, nn.Linear):
+    classifier, count = getattr(model, "classifier", None), model.embedding.densities
+    if not isinstance(classifier, nn.Linear) or classifier.in_features % count:
         return None
-    weight = model.classifier.weight.detach().unflatten(1, (-1, model.embedding.densities))
+    weight = classifier.weight.detach().unflatten(1, (-1, count))
     return weight.sum(1, keepdim=True) if model.embedding.groups == 1 else weight
 
 

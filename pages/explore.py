@@ -8,6 +8,7 @@ from pages.widgets.inputs import pick_input, remark, show_input
 from pages.widgets.models import pick_checkpoint
 from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT, atlas, computes, one, what
 from pages.widgets.page import CHART, begin, name_wrong_link, panel
+from pages.widgets.take import copy_link, take_away
 from pages.widgets.views import DIFFERENCE, draw_field, numbers_line, pick_show
 
 begin(
@@ -15,7 +16,7 @@ begin(
     "The bright area is its **receptive field**: the sum of its densities over the picture. "
     "With a micro network (mNN) it moves with the input.",
 )
-choices = st.columns([5, 7], gap="medium")
+choices = st.columns([5, 8], gap="medium")
 with choices[0]:
     checkpoint = pick_checkpoint("Model", "model")
 with choices[1]:
@@ -25,8 +26,8 @@ remark(given, checkpoint)
 steps = checkpoint.steps
 with st.container(key="panels"):
     picture, before, after, opinion = st.columns(4, gap="small")
-    numbers = st.container()
-    sliding, showing = st.columns([5, 7], gap="medium")
+    numbers = st.container(key="numbers")
+    sliding, showing = st.columns([5, 8], gap="medium")
 with sliding:
     name_wrong_link("step", steps)
     step = st.select_slider(
@@ -35,10 +36,12 @@ with sliding:
     )  # fmt: skip
 deeper = [WHAT, *([ONE] if checkpoint.has_densities else []), COMPUTES, ATLAS, TAKE]
 name_wrong_link("more", deeper)
-opened = st.pills(
-    "More", deeper, default=None if checkpoint.has_densities else WHAT, key="more",
-    bind="query-params", label_visibility="collapsed",
-)  # fmt: skip
+with st.container(horizontal=True, horizontal_alignment="distribute"):
+    opened = st.pills(
+        "More", deeper, default=None if checkpoint.has_densities else WHAT, key="more",
+        bind="query-params", label_visibility="collapsed",
+    )  # fmt: skip
+    copy_link()
 
 seen = view(checkpoint, given.pixels)
 chosen = steps.index(step)
@@ -82,3 +85,5 @@ elif opened == COMPUTES:
     computes(checkpoint, given.pixels, seen, chosen, show)
 elif opened == ATLAS:
     atlas(checkpoint, chosen)
+elif opened == TAKE:
+    take_away(checkpoint, given.pixels, seen, chosen, show)

@@ -88,7 +88,7 @@ def computes(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sho
     try:
         model.fold()
         title, note = "its exact linear map", "the weight of each pixel, whatever the input"
-    except ValueError:
+    except (ValueError, AttributeError):  # a plugin's network may have none
         title, note = "its input gradient", "what a little more ink would do, at this input"
     _, height, width = pixels.shape
     x, y = np.arange(width) + 0.5, np.arange(height) + 0.5

@@ -18,6 +18,8 @@ from pages.widgets.page import CHART, name_wrong_link
 FIELD, OVER, DIFFERENCE = "field", "on the input", "difference"
 DENSITIES, CLASS = "densities", "class weight"
 ANSWER = "its answer"
+BOUND_PERCENTILE = 97
+"""Of the weights: their colour scale ends there, else a few large ones leave the others grey."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> 
     with st.container(horizontal=True):
         way = st.segmented_control(
             "Show", options, default=FIELD, key="show", bind="query-params", required=True,
+            wrap=True,
         )  # fmt: skip
         if way == OVER:
             opacity = st.slider(
@@ -107,11 +110,12 @@ def _densities(show: Show, checkpoint: Checkpoint, pixels: Tensor, index: int) -
     x = as_input(pixels[None])
     weights = densities(checkpoint.model(), x).weights
     shown = densities(checkpoint.model(index), x)
-    number = st.session_state.get("density")
-    opened = st.session_state.get("more") == "One density" and number is not None
+    linked = st.query_params.get("density", "1")  # until its widget has run
+    number = st.session_state.get("density", int(linked) if linked.isdecimal() else 1) or 1
+    opened = st.session_state.get("more") == "One density"
     return densities_figure(
         pixels.numpy(), shown, show.label, checkpoint.header.classes[show.label],
-        1.0 if weights is None else float(abs(weights).max()),
+        1.0 if weights is None else float(np.percentile(abs(weights), BOUND_PERCENTILE)),
         min(number, len(shown.loc)) - 1 if opened else None,
     )  # fmt: skip
 
