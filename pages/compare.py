@@ -14,9 +14,11 @@ from densembed.figures import (
     opinion_figure,
 )
 from densembed.models import describe
+from pages.widgets.differences import DISAGREE, TABLE, disagree, table
 from pages.widgets.inputs import pick_input, remark, show_input
 from pages.widgets.models import pick_checkpoint
 from pages.widgets.page import CHART, begin, name_wrong_link, panel
+from pages.widgets.take import copy_link
 
 begin(
     "What differs between these models?",
@@ -97,3 +99,15 @@ with opinion:
             opinion_figure(bars, first.header.classes, given.label), key="opinion", config=CHART,
             alt="Probability of each class according to both models at the chosen step",
         )  # fmt: skip
+
+options = [TABLE, DISAGREE]
+name_wrong_link("open", options)
+with st.container(horizontal=True, horizontal_alignment="distribute"):
+    opened = st.pills(
+        "More", options, key="open", bind="query-params", label_visibility="collapsed"
+    )  # fmt: skip
+    copy_link()
+if opened == TABLE:
+    table(first, second)
+elif opened == DISAGREE:
+    disagree(first, second, chosen)

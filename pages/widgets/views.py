@@ -74,8 +74,8 @@ def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> 
 def choose_density(key: str) -> None:
     """A click on a density in the chart of that key opens it below."""
     for point in st.session_state[key].selection.points:
-        if number := (point.get("customdata") or [0])[0]:
-            st.session_state["density"] = int(number)
+        if point.get("customdata"):  # of all traces only the dots have it
+            st.session_state["density"] = point["point_index"] + 1
             st.session_state["more"] = "One density"
 
 

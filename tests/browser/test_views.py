@@ -31,11 +31,11 @@ def test_a_click_on_a_density_opens_it(visit):
     box = chart(page, "after").locator(".heatmaplayer image").first.bounding_box()
     t, u = map(float, shown.loc[lone])
     page.mouse.click(box["x"] + t / 28 * box["width"], box["y"] + u / 28 * box["height"])
-    expect(page.get_by_label("Density, of 100")).to_have_value(str(lone + 1))
+    expect(page.get_by_role("spinbutton", name="Density, of 100")).to_have_value(str(lone + 1))
     own = one_density(model, x, lone)[0]
     np.testing.assert_allclose(drawn(settle(page), "density-own"), own, 1e-4, 1e-6)
     page.reload()  # it is in the link
-    expect(page.get_by_label("Density, of 100")).to_have_value(str(lone + 1))
+    expect(page.get_by_role("spinbutton", name="Density, of 100")).to_have_value(str(lone + 1))
 
 
 def test_class_weight_and_its_numbers(visit):
