@@ -34,8 +34,8 @@ def table(first: Checkpoint, second: Checkpoint) -> None:
         for name in one
     )
     st.html(
-        f'{STYLE}<table class="facts"><thead><tr><th></th><th>first</th><th>second</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table>"
+        f'{STYLE}<table class="facts"><thead><tr><th></th><th>first</th><th>second</th></tr>'
+        f"</thead><tbody>{rows}</tbody></table>"
     )
     st.caption("≠ marks what differs. Test error: mean ± standard deviation of the members.")
 

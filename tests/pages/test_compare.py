@@ -90,7 +90,7 @@ def test_models_that_know_other_classes_are_compared_but_for_their_words(small_g
 
 
 def test_table_marks_what_differs(mnist_model, trained):
-    app = visit("compare", first="small", second="other", more="Model and recipe")
+    app = visit("compare", first="small", second="other", open="Model and recipe")
     rows = headings(app).split("<tr ")[1:]
     differing = [row for row in rows if 'class="differs"' in row]
     one, two = facts(trained), facts(mnist_model)
@@ -99,7 +99,7 @@ def test_table_marks_what_differs(mnist_model, trained):
         name for name in one if one[name] != two[name]
     ]
     assert "MNIST" in "".join(differing)
-    same = headings(visit("compare", first="small", second="small", more="Model and recipe"))
+    same = headings(visit("compare", first="small", second="small", open="Model and recipe"))
     assert 'class="differs"' not in same
 
 
@@ -107,13 +107,13 @@ def test_words_of_a_file_are_no_markup(mnist_model, small_gallery):
     header = mnist_model.header.model_copy(deep=True)
     header.provenance.device = "<img src=x onerror=alert(1)>"
     Checkpoint(header, mnist_model.tensors).save(small_gallery / "odd.safetensors")
-    app = visit("compare", first="small", second="odd", more="Model and recipe")
+    app = visit("compare", first="small", second="odd", open="Model and recipe")
     assert "<img" not in headings(app)
     assert "&lt;img" in headings(app)
 
 
 def test_where_they_disagree(mnist_model, trained, digits):
-    link = {"first": "small", "second": "other", "more": "Where they disagree"}
+    link = {"first": "small", "second": "other", "open": "Where they disagree"}
     app = visit("compare", **link, step="1")
     k = trained.steps.index(1), mnist_model.steps.index(1)
     labels = digits.test.labels.numpy()
@@ -132,7 +132,7 @@ def test_where_they_disagree(mnist_model, trained, digits):
 
 
 def test_a_model_does_not_disagree_with_itself(small_gallery):
-    app = visit("compare", first="small", second="small", more="Where they disagree")
+    app = visit("compare", first="small", second="small", open="Where they disagree")
     text = " ".join(element.value for element in app.markdown)
     assert "**0** only the first" in text
     assert "p = 1," in text
