@@ -10,9 +10,10 @@ from densembed.comparison import answers, disagreement, facts
 from densembed.data import Dataset
 from densembed.data.compact import to_png
 from pages.widgets.inputs import test_images
+from pages.widgets.models import mark
 
 TABLE, DISAGREE = "Model and recipe", "Where they disagree"
-THUMBNAILS = 8
+THUMBNAILS = 12
 STYLE = """
 <style>
 .facts {border-collapse: collapse; width: 100%; font-size: 0.95rem;}
@@ -51,7 +52,7 @@ def disagree(first: Checkpoint, second: Checkpoint, indices: list[int]) -> None:
         return
     with st.spinner(f"Both read {len(dataset.test):,} test images …"):
         said = [
-            _answers(_name(checkpoint), dataset.name, index, checkpoint, dataset)
+            _answers(mark(checkpoint), dataset.name, index, checkpoint, dataset)
             for checkpoint, index in zip((first, second), indices, strict=True)
         ]
     found = disagreement(*said, dataset.test.labels.numpy())
@@ -61,10 +62,11 @@ def disagree(first: Checkpoint, second: Checkpoint, indices: list[int]) -> None:
         if found.p < 0.05
         else "chance alone explains this difference"
     )
+    p = f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001"
     st.markdown(
         f"Of {len(dataset.test):,} test images of {dataset.title}, **{one:,}** only the first gets "
         f"right and **{two:,}** only the second; {found.both:,} both and {found.neither:,} neither."
-        f" McNemar's exact test: p = {found.p:.2g}, so {verdict}."
+        f" McNemar's exact test: {p}, so {verdict}."
     )
     if one + two:
         st.caption("The first of them: true class, what each says. Open one to see both fields.")
@@ -98,14 +100,8 @@ def _open(dataset: Dataset, index: int) -> None:
     st.session_state["example"] = same.index(index) + 1
 
 
-def _name(checkpoint: Checkpoint) -> str:
-    header = checkpoint.header
-    return f"{header.config} {header.provenance.created} {header.steps} {checkpoint.errors}"
-
-
 @st.cache_data(max_entries=64, show_spinner=False)
 def _answers(
-    name: str, data: str, index: int, _checkpoint: Checkpoint, _dataset: Dataset
+    kept: str, data: str, index: int, _checkpoint: Checkpoint, _dataset: Dataset
 ) -> np.ndarray:
-    """`name` tells the checkpoints apart."""
     return answers(_checkpoint, _dataset.test.images, index)

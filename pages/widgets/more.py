@@ -12,6 +12,7 @@ from densembed.figures import difference_figure, field_figure
 from densembed.meaning import densities, input_gradient, one_density, spread_of_fields
 from densembed.models import describe
 from pages.widgets.inputs import test_images
+from pages.widgets.models import mark
 from pages.widgets.page import CHART, panel
 from pages.widgets.views import Show
 
@@ -138,12 +139,11 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
     if dataset is None:
         st.info("No test images of this model's shape are here, so there is nothing to average.")
         return
-    kept = f"{checkpoint.header.provenance.created} {checkpoint.parameters} {checkpoint.steps}"
     progress = st.progress(0.0, "Fields of 100 inputs of each class …")
     found = []
     for label, name in enumerate(dataset.classes):
         progress.progress(label / len(dataset.classes), f"Fields of 100 inputs of {name} …")
-        found.append(_class(kept, dataset.name, index, label, checkpoint, dataset))
+        found.append(_class(mark(checkpoint), dataset.name, index, label, checkpoint, dataset))
     progress.empty()
     size = checkpoint.header.input_shape[2], checkpoint.header.input_shape[1]
     kinds = (
@@ -168,7 +168,7 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
 def _class(
     kept: str, data: str, index: int, label: int, _checkpoint: Checkpoint, _dataset: Dataset
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation over inputs of one class; `kept` tells the checkpoints apart."""
+    """Mean and deviation over inputs of one class."""
     test = _dataset.test
     images = test.images[(test.labels == label).nonzero()[:ATLAS_INPUTS, 0]]
     return spread_of_fields(_checkpoint.model(index), as_input(images))
