@@ -134,7 +134,8 @@ def _offer_download(name: str) -> None:
 def _upload(checkpoint: Checkpoint, bar) -> Input:
     file = bar.file_uploader(
         "A picture of a handwritten digit", type=KINDS, key="upload",
-        help="Photograph, scan or drawing, up to 5 MB. It is read in memory and never stored.",
+        help="Photograph, scan or drawing, up to 5 MB. It is read in memory and never stored; "
+        "the page's link carries the small picture that the model gets.",
     )  # fmt: skip
     if file is not None:
         if file.size > MAX_BYTES:
