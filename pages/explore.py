@@ -77,6 +77,8 @@ with opinion:
 with numbers:
     numbers_line(checkpoint, given.pixels, seen, chosen)
 
+if opened != ONE:
+    st.query_params.pop("density", None)
 if opened == WHAT:
     what(checkpoint)
 elif opened == ONE:

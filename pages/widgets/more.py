@@ -13,8 +13,8 @@ from densembed.meaning import densities, input_gradient, one_density, spread_of_
 from densembed.models import describe
 from pages.widgets.inputs import test_images
 from pages.widgets.models import mark
-from pages.widgets.page import CHART, panel
-from pages.widgets.views import Show
+from pages.widgets.page import CHART, name_wrong_link, panel
+from pages.widgets.views import Show, density_number
 
 WHAT, ONE, COMPUTES = "What am I looking at?", "One density", "What it computes"
 ATLAS, TAKE = "All classes", "Take it away"
@@ -48,12 +48,13 @@ def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
     facts, own, weights, path = st.columns(4, gap="small")
     with facts:
         count = len(shown.loc)
-        if st.session_state.get("density", 1) > count:
-            st.session_state["density"] = count
+        name_wrong_link("density", range(1, count + 1))
+        st.session_state["density"] = density_number(count)
         number = st.number_input(
-            f"Density, of {count:,}", 1, count, 1, key="density", bind="query-params",
+            f"Density, of {count:,}", 1, count, key="density",
             help="Or show the densities and click one.",
         )  # fmt: skip
+        st.query_params["density"] = str(number)  # `bind` would miss what a click chose
         (t, u), (s_t, s_u) = shown.loc[number - 1], shown.scale[number - 1]
         st.markdown(
             f"| | columns | rows |\n|---|---|---|\n| location μ | {t:.2f} | {u:.2f} |\n"

@@ -79,6 +79,13 @@ def choose_density(key: str) -> None:
             st.session_state["more"] = "One density"
 
 
+def density_number(count: int) -> int:
+    """The density that is open, from 1: the one clicked or typed, else the link's."""
+    asked = st.query_params.get("density", "1")
+    linked = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 7 else 1
+    return min(max(st.session_state.get("density") or linked, 1), count)
+
+
 def draw_field(
     key: str, name: str, show: Show, checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int,
 ) -> None:  # fmt: skip
@@ -110,13 +117,11 @@ def _densities(show: Show, checkpoint: Checkpoint, pixels: Tensor, index: int) -
     x = as_input(pixels[None])
     weights = densities(checkpoint.model(), x).weights
     shown = densities(checkpoint.model(index), x)
-    linked = st.query_params.get("density", "1")  # until its widget has run
-    number = st.session_state.get("density", int(linked) if linked.isdecimal() else 1) or 1
     opened = st.session_state.get("more") == "One density"
     return densities_figure(
         pixels.numpy(), shown, show.label, checkpoint.header.classes[show.label],
         1.0 if weights is None else float(np.percentile(abs(weights), BOUND_PERCENTILE)),
-        min(number, len(shown.loc)) - 1 if opened else None,
+        density_number(len(shown.loc)) - 1 if opened else None,
     )  # fmt: skip
 
 

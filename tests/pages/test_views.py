@@ -151,3 +151,10 @@ def test_every_shipped_model_goes_deeper(monkeypatch, runs_root, path, more):
     for show in ("densities", "class weight"):
         app = visit(model=path.stem, more=more, show=show, step="0")
         assert {"before", "after"} <= charts(app).keys()
+
+
+@pytest.mark.parametrize("density", ["0", "-3", "17", "x", "9" * 5000, "٣"])
+def test_a_density_that_is_not_there_is_named(small_gallery, density):
+    app = visit(more="One density", density=density, show="densities")
+    assert "density" in app.warning[0].value
+    assert 1 <= app.number_input(key="density").value <= 16
