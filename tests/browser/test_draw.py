@@ -35,6 +35,8 @@ def shows(page, pixels) -> None:
         "?._fullData?.[0].z; return z && Math.abs(z[56][56] - value) < 1e-5 }",
         arg=["after", float(field[56, 56])],
     )
+    settle(page)  # a change of page leaves the old chart for a moment
+    expect(chart(page, "after")).to_have_count(1)
     np.testing.assert_allclose(drawn(page, "after"), field, 1e-4, 1e-5)
 
 
