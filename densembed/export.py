@@ -8,6 +8,7 @@ from plotly.subplots import make_subplots
 from torch import Tensor
 
 from densembed.checkpoint import Checkpoint, replace_file
+from densembed.data.compact import to_text
 from densembed.fields import View
 from densembed.figures import field_figure, picture_figure
 from densembed.models import describe
@@ -15,25 +16,71 @@ from densembed.models import describe
 
 def write_npz(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
     """`before`, `after` (channels, H · r, W · r), cell centres `x`, `y` in pixels, `input`."""
+    replace_file(path, npz(pixels, seen))
+
+
+def npz(pixels: Tensor, seen: View, index: int = -1, **more: np.ndarray) -> bytes:
+    """The content of an NPZ file: as `write_npz`, `after` being the snapshot `index`."""
     file = io.BytesIO()
     np.savez_compressed(
         file,
         before=seen.fields[0],
-        after=seen.fields[-1],
+        after=seen.fields[index],
         x=seen.x,
         y=seen.y,
         input=pixels.numpy(),
+        **more,
     )
-    replace_file(path, file.getvalue())
+    return file.getvalue()
+
+
+def csv(seen: View, index: int = -1, **more: np.ndarray) -> str:
+    """A line for each cell: its column and row in pixels, and both fields, channels added.
+
+    Args:
+        more: other arrays (C, H · r, W · r) on the same cells, each a further column.
+    """
+    arrays = {"before": seen.fields[0], "after": seen.fields[index], **more}
+    across, down = np.meshgrid(seen.x, seen.y)
+    table = np.stack([across, down, *(values.sum(0) for values in arrays.values())], -1)
+    file = io.StringIO()
+    header = ",".join(["column", "row", *arrays])
+    places = ["%.9g", "%.9g", *["%.9g"] * len(arrays)]
+    np.savetxt(file, table.reshape(-1, table.shape[-1]), places, ",", header=header, comments="")
+    return file.getvalue()
+
+
+def snippet(file_name: str, pixels: Tensor, step: int) -> str:
+    """A program that makes the field of this input at a step, and its figure, from the file."""
+    return f"""\
+from densembed.checkpoint import Checkpoint
+from densembed.data.compact import from_text
+from densembed.fields import view
+from densembed.figures import field_figure
+
+checkpoint = Checkpoint.open({file_name!r})
+pixels = from_text({to_text(pixels)!r}, checkpoint.header.input_shape)
+seen = view(checkpoint, pixels)
+after = seen.fields[seen.steps.index({step})]  # (channels, rows, columns), per square pixel
+field_figure(after, seen.x, seen.y, seen.top).write_html("field.html")
+"""
 
 
 def write_html(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
     """Input, field before and after on one scale, as a page that needs no network."""
-    titles = ("the input", "before training", "after training")
+    replace_file(path, html(checkpoint, pixels, seen).encode())
+
+
+def html(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int = -1) -> str:
+    """Input, field before and after on one scale, as a page that needs no network."""
+    index %= len(seen.fields)
+    last = index == len(seen.fields) - 1
+    after = "after training" if last else f"after {seen.steps[index]:,} steps"
+    titles = ("the input", "before training", after)
     figure = make_subplots(1, 3, subplot_titles=titles, horizontal_spacing=0.04)
     panels = [picture_figure(pixels.numpy())] + [
         field_figure(values, seen.x, seen.y, seen.top)
-        for values in (seen.fields[0], seen.fields[-1])
+        for values in (seen.fields[0], seen.fields[index])
     ]
     for column, panel in enumerate(panels, 1):
         trace = panel.data[0]
@@ -46,5 +93,4 @@ def write_html(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -
         figure.update_yaxes(range=panel.layout.yaxis.range, scaleanchor=anchor, **axes)
     figure.data[-1].colorbar = {"title": {"text": "density per pixel²", "side": "right"}}
     figure.update_layout(title=describe(checkpoint.config.model), height=460)
-    page = figure.to_html(include_plotlyjs=True, full_html=True)
-    replace_file(path, page.encode())
+    return figure.to_html(include_plotlyjs=True, full_html=True)

@@ -70,6 +70,7 @@ def difference_figure(
     y: np.ndarray,
     bound: float,
     name: str = "difference, density per pixel²",
+    unit: str = "per pixel²",
 ) -> go.Figure:
     """A signed field (C, H · r, W · r), its channels added, on a scale from −bound to bound."""
     bound = bound or 1.0  # a checkpoint against itself
@@ -81,7 +82,7 @@ def difference_figure(
         zmax=bound,
         colorscale="RdBu_r",
         colorbar=_bar(name),
-        hovertemplate="column %{x:.2f}, row %{y:.2f}<br>%{z:+.4f} per pixel²<extra></extra>",
+        hovertemplate="column %{x:.2f}, row %{y:.2f}<br>%{z:+.4f} " + unit + "<extra></extra>",
     )
     return _square(go.Figure(trace), _extent(x), _extent(y))
 

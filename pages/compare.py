@@ -12,12 +12,13 @@ from densembed.figures import (
     difference_figure,
     field_figure,
     opinion_figure,
-    picture_figure,
 )
 from densembed.models import describe
-from pages.widgets.inputs import pick_input, remark
+from pages.widgets.differences import DISAGREE, TABLE, disagree, table
+from pages.widgets.inputs import pick_input, remark, show_input
 from pages.widgets.models import pick_checkpoint
 from pages.widgets.page import CHART, begin, name_wrong_link, panel
+from pages.widgets.take import copy_link
 
 begin(
     "What differs between these models?",
@@ -79,11 +80,7 @@ with above:
     picture, *columns = st.columns(4, gap="small")
     row("chosen", columns, chosen)
 with picture:
-    panel("the input", f"{given.pixels.shape[1]} × {given.pixels.shape[2]}")
-    st.plotly_chart(
-        picture_figure(given.pixels.numpy()), key="picture", config=CHART,
-        alt="The picture that both models get",
-    )  # fmt: skip
+    show_input(given, first)
 with below:
     opinion, *columns = st.columns(4, gap="small")
     row("before", columns, [0, 0])
@@ -102,3 +99,15 @@ with opinion:
             opinion_figure(bars, first.header.classes, given.label), key="opinion", config=CHART,
             alt="Probability of each class according to both models at the chosen step",
         )  # fmt: skip
+
+options = [TABLE, DISAGREE]
+name_wrong_link("open", options)
+with st.container(horizontal=True, horizontal_alignment="distribute"):
+    opened = st.pills(
+        "More", options, key="open", bind="query-params", label_visibility="collapsed"
+    )  # fmt: skip
+    copy_link()
+if opened == TABLE:
+    table(first, second)
+elif opened == DISAGREE:
+    disagree(first, second, chosen)

@@ -1,12 +1,16 @@
 """Files to take away: whole, self-contained, and the arrays that are shown."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from densembed.export import write_html, write_npz
+from densembed.export import csv, snippet, write_html, write_npz
 from densembed.fields import view
 
 
@@ -105,3 +109,31 @@ def test_html_shows_the_input_and_both_fields_on_one_scale(page, shown):
         axis = layout[f"yaxis{number}"]
         assert axis["range"] == [28, 0]
         assert axis["scaleanchor"] == anchor
+
+
+def test_csv_has_a_line_for_each_cell(shown):
+    _, seen = shown
+    header, *lines = csv(seen, 0, other=2 * seen.fields[1]).splitlines()
+    assert header == "column,row,before,after,other"
+    table = np.array([line.split(",") for line in lines], float).reshape(84, 84, 5)
+    np.testing.assert_allclose(table[5, :, 0], seen.x)
+    np.testing.assert_allclose(table[:, 9, 1], seen.y)
+    for column, values in ((2, seen.fields[0]), (3, seen.fields[0]), (4, 2 * seen.fields[1])):
+        np.testing.assert_allclose(table[..., column], values.sum(0), 1e-7)
+
+
+def test_snippet_runs_and_makes_the_same_numbers(trained, trained_file, digits, tmp_path):
+    pixels, step = digits.test.images[2], trained.steps[3]
+    (tmp_path / trained_file.name).write_bytes(trained_file.read_bytes())
+    program = snippet(trained_file.name, pixels, step)
+    assert len(program.splitlines()) <= 11
+    save = 'import numpy; numpy.savez("made", after=after, x=seen.x, pixels=pixels)\n'
+    command = [sys.executable, "-c", program + save]
+    root = Path(__file__).parents[1]
+    subprocess.run(command, cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(root)})
+    seen = view(trained, pixels)
+    with np.load(tmp_path / "made.npz") as made:
+        np.testing.assert_array_equal(made["after"], seen.fields[3])
+        np.testing.assert_array_equal(made["x"], seen.x)
+        np.testing.assert_array_equal(made["pixels"], pixels)
+    assert "<html>" in (tmp_path / "field.html").read_text(encoding="utf-8")

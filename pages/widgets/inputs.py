@@ -1,14 +1,19 @@
-"""Choosing an input: a test image of a data set, or a picture of one's own."""
+"""Choosing an input: a test image of a data set, or a picture or drawing of one's own."""
 
+import base64
 from dataclasses import dataclass
 
 import streamlit as st
+import torch
 from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import DATASETS, DataError, Dataset, is_available, load_dataset
+from densembed.data.compact import MAX_TEXT, from_text, to_png, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
-from pages.widgets.page import name_wrong_link
+from densembed.figures import picture_figure
+from pages.widgets import draw_pad
+from pages.widgets.page import CHART, name_wrong_link, panel
 
 KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
 
@@ -22,15 +27,58 @@ class Input:
     source: str = ""
     seen: str = "digit"
 
+    @property
+    def own(self) -> bool:
+        """Whether a person brought it: it then travels in the link."""
+        return self.source in ("upload", "drawing")
+
 
 def pick_input(checkpoint: Checkpoint) -> Input:
     """Widgets for the input; without a click it is a test image that is already there."""
     bar = st.container(horizontal=True)
     way = bar.segmented_control(
-        "Input", ["Samples", "Upload"], default="Samples", key="from", bind="query-params",
-        required=True, persist_state="session",
+        "Input", ["Samples", "Upload", "Draw"], default="Samples", key="from",
+        bind="query-params", required=True, persist_state="session",
     )  # fmt: skip
-    return _upload(checkpoint, bar) if way == "Upload" else _sample(checkpoint, bar)
+    _note_linked()
+    if way == "Samples":
+        given = _sample(checkpoint, bar)
+    else:
+        given = _upload(checkpoint, bar) if way == "Upload" else _draw(checkpoint)
+    _write_link(given)
+    return given
+
+
+def _note_linked() -> None:
+    """Take the picture that a link brings. What this session wrote there itself is no news."""
+    asked = st.query_params.get("ink")
+    if asked and asked not in st.session_state.setdefault("inks", set()):
+        st.session_state["linked"] = asked
+        for own in ("drawing", "picture"):
+            st.session_state.pop(own, None)
+        st.session_state["inks"].add(asked)
+
+
+def _write_link(given: Input) -> None:
+    text = to_text(given.pixels) if given.own and given.seen != "no ink" else ""
+    if text and len(text) <= MAX_TEXT:
+        st.session_state.setdefault("inks", set()).add(text)
+        st.query_params["ink"] = text
+    else:
+        st.query_params.pop("ink", None)
+
+
+def _linked(checkpoint: Checkpoint) -> Tensor | None:
+    """The picture that a link brought, until another one is drawn or uploaded."""
+    text = st.session_state.get("linked")
+    if not text:
+        return None
+    try:
+        return from_text(text, checkpoint.header.input_shape)
+    except ImageError as error:
+        del st.session_state["linked"]
+        st.warning(str(error))
+        return None
 
 
 def _sample(checkpoint: Checkpoint, bar) -> Input:
@@ -50,6 +98,13 @@ def _sample(checkpoint: Checkpoint, bar) -> Input:
         help=f"{len(choices):,} test images of this class; the model did not learn from them.",
     )  # fmt: skip
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
+
+
+def test_images(checkpoint: Checkpoint) -> Dataset | None:
+    """The data set that `pick_input` shows samples of, None where there is none."""
+    own = checkpoint.config.dataset
+    dataset = load_dataset(own if is_available(own) else "digits")
+    return dataset if dataset.input_shape == checkpoint.header.input_shape else None
 
 
 def _dataset(checkpoint: Checkpoint) -> Dataset:
@@ -79,7 +134,8 @@ def _offer_download(name: str) -> None:
 def _upload(checkpoint: Checkpoint, bar) -> Input:
     file = bar.file_uploader(
         "A picture of a handwritten digit", type=KINDS, key="upload",
-        help="Photograph, scan or drawing, up to 5 MB. It is read in memory and never stored.",
+        help="Photograph, scan or drawing, up to 5 MB. It is read in memory and never stored; "
+        "the page's link carries the small picture that the model gets.",
     )  # fmt: skip
     if file is not None:
         if file.size > MAX_BYTES:
@@ -87,6 +143,8 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
         else:
             st.session_state["picture"] = file.getvalue()
     if "picture" not in st.session_state:
+        if (pixels := _linked(checkpoint)) is not None:
+            return Input(pixels, None, "upload", _seen(pixels))
         st.info("Choose a picture: one digit, any colour, any size. It is found and centred.")
         st.stop()
     try:
@@ -98,12 +156,58 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
     return Input(picture.pixels, None, "upload", picture.seen)
 
 
+def _draw(checkpoint: Checkpoint) -> Input:
+    """What is on the pad, which `show_input` draws where the input is shown."""
+    nothing = Input(
+        torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8), None, "drawing", "no ink"
+    )
+    if "drawing" not in st.session_state:
+        pixels = _linked(checkpoint)
+        return nothing if pixels is None else Input(pixels, None, "drawing", _seen(pixels))
+    data = draw_pad.drawn()
+    if data is None:
+        return nothing
+    try:
+        picture = _read(data, checkpoint)
+    except ImageError as error:
+        st.error(str(error))
+        return nothing
+    return Input(picture.pixels, None, "drawing", picture.seen)
+
+
+def _seen(pixels: Tensor) -> str:
+    return "digit" if pixels.any() else "no ink"
+
+
 def _read(data: bytes, checkpoint: Checkpoint) -> Picture:
     return read_picture(data, checkpoint.header.input_shape, checkpoint.reads_digits)
 
 
+def show_input(given: Input, checkpoint: Checkpoint) -> None:
+    """The picture that the model gets, or the pad with that picture beside its tools."""
+    size = f"{given.pixels.shape[1]} × {given.pixels.shape[2]}"
+    if given.source != "drawing":
+        panel("the input", size)
+        st.plotly_chart(
+            picture_figure(given.pixels.numpy()), key="picture", config=CHART,
+            alt="The picture that the model gets",
+        )  # fmt: skip
+        return
+    notes = {"no ink": "no ink yet", "several digits": "several digits: it reads one at a time"}
+    panel("draw a digit", notes.get(given.seen, f"read as {size}, at the lower right"))
+    linked = _linked(checkpoint)
+    base = None if linked is None else _url(linked, checkpoint.reads_digits)
+    draw_pad.pad(_url(given.pixels), base)
+
+
+def _url(pixels: Tensor, invert: bool = False) -> str:
+    return draw_pad.PREFIX + base64.b64encode(to_png(pixels, invert)).decode()
+
+
 def remark(given: Input, *checkpoints: Checkpoint) -> None:
     """Say what a person should know of this input before believing the models."""
+    if given.source == "drawing":
+        return  # said beside the pad: a message above it would move it under the pen
     if given.seen == "no ink":
         st.warning("No ink was found in the picture, so there is nothing to read.")
     elif given.seen == "several digits":

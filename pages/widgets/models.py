@@ -39,3 +39,9 @@ def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpo
     if story := gallery.STORIES.get(chosen):
         st.caption(story)
     return gallery.find(chosen).open()
+
+
+def mark(checkpoint: Checkpoint) -> str:
+    """Tells checkpoints apart in a cache."""
+    header = checkpoint.header
+    return f"{header.config} {header.provenance.created} {header.steps} {checkpoint.errors}"

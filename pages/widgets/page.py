@@ -9,20 +9,26 @@ import streamlit as st
 
 STYLE = """
 <style>
-[data-testid="stMainBlockContainer"] {max-width: 1340px; padding-top: 4rem; padding-bottom: 3rem;}
+[data-testid="stMainBlockContainer"] {max-width: 1340px; padding: 3.5rem 1rem 1.5rem;}
 [data-testid="stMainBlockContainer"] h1 {font-size: 2rem; font-weight: 600; padding-bottom: 4px;}
 .panel {text-align: center; font-weight: 600; margin: 0 0 -0.75rem 0;}
 .panel small {font-weight: 400; opacity: 0.7;}
+.st-key-numbers {margin: -1.25rem 0 -0.25rem 0; text-align: center;}
 /* On a phone: the input, the field after training, the opinion, the slider, the field before. */
 @media (max-width: 640px) {
-  .st-key-panels [data-testid="stLayoutWrapper"]:first-child,
-  .st-key-panels [data-testid="stHorizontalBlock"] {display: contents;}
-  .st-key-panels [data-testid="stColumn"]:nth-child(2) {order: 1;}
+  .st-key-panels > [data-testid="stLayoutWrapper"]:first-child,
+  .st-key-panels > :first-child > [data-testid="stHorizontalBlock"] {display: contents;}
+  .st-key-panels > :first-child > * > [data-testid="stColumn"]:nth-child(2) {order: 1;}
 }
 </style>
 """
 ROUTER = Path(__file__).parents[2] / "app.py"
-CHART = {"displayModeBar": False}
+CHART = {
+    "modeBarButtons": [["toImage"]],
+    "displaylogo": False,
+    "toImageButtonOptions": {"format": "svg", "filename": "densembed"},
+}
+"""Of Plotly's toolbar only what saves the picture, and that only under the pointer."""
 
 
 def begin(question: str, answer: str) -> None:

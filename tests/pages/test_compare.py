@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from densembed.checkpoint import Checkpoint
+from densembed.comparison import answers, disagreement, facts
 from densembed.data import load_dataset
 from densembed.fields import view
 from tests.pages.conftest import charts, headings, pills, scale, settle, values, visit
@@ -86,3 +87,53 @@ def test_models_that_know_other_classes_are_compared_but_for_their_words(small_g
     assert "different classes" in headings(app)
     assert not values(charts(app)["difference-chosen"]).any()
     assert "opinion" not in charts(app)
+
+
+def test_table_marks_what_differs(mnist_model, trained):
+    app = visit("compare", first="small", second="other", open="Model and recipe")
+    rows = headings(app).split("<tr ")[1:]
+    differing = [row for row in rows if 'class="differs"' in row]
+    one, two = facts(trained), facts(mnist_model)
+    assert len(rows) == len(one)
+    assert [row.split("<th")[1].split(">")[1].split("<")[0] for row in differing] == [
+        name for name in one if one[name] != two[name]
+    ]
+    assert "MNIST" in "".join(differing)
+    same = headings(visit("compare", first="small", second="small", open="Model and recipe"))
+    assert 'class="differs"' not in same
+
+
+def test_words_of_a_file_are_no_markup(mnist_model, small_gallery):
+    header = mnist_model.header.model_copy(deep=True)
+    header.provenance.device = "<img src=x onerror=alert(1)>"
+    Checkpoint(header, mnist_model.tensors).save(small_gallery / "odd.safetensors")
+    app = visit("compare", first="small", second="odd", open="Model and recipe")
+    assert "<img" not in headings(app)
+    assert "&lt;img" in headings(app)
+
+
+def test_where_they_disagree(mnist_model, trained, digits):
+    link = {"first": "small", "second": "other", "open": "Where they disagree"}
+    app = visit("compare", **link)
+    settle(app.select_slider(key="step").set_value(1).run())
+    k = trained.steps.index(1), mnist_model.steps.index(1)
+    labels = digits.test.labels.numpy()
+    said = [
+        answers(c, digits.test.images, n) for c, n in zip((trained, mnist_model), k, strict=True)
+    ]
+    found = disagreement(*said, labels)
+    text = " ".join(element.value for element in app.markdown)
+    assert f"**{len(found.first_only):,}** only the first" in text
+    assert f"**{len(found.second_only):,}** only the second" in text
+    assert (f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001") in text
+    index = [*found.first_only, *found.second_only][0]
+    app.button(key=f"open-{index}").click().run()
+    shown = values(charts(settle(app))["picture"]) * 255
+    np.testing.assert_allclose(shown, digits.test.images[index, 0], atol=1e-3)
+
+
+def test_a_model_does_not_disagree_with_itself(small_gallery):
+    app = visit("compare", first="small", second="small", open="Where they disagree")
+    text = " ".join(element.value for element in app.markdown)
+    assert "**0** only the first" in text
+    assert "p = 1," in text

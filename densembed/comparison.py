@@ -1,0 +1,76 @@
+"""Two checkpoints beside each other: what they are, and where their answers differ."""
+
+from dataclasses import dataclass
+from statistics import mean
+
+import numpy as np
+import torch
+from scipy.stats import binomtest
+from torch import Tensor
+
+from densembed.checkpoint import Checkpoint, error_text
+from densembed.data import as_input
+from densembed.models import describe
+
+BATCH = 500
+
+
+@torch.inference_mode()
+def answers(checkpoint: Checkpoint, images: Tensor, snapshot: int = -1) -> np.ndarray:
+    """The class that a checkpoint's typical member says of each image (N, C, H, W) uint8."""
+    model = checkpoint.model(snapshot)
+    parts = [model(as_input(part)).argmax(1) for part in images.split(BATCH)]
+    return torch.cat(parts).numpy()
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Answers of two models to the same inputs.
+
+    `first_only` and `second_only` are the indices of the inputs that only this one gets right;
+    `both` and `neither` count the others. `p` is that of McNemar's exact test: how likely such an
+    uneven pair of counts, or a more uneven one, is if both models are equally good.
+    """
+
+    first_only: np.ndarray
+    second_only: np.ndarray
+    both: int
+    neither: int
+    p: float
+
+
+def disagreement(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> Disagreement:
+    """Where two models differ, from their answers and the true labels, all (N,)."""
+    one, two = first == labels, second == labels
+    first_only, second_only = np.flatnonzero(one & ~two), np.flatnonzero(two & ~one)
+    count = len(first_only) + len(second_only)
+    p = float(binomtest(len(first_only), count).pvalue) if count else 1.0
+    return Disagreement(
+        first_only, second_only, int((one & two).sum()), int((~one & ~two).sum()), p
+    )
+
+
+def facts(checkpoint: Checkpoint) -> dict[str, str]:
+    """What a person compares: error, size, recipe, and speed, in words."""
+    header, config = checkpoint.header, checkpoint.config
+    seconds = [epoch.seconds for epoch in header.epochs]
+    return {
+        "Model": describe(config.model),
+        "Test error": error_text(checkpoint.errors) if checkpoint.errors else "not known yet",
+        "Parameters": f"{checkpoint.parameters:,}",
+        "Size of one network": f"{4 * checkpoint.parameters / 1000:,.1f} kB",
+        "Learned from": f"{header.provenance.dataset_title}, {header.provenance.train_images:,} "
+        "images",
+        "Epochs": f"{len(header.epochs):,} of {config.epochs:,}",
+        "Batch": f"{config.batch_size:,} images",
+        "Learning rate": f"at most {config.learning_rate:g}",
+        "For the densities": f"{config.density_rate:g} × that",
+        "Weight decay": f"{config.weight_decay:g}",
+        "Start": f"{config.location_start} locations, β around {config.scale_start:g}",
+        "Seeds": f"{config.seed} to {config.seed + checkpoint.members - 1}"
+        if checkpoint.members > 1
+        else f"{config.seed}",
+        "Time of an epoch": f"{mean(seconds):,.1f} s on {header.provenance.device}"
+        if seconds
+        else "not known",
+    }

@@ -1,0 +1,83 @@
+"""What a visitor can take away, and the page's link."""
+
+import streamlit as st
+from torch import Tensor
+
+from densembed import export, gallery
+from densembed.checkpoint import Checkpoint
+from densembed.data.compact import to_png
+from densembed.fields import View
+from pages.widgets.views import CLASS, Show, class_field
+
+HTML = '<button type="button">Copy link</button>'
+CSS = """
+button {
+  font: 14px var(--st-font, sans-serif); color: var(--st-text-color); background: none;
+  cursor: pointer; padding: 5px 12px; border-radius: 16px; white-space: nowrap; width: 100%;
+  border: 1px solid var(--st-border-color, #8884);
+}
+button:hover {color: var(--st-primary-color); border-color: var(--st-primary-color);}
+"""
+JS = """
+export default function({ parentElement }) {
+  const button = parentElement.querySelector("button");
+  button.onclick = async () => {
+    try {
+      await navigator.clipboard.writeText(window.location.href);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy link"; }, 1500);
+    } catch {  // no clipboard without HTTPS, or a person forbade it
+      window.prompt("The link of this view", window.location.href);
+    }
+  };
+}
+"""
+_copy = st.components.v2.component("copy_link", html=HTML, css=CSS, js=JS)
+
+
+def copy_link() -> None:
+    """A button that copies the page's address, which holds the view."""
+    with st.container(key="copy-link", width=110):
+        _copy(key="copy")
+
+
+def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show) -> None:
+    """The numbers and the page of the shown figure, the model, the input, a program."""
+    name = st.session_state["model"]
+    stem = f"{name}-step-{seen.steps[index]}"
+
+    def more() -> dict:
+        if show.way != CLASS:
+            return {}
+        ends = (("before", 0), ("after", index))
+        return {
+            f"class_weight_{when}": class_field(checkpoint, pixels, show.label, k)
+            for when, k in ends
+        }
+
+    entry = gallery.find(name)
+    files = (
+        ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(seen, index, **more())),
+        (
+            "Numbers, NPZ", f"{stem}.npz", "application/octet-stream",
+            lambda: export.npz(pixels, seen, index, **more()),
+        ),
+        (
+            "Figure, HTML", f"{stem}.html", "text/html",
+            lambda: export.html(checkpoint, pixels, seen, index),
+        ),
+        ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
+        (
+            "Model", f"{name}.safetensors", "application/octet-stream",
+            lambda: entry.path.read_bytes(),
+        ),
+    )  # fmt: skip
+    with st.container(horizontal=True):
+        for label, file_name, mime, data in files:
+            st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
+    st.caption(
+        "The numbers are per square pixel at the cells' centres, in pixels from the upper left "
+        "corner. Any picture on this page can be saved as SVG: the camera at its upper right. "
+        "With the model's file beside it, this program makes the same numbers:"
+    )
+    st.code(export.snippet(f"{name}.safetensors", pixels, seen.steps[index]), wrap_lines=True)

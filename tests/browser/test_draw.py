@@ -1,0 +1,84 @@
+"""Drawing with a pen and with a finger."""
+
+import numpy as np
+from playwright.sync_api import expect
+
+from densembed.checkpoint import Checkpoint
+from densembed.data.compact import from_text
+from densembed.fields import view
+from tests.browser.conftest import chart, drawn, settle
+from tests.browser.test_explore import DIGITS
+
+
+def stroke(page, points) -> None:
+    """A line through points given as shares of the pad."""
+    box = page.locator(".st-key-pad canvas").bounding_box()
+    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=8)
+    page.mouse.up()
+
+
+def link_picture(page):
+    page.wait_for_url("**ink=**")
+    settle(page)
+    return from_text(page.url.partition("ink=")[2].partition("&")[0], (1, 28, 28))
+
+
+def shows(page, pixels) -> None:
+    field = view(Checkpoint.open(DIGITS), pixels).fields[-1].sum(0)
+    expect(chart(page, "after")).to_have_count(1)
+    page.wait_for_function(
+        "([key, value]) => { const z = document.querySelector(`.st-key-${key} .js-plotly-plot`)"
+        "?._fullData?.[0].z; return z && Math.abs(z[56][56] - value) < 1e-5 }",
+        arg=["after", float(field[56, 56])],
+    )
+    settle(page)  # a change of page leaves the old chart for a moment
+    expect(chart(page, "after")).to_have_count(1)
+    np.testing.assert_allclose(drawn(page, "after"), field, 1e-4, 1e-5)
+
+
+def test_the_field_follows_the_pen_and_the_link_opens_it(visit):
+    page = visit("/?from=Draw")
+    expect(page.get_by_text("no ink yet")).to_be_visible()
+    stroke(page, [(0.3, 0.2), (0.7, 0.2), (0.45, 0.8)])
+    seven = link_picture(page)
+    shows(page, seven)
+    expect(page.get_by_text("no ink yet")).to_have_count(0)
+    before = page.url
+    stroke(page, [(0.3, 0.5), (0.7, 0.5)])
+    page.wait_for_function("url => location.href !== url", arg=before)
+    barred = link_picture(page)
+    assert (barred != seven).any()
+    shows(page, barred)
+    for name, title in (("Compare", "What differs"), ("Explore", "look at")):  # and it stays
+        page.get_by_role("link", name=name, exact=True).click()
+        expect(page.get_by_role("heading", name=title)).to_be_visible()
+        assert (link_picture(page) == barred).all()
+    page.get_by_role("button", name="Undo").click()
+    page.wait_for_function("() => !document.querySelector('[data-test-script-state=running]')")
+    shows(page, seven)
+    other = visit(page.url.partition("/")[2].partition("/")[2].partition("/")[2].join(("/", "")))
+    shows(other, seven)
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_text("no ink yet")).to_be_visible()
+
+
+def test_a_finger_draws_on_a_phone(browser, server):
+    context = browser.new_context(viewport={"width": 420, "height": 900}, has_touch=True)
+    page = context.new_page()
+    page.goto(server + "/?from=Draw")
+    settle(page)
+    pad = page.locator(".st-key-pad canvas")
+    pad.scroll_into_view_if_needed()
+    box = pad.bounding_box()
+    session = context.new_cdp_session(page)
+    for k, kind in enumerate(["touchStart", *["touchMove"] * 8, "touchEnd"]):
+        place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] * (0.2 + k / 15)}
+        points = [] if kind == "touchEnd" else [place]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    assert link_picture(page).sum() > 2000
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 420
+    context.close()

@@ -1,0 +1,95 @@
+"""Ways to show a field in a real browser: a click on a density, files, the link."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import expect
+
+from densembed.checkpoint import Checkpoint
+from densembed.data import as_input, load_dataset
+from densembed.fields import view
+from densembed.meaning import class_weights, densities, one_density, weighted_field
+from tests.browser.conftest import chart, drawn, settle
+from tests.browser.test_explore import DIGITS, width_needed
+
+CHECKPOINT = Checkpoint.open(DIGITS)
+
+
+def seven():
+    test = load_dataset("digits").test
+    return test.images[(test.labels == 7).nonzero()[0, 0]]
+
+
+def test_a_click_on_a_density_opens_it(visit):
+    page = visit("/?show=densities")
+    x, model = as_input(seven()[None]), CHECKPOINT.model()
+    shown = densities(model, x)
+    gaps = np.linalg.norm(shown.loc[:, None] - shown.loc[None], axis=2) + 99 * np.eye(100)
+    lone = int(np.argmax(gaps.min(1) - 99 * (abs(shown.loc - 14) > 12).any(1)))  # none beside it
+    box = chart(page, "after").locator(".heatmaplayer image").first.bounding_box()
+    t, u = map(float, shown.loc[lone])
+    page.mouse.click(box["x"] + t / 28 * box["width"], box["y"] + u / 28 * box["height"])
+    expect(page.get_by_role("spinbutton", name="Density, of 100")).to_have_value(str(lone + 1))
+    own = one_density(model, x, lone)[0]
+    np.testing.assert_allclose(drawn(settle(page), "density-own"), own, 1e-4, 1e-6)
+    page.reload()  # it is in the link
+    expect(page.get_by_role("spinbutton", name="Density, of 100")).to_have_value(str(lone + 1))
+
+
+def test_class_weight_and_its_numbers(visit):
+    step = CHECKPOINT.steps[7]
+    page = visit(f"/?show=class weight&for=3&more=Take it away&step={step}")
+    model = CHECKPOINT.model(7)
+    expected = weighted_field(model, as_input(seven()[None]), class_weights(model)[3]).sum(0)
+    np.testing.assert_allclose(drawn(page, "after"), expected, 1e-4, 1e-6)
+
+    def file(label: str) -> bytes:
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=label).click()
+        return waiting.value.path().read_bytes()
+
+    with np.load(io.BytesIO(file("Numbers, NPZ"))) as found:
+        seen = view(CHECKPOINT, seven())
+
+        np.testing.assert_allclose(found["after"], seen.fields[7], 1e-5)
+        np.testing.assert_allclose(found["class_weight_after"].sum(0), expected, 1e-4, 1e-6)
+        np.testing.assert_array_equal(found["input"], seven())
+    header, first, *_ = file("Numbers, CSV").decode().splitlines()
+    assert header == "column,row,before,after,class_weight_before,class_weight_after"
+    assert first.startswith("0.125,0.125,")
+    picture = np.array(Image.open(io.BytesIO(file("Input, PNG"))))
+    np.testing.assert_array_equal(picture, seven()[0])
+    assert b"Plotly.newPlot" in file("Figure, HTML")
+    assert file("Model") == DIGITS.read_bytes()
+
+
+def test_a_picture_is_saved_as_svg(visit):
+    page = visit()
+    drawn(page, "after")
+    chart(page, "after").hover()
+    with page.expect_download() as waiting:
+        chart(page, "after").locator(".modebar-btn").click()
+    assert waiting.value.path().read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_the_link_is_copied(browser, server):
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(server + "/?show=difference")
+    settle(page)
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.url
+    assert "show=difference" in copied
+    context.close()
+
+
+@pytest.mark.parametrize("more", ["One density", "What it computes", "All classes", "Take it away"])
+def test_phone_scrolls_one_way(visit, more):
+    page = visit(f"/?more={more}&show=densities", width=420, theme="dark")
+    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+    settle(page)
+    assert width_needed(page) <= 420

@@ -1,0 +1,90 @@
+"""Drawing, and pictures of one's own in links."""
+
+import base64
+
+import numpy as np
+import pytest
+import torch
+
+from densembed.data.compact import to_text
+from densembed.data.images import read_picture
+from densembed.fields import view
+from tests.pages.conftest import charts, headings, pills, settle, values, visit
+
+
+def draw(app, png: bytes | None):
+    """What a stroke's end leaves in the session."""
+    url = png and "data:image/png;base64," + base64.b64encode(png).decode()
+    app.session_state["drawing"] = {"png": url, "strokes": [], "base": False}
+    pills(app, "from").set_value("Draw")  # AppTest forgets it, a browser does not
+    return settle(app.run())
+
+
+def shows(app, checkpoint, pixels, chart="after") -> None:
+    field = view(checkpoint, pixels).fields[-1].sum(0)
+    np.testing.assert_allclose(values(charts(app)[chart]), field, 1e-5, 1e-7)
+
+
+def link_text(app) -> str:
+    text = app.query_params["ink"]
+    return text if isinstance(text, str) else text[0]
+
+
+def test_an_empty_pad_has_no_ink_and_no_opinion(small_gallery, trained):
+    app = visit(**{"from": "Draw"})
+    assert "no ink" in headings(app)
+    assert "opinion" not in charts(app)
+    assert not app.warning
+    assert "ink" not in app.query_params
+    shows(app, trained, torch.zeros(1, 28, 28, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("page", ["explore", "compare"])
+def test_a_drawing_is_read_as_an_upload_is(small_gallery, trained, pictures, page):
+    app = visit(page, **{"from": "Draw"})
+    draw(app, pictures["digit"].read_bytes())
+    pixels = read_picture(pictures["digit"]).pixels
+    shows(app, trained, pixels, "after" if page == "explore" else "first-chosen")
+    assert "opinion" in charts(app)
+    assert link_text(app) == to_text(pixels)
+    draw(app, None)  # cleared
+    assert "no ink" in headings(app)
+    assert "ink" not in app.query_params
+
+
+@pytest.mark.parametrize("url", ["data:image/png;base64,ü", "data:text/html,<b>", 7, "x" * 10**7])
+def test_a_drawing_that_is_none_is_no_ink(small_gallery, url):
+    app = visit(**{"from": "Draw"})
+    app.session_state["drawing"] = {"png": url, "strokes": [], "base": False}
+    pills(app, "from").set_value("Draw")
+    assert "no ink" in headings(settle(app.run()))
+
+
+def test_a_drawing_that_is_no_picture_is_one_sentence(small_gallery, pictures):
+    app = draw(visit(**{"from": "Draw"}), pictures["letter"].read_bytes())
+    assert len(app.error) == 1
+
+
+@pytest.mark.parametrize("way", ["Draw", "Upload"])
+def test_a_link_brings_the_picture(small_gallery, trained, digits, pictures, way):
+    pixels = digits.test.images[5]
+    app = visit(**{"from": way, "ink": to_text(pixels)})
+    shows(app, trained, pixels)
+    assert link_text(app) == to_text(pixels)
+    pills(app, "from").set_value(way)
+    shows(settle(app.run()), trained, pixels)  # and it stays until another one takes its place
+    if way == "Draw":
+        draw(app, pictures["digit"].read_bytes())
+        shows(app, trained, read_picture(pictures["digit"]).pixels)
+    pills(app, "from").set_value("Samples").run()
+    assert "ink" not in app.query_params
+
+
+SMALL = to_text(torch.zeros(1, 8, 8, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("text", ["x", "A" * 9999, "../../etc", SMALL])
+def test_a_link_with_a_wrong_picture_says_so(small_gallery, text):
+    app = visit(**{"from": "Draw", "ink": text})
+    assert "in the link" in app.warning[0].value
+    assert "no ink" in headings(app)
