@@ -110,7 +110,7 @@ def _figure1() -> None:
         for k, column in enumerate(columns)
     ]  # fmt: skip
     labels = dataset.test.labels
-    first = [(labels == classes.index(name)).nonzero()[0, 0] for name in chosen]
+    first = [int((labels == classes.index(name)).nonzero()[0, 0]) for name in chosen]
     figure = figure1_of(checkpoints, dataset.test.images[first])
     figure.update_layout(width=None)
     _, middle, _ = st.columns([1, 4, 1])
