@@ -238,8 +238,15 @@ class Run:
         return self.wish() == "stop"
 
     def delete(self) -> None:
-        """Remove the folder for good."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Remove the folder for good.
+
+        It goes out of sight first: a process that still writes into it finds nothing there,
+        instead of putting a file back between two of ours that are removed.
+        """
+        gone = self.path.with_name(f".{self.identifier}.deleted")
+        with contextlib.suppress(OSError):
+            self.path.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
     def _append(self, kind: str, **values) -> None:
         line = json.dumps({"kind": kind, "time": time.time(), **values}) + "\n"

@@ -25,7 +25,7 @@ def main() -> None:
         st.info(f"There are no results yet. Make them: `{COMMAND.format(recipe='paper')}`.")
         st.stop()
     recipe = st.segmented_control(
-        "Training", list(tables), format_func=RECIPES.get, default=next(iter(tables)),
+        "Training", list(tables), default=next(iter(tables)),
         key="recipe", bind="query-params", required=True,
     )  # fmt: skip
     table = tables[recipe]

@@ -115,6 +115,7 @@ def test_pause_in_one_tab_resume_in_another(visit, long_run):
     verb(other, "One epoch").click()
     expect(steps).not_to_have_text(before)
     says(other, "Paused · test error")
+    other = visit(link)
     verb(other, "Resume").click()
     trains(other)
     page.reload()
