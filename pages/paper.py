@@ -9,7 +9,10 @@ from densembed.paper_figures import table_figure, times_figure
 from densembed.reproduce import FIGURE1, figure1_of
 from pages.widgets.page import CHART, begin
 
-RECIPES = {"tuned": "tuned by us", "paper": "as in the paper"}
+RECIPES = {
+    "tuned": "Our training: one recipe for all rows, tuned on held-out training images.",
+    "paper": "Our training: the paper's recipe, as far as it is printed.",
+}
 COMMAND = "python -m densembed reproduce table1 --recipe {recipe}"
 
 
@@ -28,6 +31,7 @@ def main() -> None:
         "Training", list(tables), default=next(iter(tables)),
         key="recipe", bind="query-params", required=True,
     )  # fmt: skip
+    st.caption(RECIPES[recipe])
     table = tables[recipe]
     st.plotly_chart(
         table_figure(table["rows"]), key="table", config=CHART,
