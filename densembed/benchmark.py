@@ -149,7 +149,8 @@ def user_step(
     split = _split(batch, device)
     model = model.to(device)
     run = UserStep(torch.compile(model) if compiled else model, 10**6)
-    return Variant(lambda: run(as_input(split.images), split.labels), settled)
+    index = torch.arange(batch, device=device)
+    return Variant(lambda: run(as_input(split.images[index]), split.labels[index]), settled)
 
 
 def steps(models: Iterable[str], batches: Iterable[int], full: bool, rounds: int, device: str):
