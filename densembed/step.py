@@ -32,8 +32,8 @@ class Flat:
             [nn.utils.parameters_to_vector(module.parameters()).detach() for module in modules]
         ).requires_grad_()
         self.single = list(self.module.parameters()) if len(modules) == 1 else []
-        for parameter, part in zip(self.single, self.named(self.values.data[0]).values(), strict=False):
-            parameter.data = part
+        for name, part in self.named(self.values.detach()[0]).items() if self.single else ():
+            self.module.get_parameter(name).data = part
 
     def __len__(self) -> int:
         return self.values.shape[0]
