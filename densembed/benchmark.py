@@ -455,7 +455,7 @@ def as_markdown(content: dict) -> str:
     lines += ["", "| case | median | unit | spread | n |", "| --- | ---: | --- | ---: | ---: |"]
     for case in content["cases"]:
         lines.append(
-            f"| {case['case']} | {case['value']:.3f} | {case['unit']} | {case['spread']:.3f} "
+            f"| {case['case']} | {case['value']:.4g} | {case['unit']} | {case['spread']:.2g} "
             f"| {case['n']} |"
         )
     return "\n".join(lines) + "\n"
