@@ -30,9 +30,11 @@ from densembed.training import Epoch, train
 RECIPES: dict[str, dict] = {
     "paper": {},
     "tuned": {
-        "learning_rate": 0.01,
-        "density_rate": 3.0,
-        "scale_start": -2.3,
+        "learning_rate": 0.02,
+        "density_rate": 0.5,
+        "locator_rate": 0.2,
+        "locator_decay": 0.2,
+        "scale_start": -2.0,
         "location_start": "grid",
     },
 }
