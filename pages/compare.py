@@ -83,7 +83,8 @@ def draw(side: Side, index: int) -> None:
     when = side.moment(index)
     if side.name not in seen:
         return cannot(side)
-    panel(side.model, f"{side.name}, {when}")
+    pixels = "" if side.checkpoint.has_densities else ", a weight for each pixel: even everywhere"
+    panel(side.model, f"{side.name}, {when}{pixels}")
     figure = field_figure(fields[side.name], x, y, top, unit)
     st.plotly_chart(
         figure, key=f"{side.name}-field", config=CHART, height="stretch",

@@ -84,7 +84,9 @@ def _by_parameters(rows: list[dict]) -> str:
 
 def shipped_link(row: dict, config: dict) -> str | None:
     """The link to the checkpoint that a row's number comes from, None where it does not ship."""
-    entry = gallery.find(row["model"])
+    data = "" if config["dataset"] == "mnist" else f"-{config['dataset']}"
+    key = f"{row['model']}{data}"
+    entry = gallery.find(key)
     if entry is None:
         return None
     try:
@@ -96,7 +98,7 @@ def shipped_link(row: dict, config: dict) -> str | None:
         return None  # of the other recipe
     if not any(abs(checkpoint.errors[0] - error) < 1e-3 for error in row["errors"]):
         return None
-    return f"/?model={row['model']}"
+    return f"/?model={key}"
 
 
 def _numbers(table: str, results: dict, recipe: str) -> None:

@@ -1,6 +1,7 @@
 """Compare: all models on one input, one scale and one slider."""
 
 import numpy as np
+import psutil
 import pytest
 
 from densembed.checkpoint import Checkpoint, Recorder
@@ -9,7 +10,7 @@ from densembed.config import RunConfig
 from densembed.data import as_input, load_dataset
 from densembed.fields import field, view
 from densembed.training import train
-from tests.pages.conftest import charts, headings, pills, scale, settle, values, visit
+from tests.pages.conftest import ROOT, charts, headings, pills, scale, settle, values, visit
 
 
 def sample(label: int = 7):
@@ -95,6 +96,8 @@ def test_one_slider_moves_both(mnist_model, trained):
         field = view(checkpoint, sample()).fields[k].sum(0)
         np.testing.assert_allclose(values(drawn[f"{side}-field"]), field, 1e-5, 1e-7)
     assert f"after {mnist_model.steps[-2]:,} steps" in headings(app)
+    settle(app.select_slider(key="step").set_value(0).run())
+    assert scale(charts(app)["first-field"]) == scale(drawn["first-field"])  # before and after
 
 
 @pytest.mark.parametrize(("by", "place"), [("epoch", "1.0"), ("fraction", "0.333")])
@@ -293,3 +296,23 @@ def test_a_model_does_not_disagree_with_itself(small_gallery):
     text = " ".join(element.value for element in app.markdown)
     assert "**0** only the first" in text
     assert "p = 1," in text
+
+
+def test_twenty_sessions_leave_little_behind(monkeypatch, runs_root):
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(ROOT / "checkpoints/paper"))
+    models = sorted(path.stem for path in (ROOT / "checkpoints/paper").glob("*.safetensors"))
+    sides = ("first", "second", "third", "fourth")
+    process = psutil.Process()
+
+    def session(k: int) -> None:
+        chosen = {side: models[(k + n) % len(models)] for n, side in enumerate(sides)}
+        app = visit("compare", models="4", **chosen)
+        settle(app.number_input(key="example").set_value(k + 1).run())
+        assert "fourth-field" in charts(app)
+
+    for k in range(5):
+        session(k)
+    before = process.memory_info().rss
+    for k in range(5, 25):  # 80 views of some 1.5 MB
+        session(k)
+    assert process.memory_info().rss - before < 80e6
