@@ -94,9 +94,10 @@ def shipped_link(row: dict, config: dict) -> str | None:
     except CheckpointError:
         return None
     own = checkpoint.config.model_dump()
-    if any(own[name] != value for name, value in config.items()):
+    if any(own.get(name) != value for name, value in config.items()):
         return None  # of the other recipe
-    if not any(abs(checkpoint.errors[0] - error) < 1e-3 for error in row["errors"]):
+    errors = checkpoint.errors or []
+    if not any(abs(own - error) < 1e-3 for own in errors for error in row["errors"]):
         return None
     return f"/?model={key}"
 
