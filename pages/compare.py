@@ -3,6 +3,7 @@
 import streamlit as st
 
 from densembed.figures import COLOURS, difference_figure, field_figure, opinion_figure
+from pages.widgets.compared_files import TAKE, take_compared
 from pages.widgets.computed import seen_by
 from pages.widgets.differences import ATLAS, CURVES, TABLE, atlases, curves, table
 from pages.widgets.disagreement import CONFUSED, DISAGREE, confused, disagree
@@ -144,7 +145,7 @@ for column, side in zip(columns[2:] if pair else changes, sides[1:], strict=True
 with opinion:
     opinions()
 
-options = [TABLE, CURVES, DISAGREE, CONFUSED, ATLAS]
+options = [TABLE, CURVES, DISAGREE, CONFUSED, ATLAS, TAKE]
 name_wrong_link("open", options)
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     shown = st.pills(
@@ -161,3 +162,5 @@ elif shown == CONFUSED:
     confused(sides, moment.indices)
 elif shown == ATLAS:
     atlases(sides, moment.indices)
+elif shown == TAKE:
+    take_compared(sides, moment.indices, given.pixels, seen)

@@ -1,5 +1,7 @@
 """Compare as a visitor sees it: values read back from the figures, clicks, files, a phone."""
 
+import io
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
@@ -19,7 +21,7 @@ FOUR = f"models=4&{PAIR}&third={FIVE.stem}&fourth={LINEAR.stem}"
 TEST = load_dataset("digits").test
 MORE = [
     "Model and recipe", "How they learned", "Where they disagree", "What they mistake",
-    "All classes",
+    "All classes", "Take it away",
 ]  # fmt: skip
 
 
@@ -154,6 +156,24 @@ def test_an_upload_is_compared_explored_and_gone_elsewhere(visit):
     elsewhere = visit(address[address.index("/compare") :])
     expect(elsewhere.get_by_text("kept for their session alone")).to_be_visible()
     drawn(elsewhere, "second-field")
+
+
+def test_what_is_taken_away_is_what_is_shown(visit):
+    step = Checkpoint.open(DIGITS).steps[5]
+    page = visit(f"/compare?{PAIR}&open=Take it away&step={step}")
+
+    def file(label: str) -> bytes:
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=label).click()
+        return waiting.value.path().read_bytes()
+
+    with np.load(io.BytesIO(file("Numbers, NPZ"))) as numbers:
+        for name in ("first", "second"):
+            close(shown(page, f"{name}-field"), numbers[f"field_{name}"].sum(0))
+            assert numbers[f"step_{name}"] == step
+    assert file("Numbers, CSV").startswith(b"column,row,first,second\n")
+    assert file("Recipes, CSV").decode().splitlines()[0].startswith(",first,second")
+    assert file("Second model") == FIXED.read_bytes()
 
 
 def test_a_file_that_is_no_checkpoint(visit, pictures):
