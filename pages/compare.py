@@ -33,7 +33,8 @@ STYLE = """
     min-width: calc(50% - 8px) !important; flex: 1 1 calc(50% - 8px) !important;
     max-width: calc(50% - 4px);
   }
-  .st-key-changes [data-testid="stColumn"]:has(.st-key-opinion) {
+  .st-key-changes [data-testid="stColumn"]:has(.st-key-opinions),
+  .st-key-fields [data-testid="stColumn"]:has(.st-key-drawn) {
     min-width: 100% !important; max-width: 100%;
   }
   .st-key-fields .panel, .st-key-changes .panel {
@@ -84,8 +85,7 @@ def draw(side: Side, index: int) -> None:
     when = side.moment(index)
     if side.name not in seen:
         return cannot(side)
-    pixels = "" if side.checkpoint.has_densities else ", a weight for each pixel: even everywhere"
-    panel(side.model, f"{side.name}, {when}{pixels}")
+    panel(side.model, f"{side.name}, {when}")
     figure = field_figure(fields[side.name], x, y, top, unit)
     st.plotly_chart(
         figure, key=f"{side.name}-field", config=CHART, height="stretch",
@@ -134,7 +134,7 @@ with above:
     picture, *columns = st.columns(4 if pair else len(sides) + 1, gap="small")
 with below:
     opinion, *changes = st.columns([1] if pair else [2] + [1] * (len(sides) - 1), gap="small")
-with picture:
+with picture, st.container(key="drawn" if given.source == "drawing" else "given"):
     show_input(given, first, "stretch")
 for column, side, index in zip(columns, sides, moment.indices, strict=False):
     with column:
@@ -142,8 +142,14 @@ for column, side, index in zip(columns, sides, moment.indices, strict=False):
 for column, side in zip(columns[2:] if pair else changes, sides[1:], strict=True):
     with column:
         draw_change(side)
-with opinion:
+with opinion, st.container(key="opinions"):
     opinions()
+even = [side.name for side in sides if not side.checkpoint.has_densities]
+if even:
+    above.caption(
+        f"Fully connected: the {' and the '.join(even)}. A weight for each pixel is the special "
+        "case of one even density on each, so such a field is the same everywhere, at any step."
+    )
 
 options = [TABLE, CURVES, DISAGREE, CONFUSED, ATLAS, TAKE]
 name_wrong_link("open", options)

@@ -117,7 +117,7 @@ def atlases(sides: list[Side], chosen: list[int]) -> None:
     every = np.stack([field for fields in found.values() for field in fields])
     top = max(float(np.percentile(field, TOP_PERCENTILE)) for field in every)
     rows = -(-len(dataset.classes) // 5)
-    st.html(ATLAS_STYLE.replace("ROWS", f"{24 * rows}cqw"))
+    st.html(ATLAS_STYLE.replace("ROWS", f"{27 * rows}cqw"))
     with st.container(key="atlases"):
         columns = st.columns(len(able), gap="small")
     for column, (side, index) in zip(columns, able, strict=True):
