@@ -128,8 +128,3 @@ def keep(data: bytes, name: str) -> str:
     while len(kept) > MAX_KEPT:
         del kept[next(iter(kept))]
     return key
-
-
-def mark(checkpoint: Checkpoint) -> str:
-    """Tells checkpoints apart in a cache."""
-    return checkpoint.digest
