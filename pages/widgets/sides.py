@@ -105,6 +105,7 @@ def pick_moment(sides: list[Side]) -> Moment:
     )  # fmt: skip
     places_of = [along(side.checkpoint, side.checkpoint.steps, by) for side in sides]
     places = sorted({place for places in places_of for place in places})
+    _stay_at_the_end(by, places[-1])
     with sliding:
         name_wrong_link(by, places)
         place = st.select_slider(
@@ -112,3 +113,11 @@ def pick_moment(sides: list[Side]) -> Moment:
             help="It moves all models: each shows the last step that it kept up to here.",
         )  # fmt: skip
     return Moment(by, [bisect_right(places, place) - 1 for places in places_of], field == MEAN)
+
+
+def _stay_at_the_end(key: str, end: float) -> None:
+    """A slider at its end shows models after training, and goes on to when others come."""
+    ends = st.session_state.setdefault("ends", {})
+    if key in ends and st.session_state.get(key) == ends[key] != end:
+        st.session_state[key] = end
+    ends[key] = end

@@ -137,7 +137,8 @@ def test_an_upload_is_compared_explored_and_gone_elsewhere(visit):
     page.locator("input[type=file]").set_input_files(FIVE)
     expect(page.get_by_text("kept for this session: a link")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_text("Logistic-EL, B = 5", exact=True)).to_be_visible()
+    name = "Receptive field of the second model, Logistic-EL, B = 5, after training"
+    expect(page.get_by_role("figure", name=name)).to_be_visible()
     expected = view(Checkpoint.open(FIVE), sample()).fields[-1].sum(0)
     close(shown(settle(page), "second-field"), expected)
     address = page.url

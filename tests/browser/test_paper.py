@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
 from densembed.fields import view
+from densembed.models import describe
 from densembed.reproduce import FIGURE1
 from tests.browser.conftest import ROOT, chart, settle
 from tests.browser.test_explore import width_needed
@@ -15,9 +16,10 @@ SHIPPED = ROOT / "checkpoints/paper"
 
 
 def boxes(page, part: str) -> list[dict]:
+    """All cells at one moment: what is above them may still be arriving."""
     images = chart(page, f"figure1-{part}").locator(".heatmaplayer image")
     expect(images).to_have_count(9 if part == "a" else 2)
-    return [image.bounding_box() for image in images.all()]
+    return images.evaluate_all("images => images.map(image => image.getBoundingClientRect())")
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (420, "dark")])
@@ -55,6 +57,7 @@ def test_one_scale_is_a_click_away(visit):
     with page.expect_popup() as opened:
         page.get_by_role("link", name="All three on one scale").click()
     compared = opened.value
-    expect(compared.get_by_text("third, after training")).to_be_visible(timeout=30_000)
-    expect(compared.get_by_text("Logistic-EL, B = 5", exact=True)).to_be_visible()
+    for side, model in zip(("first", "second", "third"), FIGURE1, strict=True):
+        name = f"Receptive field of the {side} model, {describe(model)}, after training"
+        expect(compared.get_by_role("figure", name=name)).to_be_visible()
     compared.close()

@@ -129,6 +129,20 @@ def test_another_model_keeps_the_slider_on_a_step_that_is_there(small_gallery, t
     np.testing.assert_allclose(values(drawn["first-field"]), field, 1e-5, 1e-7)
 
 
+def test_the_slider_stays_at_the_end_when_a_longer_training_comes(small_gallery, third, trained):
+    app = visit("compare", first="fixed", second="fixed")
+    assert third.steps[-1] < trained.steps[-1]
+    settle(app.selectbox(key="second").select("small").run())
+    drawn = charts(app)
+    np.testing.assert_allclose(
+        values(drawn["second-field"]), view(trained, sample()).fields[-1].sum(0), 1e-5, 1e-7
+    )
+    before = third.steps[1]
+    app.select_slider(key="step").set_value(before).run()
+    app.selectbox(key="second").select("fixed").run()
+    assert settle(app).select_slider(key="step").value == before
+
+
 def test_model_against_itself_has_no_difference(small_gallery):
     drawn = charts(visit("compare", first="small", second="small", open="What they mistake"))
     assert not values(drawn["second-change"]).any()
