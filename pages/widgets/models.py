@@ -7,11 +7,12 @@ import streamlit as st
 
 from densembed import gallery
 from densembed.checkpoint import Checkpoint, CheckpointError
-from densembed.data import is_available
+from densembed.data import DATASETS, is_available
 from pages.widgets.page import linked_select
 
 OWN = "upload-"
 """How the key of an uploaded file begins: in a link it tells what the file was."""
+ELSEWHERE = "elsewhere"
 MAX_BYTES = 5 * 2**20
 MAX_KEPT = 3
 MAX_VALUES = 2**20
@@ -124,6 +125,11 @@ def keep(data: bytes, name: str) -> str:
         )
     kept, key = uploads(), OWN + checkpoint.digest[:12]
     kept.pop(key, None)
+    if checkpoint.config.dataset not in DATASETS:
+        # It may name a place on this machine: a stranger's file decides about none.
+        config = checkpoint.config.model_copy(update={"dataset": ELSEWHERE})
+        header = checkpoint.header.model_copy(update={"config": config})
+        checkpoint = Checkpoint(header, checkpoint.tensors)
     kept[key] = Upload(checkpoint, data, name.removesuffix(".safetensors")[:40])
     while len(kept) > MAX_KEPT:
         del kept[next(iter(kept))]

@@ -63,6 +63,16 @@ def test_a_link_to_an_upload_works_where_the_file_is(small_gallery, own, tmp_pat
     assert app.query_params["model"] == other.query_params["model"]
 
 
+def test_a_file_names_no_place_on_this_machine(small_gallery, trained, tmp_path):
+    header = trained.header.model_copy(deep=True)
+    header.config = header.config.model_copy(update={"dataset": "folder:/etc@1x28x28"})
+    Checkpoint(header, trained.tensors).save(tmp_path / "sly.safetensors")
+    app = bring(visit(), (tmp_path / "sly.safetensors").read_bytes())
+    (kept,) = app.session_state["uploads"].values()
+    assert kept.checkpoint.config.dataset == "elsewhere"
+    assert kept.data == (tmp_path / "sly.safetensors").read_bytes()
+
+
 def large(trained, path) -> bytes:
     header = trained.header.model_copy(update={"steps": list(range(1000)), "epochs": []})
     header.input_shape = (1, 40, 40)
