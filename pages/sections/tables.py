@@ -126,7 +126,9 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
             "parameters": st.column_config.NumberColumn(format="localized"),
         },
     )
-    settings = ", ".join(f"{name} {config[name]}" for name in SHOWN if name in config)
+    settings = ", ".join(
+        f"{name.replace('_', ' ')} {config[name]}" for name in SHOWN if name in config
+    )
     absent = "" if any(shipped_link(row, config) for row in rows) else (
         " The checkpoints of this training do not ship; the command makes them."
     )  # fmt: skip
