@@ -38,9 +38,7 @@ def take_compared(
     keys = {side.name: st.session_state[side.name] for side in sides}
     for name, key in keys.items():
         file_name = f"{name}-{key}.safetensors"
-        files.append(
-            (f"{name.capitalize()} model", file_name, binary, lambda key=key: file_of(key))
-        )
+        files.append((f"{name.capitalize()} model", file_name, binary, file_of(key)))
     with st.container(horizontal=True):
         for label, file_name, mime, data in files:
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")

@@ -1,5 +1,6 @@
 """Choosing a checkpoint: one that ships, one of a run, or a file of the visitor's own."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
@@ -60,9 +61,12 @@ def opened(key: str) -> Checkpoint:
     return uploads()[key].checkpoint if key in uploads() else gallery.find(key).open()
 
 
-def file_of(key: str) -> bytes:
-    """The file of a key among `titles`."""
-    return uploads()[key].data if key in uploads() else gallery.find(key).path.read_bytes()
+def file_of(key: str) -> Callable[[], bytes]:
+    """What reads the file of a key among `titles`: later, in a thread that knows no session."""
+    if key in uploads():
+        data = uploads()[key].data
+        return lambda: data
+    return gallery.find(key).path.read_bytes
 
 
 def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpoint:

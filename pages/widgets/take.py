@@ -69,7 +69,7 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
         (
             "Model", f"{name}.safetensors", "application/octet-stream",
-            lambda: file_of(name),
+            file_of(name),
         ),
     )  # fmt: skip
     with st.container(horizontal=True):

@@ -146,7 +146,7 @@ def test_an_upload_is_compared_explored_and_gone_elsewhere(visit):
     page.get_by_role("link", name="Explore", exact=True).click()
     expect(page.get_by_role("heading", name="look at")).to_be_visible()
     expect(page.get_by_text("kept for this session: a link")).to_be_visible()
-    settle(page).get_by_role("button", name="Take it away").click()
+    settle(page).get_by_text("Take it away", exact=True).click()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Model", exact=True).click()
     assert waiting.value.path().read_bytes() == FIVE.read_bytes()
