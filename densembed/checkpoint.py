@@ -12,6 +12,8 @@ import platform
 import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Annotated, Literal
@@ -153,6 +155,14 @@ class Checkpoint:
     @property
     def parameters(self) -> int:
         return sum(tensor[0, 0].numel() for tensor in self.tensors.values())
+
+    @cached_property
+    def digest(self) -> str:
+        """Tells what is in it apart from all else: header and tensors, as 64 hexadecimal digits."""
+        found = sha256(self.header.model_dump_json().encode())
+        for name in sorted(self.tensors):
+            found.update(self.tensors[name].contiguous().numpy())
+        return found.hexdigest()
 
     @property
     def has_densities(self) -> bool:

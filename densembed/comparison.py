@@ -1,5 +1,6 @@
-"""Two checkpoints beside each other: what they are, and where their answers differ."""
+"""Checkpoints beside each other: what they are, how they learned, where their answers differ."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -13,6 +14,23 @@ from densembed.data import as_input
 from densembed.models import describe
 
 BATCH = 500
+PACES = ("step", "epoch", "fraction")
+"""What trainings of different lengths can be laid beside each other by."""
+
+
+def along(checkpoint: Checkpoint, steps: Sequence[int], by: str) -> list[float]:
+    """Where steps lie in a training: as they are, in epochs, or as a fraction of what was planned.
+
+    Rounded to three digits under 1 and to two decimals above, so that a person can read it and a
+    link carry it; only step 0 is 0.
+    """
+    if by == "step":
+        return list(steps)
+    whole = checkpoint.header.steps_per_epoch
+    if by == "fraction":
+        whole *= checkpoint.config.epochs
+    places = [step / whole for step in steps]
+    return [float(f"{place:.3g}") if place < 1 else round(place, 2) for place in places]
 
 
 @torch.inference_mode()
@@ -50,6 +68,11 @@ def disagreement(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> D
     )
 
 
+def confusion(said: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+    """Counts (classes, classes): row the true class, column the answer."""
+    return np.bincount(labels * classes + said, minlength=classes**2).reshape(classes, classes)
+
+
 def facts(checkpoint: Checkpoint) -> dict[str, str]:
     """What a person compares: error, size, recipe, and speed, in words."""
     header, config = checkpoint.header, checkpoint.config
@@ -58,6 +81,7 @@ def facts(checkpoint: Checkpoint) -> dict[str, str]:
         "Model": describe(config.model),
         "Test error": error_text(checkpoint.errors) if checkpoint.errors else "not known yet",
         "Parameters": f"{checkpoint.parameters:,}",
+        "Densities": _densities(checkpoint),
         "Size of one network": f"{4 * checkpoint.parameters / 1000:,.1f} kB",
         "Learned from": f"{header.provenance.dataset_title}, {header.provenance.train_images:,} "
         "images",
@@ -74,3 +98,11 @@ def facts(checkpoint: Checkpoint) -> dict[str, str]:
         if seconds
         else "not known",
     }
+
+
+def _densities(checkpoint: Checkpoint) -> str:
+    if not checkpoint.has_densities:
+        return "none learned: a weight for each pixel"
+    model = checkpoint.model()
+    count = model.embedding.groups * model.embedding.densities
+    return f"{count:,}, {'moving with the input' if model.adaptive else 'fixed'}"

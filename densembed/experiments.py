@@ -88,8 +88,8 @@ def _figure1(options: argparse.Namespace) -> None:
     checkpoints = {model: reproduce.merge(jobs) for model, jobs in rows.items()}
     pictures = load_dataset(dataset, options.data_dir).test.images[: reproduce.FIGURE1_INPUTS]
     path = options.out / f"figure1-{dataset}-{options.recipe}.html"
-    figure = reproduce.figure1_of(checkpoints, pictures)
-    replace_file(path, figure.to_html(include_plotlyjs=True).encode())
+    page = reproduce.figure1_page(reproduce.figure1_of(checkpoints, pictures))
+    replace_file(path, page.encode())
     print(f"saved: {path}")
 
 

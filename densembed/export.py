@@ -40,8 +40,16 @@ def csv(seen: View, index: int = -1, **more: np.ndarray) -> str:
     Args:
         more: other arrays (C, H · r, W · r) on the same cells, each a further column.
     """
-    arrays = {"before": seen.fields[0], "after": seen.fields[index], **more}
-    across, down = np.meshgrid(seen.x, seen.y)
+    return cells(seen.x, seen.y, {"before": seen.fields[0], "after": seen.fields[index], **more})
+
+
+def cells(x: np.ndarray, y: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
+    """CSV with a line for each cell: its column and row in pixels, and each array there.
+
+    Args:
+        arrays: (C, H · r, W · r) by name; channels are added.
+    """
+    across, down = np.meshgrid(x, y)
     table = np.stack([across, down, *(values.sum(0) for values in arrays.values())], -1)
     file = io.StringIO()
     header = ",".join(["column", "row", *arrays])
@@ -63,6 +71,44 @@ pixels = from_text({to_text(pixels)!r}, checkpoint.header.input_shape)
 seen = view(checkpoint, pixels)
 after = seen.fields[seen.steps.index({step})]  # (channels, rows, columns), per square pixel
 field_figure(after, seen.x, seen.y, seen.top).write_html("field.html")
+"""
+
+
+def compared_npz(
+    pixels: Tensor, x: np.ndarray, y: np.ndarray, fields: dict[str, np.ndarray],
+    steps: dict[str, int],
+) -> bytes:  # fmt: skip
+    """The content of an NPZ file of several models' fields for one input.
+
+    `field_NAME` (channels, H · r, W · r) and `step_NAME` of each, the cells' centres `x` and `y` in
+    pixels, and the `input`.
+    """
+    file = io.BytesIO()
+    arrays = {f"field_{name}": values for name, values in fields.items()}
+    marks = {f"step_{name}": np.array(step) for name, step in steps.items()}
+    np.savez_compressed(file, **arrays, **marks, x=x, y=y, input=pixels.numpy())
+    return file.getvalue()
+
+
+def compared_snippet(files: dict[str, str], pixels: Tensor, steps: dict[str, int]) -> str:
+    """A program that makes the fields of several models' files for one input, and differences."""
+    shown = "".join(f"    ({files[name]!r}, {steps[name]}),\n" for name in files)
+    return f"""\
+from densembed.checkpoint import Checkpoint
+from densembed.data.compact import from_text
+from densembed.fields import view
+from densembed.figures import difference_figure
+
+fields = []
+for file, step in [
+{shown}]:
+    checkpoint = Checkpoint.open(file)
+    pixels = from_text({to_text(pixels)!r}, checkpoint.header.input_shape)
+    seen = view(checkpoint, pixels)
+    fields.append(seen.fields[seen.steps.index(step)])  # (channels, rows, columns)
+for k, field in enumerate(fields[1:], 2):
+    change = difference_figure(field - fields[0], seen.x, seen.y, abs(field - fields[0]).max())
+    change.write_html(f"model-{{k}}-less-the-first.html")
 """
 
 

@@ -1,12 +1,15 @@
 """Arrays → Plotly figures. The same ones for pages, notebooks and files."""
 
 from collections.abc import Sequence
+from itertools import cycle
 
 import numpy as np
 import plotly.graph_objects as go
 
 DENSITY_SCALE = "Cividis"
 BEFORE, AFTER = "#9aa3ad", "#2f6f9f"
+COLOURS = (AFTER, "#d1892b", "#3a9d78", "#b0609f")
+"""Of what stands side by side: apart for colour-blind eyes, and in both themes."""
 FIELD_HEIGHT = 380
 MARGIN = {"l": 8, "r": 8, "t": 8, "b": 64}
 
@@ -153,15 +156,24 @@ def curves_figure(
         curves: (name, x, members' values at each x) for each.
     """
     figure = go.Figure()
-    for name, x, values in curves:
+    for (name, x, values), colour in zip(curves, cycle(COLOURS), strict=False):
         middle = np.array([np.mean(members) for members in values])
-        figure.add_scatter(x=list(x), y=middle, name=name, mode="lines+markers", marker_size=5)
+        figure.add_scatter(
+            x=list(x),
+            y=middle,
+            name=name,
+            mode="lines+markers",
+            marker_size=5,
+            line_color=colour,
+            hovertemplate="%{x:,}: %{y:.4g}<extra>" + name + "</extra>",
+        )
         if values and len(values[0]) > 1:
             spread = np.array([np.std(members, ddof=1) for members in values])
             figure.add_scatter(
                 x=[*x, *reversed(list(x))],
                 y=np.concatenate((middle + spread, (middle - spread)[::-1])),
                 fill="toself",
+                fillcolor=colour,
                 line={"width": 0},
                 opacity=0.3,
                 hoverinfo="skip",

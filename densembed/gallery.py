@@ -47,7 +47,11 @@ def _open(path: Path, version: int) -> Checkpoint:
 
 @lru_cache(maxsize=1024)  # a list of many runs must not read them all again on each click
 def _title(path: Path, version: int) -> str:
-    checkpoint = _open(path, version)
+    return one_line(_open(path, version))
+
+
+def one_line(checkpoint: Checkpoint) -> str:
+    """Model, parameters, error, source of the data."""
     parts = [describe(checkpoint.config.model), f"{checkpoint.parameters:,} parameters"]
     if checkpoint.errors:
         parts.append(f"{error_text(checkpoint.errors)} error")

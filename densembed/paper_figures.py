@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from densembed.figures import AFTER, BEFORE, DENSITY_SCALE
+from densembed.figures import AFTER, COLOURS, DENSITY_SCALE, _bar
 from densembed.models import describe
 
 CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
@@ -16,27 +16,41 @@ def table_figure(rows: Sequence[dict]) -> go.Figure:
     """Test errors with bars of ± a standard deviation: the paper's, and ours under it.
 
     Args:
-        rows: of `reproduce.as_json`; each may hold several results, {recipe: row}.
+        rows: of `reproduce.as_json`.
     """
     figure = go.Figure()
     names = [describe(row["model"]) for row in rows]
-    series = [("the paper", "paper_mean", "paper_deviation", BEFORE, "diamond-open")]
-    series.append(("ours", "mean", "deviation", AFTER, "circle"))
-    for name, middle, deviation, colour, symbol in series:
+    series = (
+        ("the paper", "paper_mean", "paper_deviation", COLOURS[1], "diamond", -APART),
+        ("ours", "mean", "deviation", COLOURS[0], "circle", APART),
+    )
+    for name, middle, deviation, colour, symbol, shift in series:
         figure.add_scatter(
             x=[row[middle] for row in rows],
-            y=names,
+            y=[k + shift for k in range(len(rows))],
             error_x={"array": [row[deviation] for row in rows], "thickness": 1.5, "width": 4},
             name=name,
             mode="markers",
-            marker={"size": 10, "color": colour, "symbol": symbol},
-            customdata=[row[deviation] for row in rows],
-            hovertemplate="%{y}<br>" + name + ": %{x:.2f} ± %{customdata:.2f} %<extra></extra>",
+            marker={"size": 9, "color": colour, "symbol": symbol, "line": {"width": 0}},
+            customdata=[[of, row[deviation]] for of, row in zip(names, rows, strict=True)],
+            hovertemplate="%{customdata[0]}<br>"
+            + name
+            + ": %{x:.2f} ± %{customdata[1]:.2f} %<extra></extra>",
         )
-    figure.update_xaxes(title="test error, % (logarithmic)", type="log", tickvals=TICKS)
-    figure.update_yaxes(autorange="reversed", automargin=True)
+    figure.update_xaxes(title="test error, %", type="log", tickvals=TICKS)
+    figure.update_yaxes(
+        range=[len(rows) - 0.5, -0.5],
+        tickvals=list(range(len(rows))),
+        ticktext=[
+            f"{name}<br><span style='font-size:0.85em'>{row['parameters']:,} parameters</span>"
+            for name, row in zip(names, rows, strict=True)
+        ],
+        zeroline=False,
+        fixedrange=True,
+        automargin=True,
+    )
     figure.update_layout(
-        height=60 + 40 * len(rows) + 60,
+        height=60 + 44 * len(rows) + 60,
         margin={"l": 8, "r": 8, "t": 32, "b": 48},
         legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom"},
         **CLEAR,
@@ -44,6 +58,8 @@ def table_figure(rows: Sequence[dict]) -> go.Figure:
     return figure
 
 
+APART = 0.14
+"""Rows between the paper's mark and ours: their bars would else lie on each other."""
 TICKS = [1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70]
 
 
@@ -67,48 +83,56 @@ def times_figure(rows: Sequence[dict]) -> go.Figure:
     return figure
 
 
-def figure1(
-    pictures: Sequence[np.ndarray],
-    moving: Sequence[tuple[np.ndarray, np.ndarray]],
-    fixed: Sequence[tuple[str, np.ndarray, np.ndarray]],
-    tops: tuple[float, float],
+def figure1_part(
+    rows: Sequence[tuple[np.ndarray | None, np.ndarray, np.ndarray]], top: float
 ) -> go.Figure:
-    """Figure 1: (a) inputs and the fields that they get, (b, c) the fields that are the same.
+    """A part of Figure 1: the fields of one model before and after training, on one scale.
 
     Args:
-        pictures: inputs (C, H, W) as uint8.
-        moving: for each of them the field before and after training, (C, H · r, W · r).
-        fixed: name, field before, field after.
-        tops: end of the colour scale of the moving fields and of the fixed ones.
+        rows: of each the input (C, H, W) as uint8, or None where the field is the same for every
+            input; the field before and the field after, (C, H · r, W · r).
+        top: end of the colour scale, per square pixel.
     """
-    count = len(pictures) + len(fixed)
-    titles = ["input", "before training", "after training"]
+    titles = ["before training", "after training"]
+    if rows[0][0] is not None:
+        titles.insert(0, "input")
     figure = make_subplots(
-        count, 3, column_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.02
+        len(rows), len(titles), column_titles=titles,
+        horizontal_spacing=0.03 / len(titles), vertical_spacing=0.03 / len(rows),
+    )  # fmt: skip
+    for row, (picture, *fields) in enumerate(rows, 1):
+        if picture is not None:
+            ink = go.Heatmap(
+                z=picture.mean(0, dtype=np.float32) / 255, colorscale="Greys_r", zmin=0, zmax=1,
+                showscale=False, hovertemplate="ink %{z:.2f}<extra></extra>",
+            )  # fmt: skip
+            figure.add_trace(ink, row, 1)
+        for column, field in enumerate(fields, len(titles) - 1):
+            heat = go.Heatmap(
+                z=field.sum(0).astype(np.float32), coloraxis="coloraxis",
+                hovertemplate="%{z:.4f} per pixel²<extra></extra>",
+            )  # fmt: skip
+            figure.add_trace(heat, row, column)
+    for k in range(1, len(rows) * len(titles) + 1):
+        number = k if k > 1 else ""
+        figure.update_layout({f"yaxis{number}": {"scaleanchor": f"x{number}"}})
+    hidden = {"visible": False, "constrain": "domain", "fixedrange": True}
+    figure.update_xaxes(**hidden)
+    figure.update_yaxes(autorange="reversed", **hidden)
+    figure.update_annotations(font_size=13)
+    return figure.update_layout(
+        width=CELL * len(titles),
+        height=CELL * len(rows) + 88,
+        margin={"l": 4, "r": 4, "t": 24, "b": 64},
+        coloraxis={
+            "cmin": 0,
+            "cmax": top,
+            "colorscale": DENSITY_SCALE,
+            "colorbar": _bar("density per pixel²"),
+        },
+        **CLEAR,
     )
-    for row, (picture, fields) in enumerate(zip(pictures, moving, strict=True), 1):
-        _heat(figure, row, 1, picture[0] / 255, "Greys_r", 1.0)
-        for column, field in enumerate(fields, 2):
-            _heat(figure, row, column, field.sum(0), DENSITY_SCALE, tops[0])
-    for row, (name, *fields) in enumerate(fixed, len(pictures) + 1):
-        figure.add_annotation(
-            text=name + "<br>the same for every input",
-            row=row, col=1, x=0.5, y=0.5, showarrow=False, font={"size": 13},
-        )  # fmt: skip
-        for column, field in enumerate(fields, 2):
-            _heat(figure, row, column, field.sum(0), DENSITY_SCALE, tops[1])
-    figure.update_xaxes(visible=False, constrain="domain")
-    figure.update_yaxes(visible=False, constrain="domain")
-    figure.update_layout(
-        height=220 * count, width=680, margin={"l": 8, "r": 8, "t": 40, "b": 8}, **CLEAR
-    )
-    return figure
 
 
-def _heat(figure, row, column, values, scale, top) -> None:
-    heat = go.Heatmap(
-        z=values.astype(np.float32), colorscale=scale, zmin=0, zmax=top, showscale=False
-    )
-    figure.add_trace(heat, row, column)
-    axis = figure.get_subplot(row, column).yaxis.anchor
-    figure.update_yaxes(autorange="reversed", scaleanchor=axis, row=row, col=column)
+CELL = 250
+"""Pixels of a cell where no page decides."""

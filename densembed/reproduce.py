@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
@@ -23,7 +24,7 @@ from densembed.data import Dataset, Split, load_dataset
 from densembed.fields import view
 from densembed.models import describe
 from densembed.paper import Row
-from densembed.paper_figures import figure1
+from densembed.paper_figures import figure1_part
 from densembed.process import settle
 from densembed.training import Epoch, train
 
@@ -285,20 +286,35 @@ FIGURE1 = ("logistic-el-mnn-10-5", "logistic-el-5", "logistic-el-15")
 FIGURE1_INPUTS = 3
 
 
-def figure1_of(checkpoints: dict[str, Checkpoint], pictures: torch.Tensor) -> go.Figure:
-    """Figure 1 from the checkpoints of its three models.
+def figure1_of(checkpoints: dict[str, Checkpoint], pictures: torch.Tensor) -> dict[str, go.Figure]:
+    """The parts of Figure 1, by model, from the checkpoints of its three models.
 
     Args:
         pictures: (3, C, H, W) uint8, the inputs of its part (a).
     """
-    moving = checkpoints[FIGURE1[0]]
-    views = [view(moving, picture, [0, -1]) for picture in pictures]
-    fixed = [(name, view(checkpoints[name], pictures[0], [0, -1])) for name in FIGURE1[1:]]
-    return figure1(
-        list(pictures.numpy()),
-        [(seen.fields[0], seen.fields[-1]) for seen in views],
-        [(describe(name), seen.fields[0], seen.fields[-1]) for name, seen in fixed],
-        (max(seen.top for seen in views), max(seen.top for _, seen in fixed)),
+    parts = {}
+    for model in FIGURE1:
+        moves = model == FIGURE1[0]
+        inputs = pictures if moves else pictures[:1]
+        views = [view(checkpoints[model], picture, [0, -1]) for picture in inputs]
+        rows = [
+            (picture.numpy() if moves else None, *seen.fields)
+            for picture, seen in zip(inputs, views, strict=True)
+        ]
+        parts[model] = figure1_part(rows, max(seen.top for seen in views))
+    return parts
+
+
+def figure1_page(parts: dict[str, go.Figure]) -> str:
+    """The parts of Figure 1 under their models' names, as one self-contained HTML page."""
+    body = "".join(
+        f"<h2>({part}) {escape(describe(model))}</h2>"
+        + figure.to_html(full_html=False, include_plotlyjs=part == "a")
+        for part, (model, figure) in zip("abc", parts.items(), strict=True)
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Figure 1</title></head>'
+        f'<body style="font-family: sans-serif">{body}</body></html>'
     )
 
 

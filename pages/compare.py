@@ -1,113 +1,172 @@
 """What differs between these models?"""
 
-from bisect import bisect_right
-
 import streamlit as st
 
-from densembed.checkpoint import Checkpoint
-from densembed.fields import view
-from densembed.figures import (
-    AFTER,
-    BEFORE,
-    difference_figure,
-    field_figure,
-    opinion_figure,
-)
-from densembed.models import describe
-from pages.widgets.differences import DISAGREE, TABLE, disagree, table
+from densembed.figures import COLOURS, difference_figure, field_figure, opinion_figure
+from pages.widgets.compared_files import TAKE, take_compared
+from pages.widgets.computed import seen_by
+from pages.widgets.differences import ATLAS, CURVES, TABLE, atlases, curves, table
+from pages.widgets.disagreement import CONFUSED, DISAGREE, confused, disagree
 from pages.widgets.inputs import pick_input, remark, show_input
-from pages.widgets.models import pick_checkpoint
 from pages.widgets.page import CHART, begin, name_wrong_link, panel
+from pages.widgets.sides import Side, pick_moment, pick_sides
 from pages.widgets.take import copy_link
+
+STYLE = """
+<style>
+/* Pictures are as high as their column is wide, with room for the colour bar; a phone has two
+   in a row. */
+.st-key-fields [data-testid="stColumn"], .st-key-changes [data-testid="stColumn"] {
+  container-type: inline-size;
+}
+.st-key-fields .stPlotlyChart, .st-key-changes .stPlotlyChart {
+  height: min(calc(100cqw + 56px), 360px) !important;
+}
+[data-testid="stPopoverButton"] > div > :last-child {display: none;}
+.st-key-changes .st-key-opinion .stPlotlyChart {height: 340px !important;}
+@media (max-width: 640px) {
+  .st-key-moment > :first-child {flex: 1 1 100% !important;}
+  .st-key-models-chosen [data-testid="stCaptionContainer"] {display: none;}
+  .st-key-fields [data-testid="stHorizontalBlock"],
+  .st-key-changes [data-testid="stHorizontalBlock"] {flex-wrap: wrap; column-gap: 8px;}
+  .st-key-fields [data-testid="stColumn"], .st-key-changes [data-testid="stColumn"] {
+    min-width: calc(50% - 8px) !important; flex: 1 1 calc(50% - 8px) !important;
+    max-width: calc(50% - 4px);
+  }
+  .st-key-changes [data-testid="stColumn"]:has(.st-key-opinions),
+  .st-key-fields [data-testid="stColumn"]:has(.st-key-drawn) {
+    min-width: 100% !important; max-width: 100%;
+  }
+  .st-key-fields .panel, .st-key-changes .panel {
+    min-height: 4.5em; display: flex; flex-direction: column; justify-content: end;
+  }
+  .st-key-fields .panel br, .st-key-changes .panel br {display: none;}
+}
+</style>
+"""
 
 begin(
     "What differs between these models?",
-    "Two models, one input, one colour scale: where each of them looks, and what it says.",
+    "One input, one slider, one colour scale: where each of them looks, and what it says.",
 )
-choices = st.columns(2, gap="medium")
-with choices[0]:
-    first = pick_checkpoint("First model", "first")
-with choices[1]:
-    own = "" if first.config.dataset == "mnist" else f"-{first.config.dataset}"
-    second = pick_checkpoint("Second model", "second", f"logistic-el-15{own}")
+st.html(STYLE)
+sides = pick_sides()
+first = sides[0].checkpoint
 given = pick_input(first)
-if first.header.input_shape != second.header.input_shape:
-    st.info("These two models take pictures of different shapes: choose two of the same.")
-    st.stop()
-remark(given, first, second)
+remark(given, *(side.checkpoint for side in sides))
 
-pair = (("first", first), ("second", second))
-steps = sorted({*first.steps, *second.steps})
-above = st.container()
-name_wrong_link("step", steps)
-step = st.select_slider(
-    "Step of training", steps, steps[-1], key="step", bind="query-params",
-    help="It moves both models: each shows the last step that it kept up to here.",
-)  # fmt: skip
-below = st.container()
-views = [view(checkpoint, given.pixels) for _, checkpoint in pair]
-top = max(seen.top for seen in views)
-chosen = [bisect_right(checkpoint.steps, step) - 1 for _, checkpoint in pair]
+above = st.container(key="fields")
+moment = pick_moment(sides)
+below = st.container(key="changes")
+seen = {side.name: seen_by(side.checkpoint, given.pixels) for side in sides if side.takes(given)}
+shares = {side.name: 1 / side.densities if moment.mean else 1.0 for side in sides}
+top = max(one.top * shares[name] for name, one in seen.items())
+fields = {
+    side.name: seen[side.name].fields[index].sum(0, keepdims=True) * shares[side.name]
+    for side, index in zip(sides, moment.indices, strict=True)
+    if side.name in seen
+}
+unit = "mean density per pixel²" if moment.mean else "density per pixel²"
+x, y = seen["first"].x, seen["first"].y
 
 
-def moment(checkpoint: Checkpoint, index: int) -> str:
-    if index == len(checkpoint.steps) - 1 and checkpoint.header.outcome == "done":
-        return "after training"
-    return f"after {checkpoint.steps[index]:,} steps" if index else "before training"
+def cannot(side: Side) -> None:
+    """Say why a model is not among those that are shown this input."""
+    panel(side.model, side.name)
+    channels, height, width = side.checkpoint.header.input_shape
+    colour = "colour" if channels == 3 else f"{channels}-channel" if channels > 1 else "grey"
+    st.info(
+        f"The {side.name} model takes {colour} pictures of {height} × {width}, so it cannot be "
+        "shown this input. Its curves and its recipe compare below."
+    )
 
 
-def row(name: str, columns, indices: list[int]) -> None:
-    """Both fields at their snapshots, and the difference, all three up to the same density."""
-    fields = [seen.fields[k].sum(0, keepdims=True) for seen, k in zip(views, indices, strict=True)]
-    for n, (side, checkpoint) in enumerate(pair):
-        with columns[n]:
-            when = moment(checkpoint, indices[n])
-            panel(describe(checkpoint.config.model), when)
-            st.plotly_chart(
-                field_figure(fields[n], views[0].x, views[0].y, top), key=f"{side}-{name}",
-                config=CHART, alt=f"Receptive field of the {side} model {when}",
-            )  # fmt: skip
-    with columns[2]:
-        panel("second − first", "red: more in the second")
-        st.plotly_chart(
-            difference_figure(fields[1] - fields[0], views[0].x, views[0].y, top),
-            key=f"difference-{name}", config=CHART,
-            alt="Difference of the two receptive fields beside it",
-        )  # fmt: skip
+def draw(side: Side, index: int) -> None:
+    when = side.moment(index)
+    if side.name not in seen:
+        return cannot(side)
+    panel(side.model, f"{side.name}, {when}")
+    figure = field_figure(fields[side.name], x, y, top, unit)
+    st.plotly_chart(
+        figure, key=f"{side.name}-field", config=CHART, height="stretch",
+        alt=f"Receptive field of the {side.name} model, {side.model}, {when}",
+    )  # fmt: skip
 
 
-with above:
-    picture, *columns = st.columns(4, gap="small")
-    row("chosen", columns, chosen)
-with picture:
-    show_input(given, first)
-with below:
-    opinion, *columns = st.columns(4, gap="small")
-    row("before", columns, [0, 0])
-with opinion:
+def draw_change(side: Side) -> None:
+    if side.name not in seen:
+        return
+    panel(f"{side.name} − first", f"red: more in the {side.name}")
+    change = fields[side.name] - fields["first"]
+    st.plotly_chart(
+        difference_figure(change, x, y, top, f"difference, {unit}"), key=f"{side.name}-change",
+        config=CHART, height="stretch",
+        alt=f"Receptive field of the {side.name} model less that of the first",
+    )  # fmt: skip
+
+
+def opinions() -> None:
+    classes = first.header.classes
+    asked = [side for side in sides if side.name in seen]
+    able = [side for side in asked if side.checkpoint.header.classes == classes]
     if given.seen == "no ink":
-        panel("what they say", "nothing: there is no ink")
-    elif first.header.classes != second.header.classes:
-        panel("what they say", "nothing to compare: different classes")
-    else:
-        panel("what they say", f"at step {step:,}")
-        bars = [
-            (side, seen.probabilities[k], colour)
-            for (side, _), seen, k, colour in zip(pair, views, chosen, (AFTER, BEFORE), strict=True)
-        ]
-        st.plotly_chart(
-            opinion_figure(bars, first.header.classes, given.label), key="opinion", config=CHART,
-            alt="Probability of each class according to both models at the chosen step",
-        )  # fmt: skip
+        return panel("what they say", "nothing: there is no ink")
+    others = [side.name for side in asked if side not in able]
+    panel(
+        "what they say",
+        f"at the slider; the {' and the '.join(others)} knows other classes"
+        if others
+        else "at the slider’s place",
+    )
+    bars = [
+        (side.name, seen[side.name].probabilities[index], colour)
+        for side, index, colour in zip(sides, moment.indices, COLOURS, strict=False)
+        if side in able
+    ]
+    st.plotly_chart(
+        opinion_figure(bars, classes, given.label), key="opinion", config=CHART, height="stretch",
+        alt="Probability of each class according to each model at the chosen step",
+    )  # fmt: skip
 
-options = [TABLE, DISAGREE]
+
+pair = len(sides) == 2  # then one row has room for their difference, too
+with above:
+    picture, *columns = st.columns(4 if pair else len(sides) + 1, gap="small")
+with below:
+    opinion, *changes = st.columns([1] if pair else [2] + [1] * (len(sides) - 1), gap="small")
+with picture, st.container(key="drawn" if given.source == "drawing" else "given"):
+    show_input(given, first, "stretch")
+for column, side, index in zip(columns, sides, moment.indices, strict=False):
+    with column:
+        draw(side, index)
+for column, side in zip(columns[2:] if pair else changes, sides[1:], strict=True):
+    with column:
+        draw_change(side)
+with opinion, st.container(key="opinions"):
+    opinions()
+even = [side.name for side in sides if not side.checkpoint.has_densities]
+if even:
+    above.caption(
+        f"Fully connected: the {' and the '.join(even)}. A weight for each pixel is the special "
+        "case of one even density on each, so such a field is the same everywhere, at any step."
+    )
+
+options = [TABLE, CURVES, DISAGREE, CONFUSED, ATLAS, TAKE]
 name_wrong_link("open", options)
 with st.container(horizontal=True, horizontal_alignment="distribute"):
-    opened = st.pills(
+    shown = st.pills(
         "More", options, key="open", bind="query-params", label_visibility="collapsed"
     )  # fmt: skip
     copy_link()
-if opened == TABLE:
-    table(first, second)
-elif opened == DISAGREE:
-    disagree(first, second, chosen)
+if shown == TABLE:
+    table(sides)
+elif shown == CURVES:
+    curves(sides, moment.by)
+elif shown == DISAGREE:
+    disagree(sides, moment.indices)
+elif shown == CONFUSED:
+    confused(sides, moment.indices)
+elif shown == ATLAS:
+    atlases(sides, moment.indices)
+elif shown == TAKE:
+    take_compared(sides, moment.indices, given.pixels, seen)

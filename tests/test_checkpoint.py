@@ -576,3 +576,13 @@ def test_huge_files_are_not_read(tmp_path, monkeypatch):
 
 def test_an_error_is_a_value_error():
     assert issubclass(CheckpointError, ValueError)
+
+
+def test_digest_tells_contents_apart(trained, trained_file):
+    assert Checkpoint.open(trained_file).digest == trained.digest
+    name = next(iter(trained.tensors))
+    changed = {**trained.tensors, name: trained.tensors[name].clone()}
+    changed[name].view(-1)[-1] += 1e-3
+    assert Checkpoint(trained.header, changed).digest != trained.digest
+    header = trained.header.model_copy(update={"outcome": "stopped"})
+    assert Checkpoint(header, trained.tensors).digest != trained.digest

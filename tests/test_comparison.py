@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from densembed.comparison import answers, disagreement, facts
+from densembed.comparison import PACES, along, answers, confusion, disagreement, facts
 from densembed.data import as_input
 
 
@@ -32,9 +32,38 @@ def test_mcnemars_test_is_the_binomials_two_tails(b, c):
     assert (found.both, found.neither) == (4, 3)
 
 
+def test_confusion_counts_every_answer_once():
+    generator = np.random.default_rng(0)
+    labels, said = generator.integers(0, 4, 300), generator.integers(0, 4, 300)
+    expected = np.zeros((4, 4), int)
+    for true, answer in zip(labels, said, strict=True):
+        expected[true, answer] += 1
+    assert np.array_equal(confusion(said, labels, 4), expected)
+    assert confusion(said[:0], labels[:0], 4).shape == (4, 4)
+
+
+@pytest.mark.parametrize("by", PACES)
+def test_places_along_a_training_rise_and_only_the_start_is_zero(trained, by):
+    places = along(trained, trained.steps, by)
+    assert places == sorted(places)
+    assert [place == 0 for place in places] == [step == 0 for step in trained.steps]
+    whole = {"step": trained.steps[-1], "epoch": trained.config.epochs, "fraction": 1}[by]
+    assert places[-1] == whole
+
+
+def test_a_stopped_training_is_a_fraction_of_what_was_planned(trained):
+    per_epoch = trained.header.steps_per_epoch
+    assert along(trained, [per_epoch, 2 * per_epoch], "fraction") == [0.333, 0.667]
+    assert along(trained, [per_epoch, 123 * per_epoch + 1], "epoch") == [
+        1.0,
+        round(123 + 1 / per_epoch, 2),
+    ]
+
+
 def test_facts_of_a_checkpoint(trained):
     found = facts(trained)
     assert found["Parameters"] == f"{sum(p.numel() for p in trained.model().parameters()):,}"
     assert found["Epochs"] == "3 of 3"
     assert found["Learning rate"] == "at most 0.05"
+    assert found["Densities"] == "16, moving with the input"
     assert all(found.values())

@@ -1,5 +1,6 @@
 """Files to take away: whole, self-contained, and the arrays that are shown."""
 
+import io
 import json
 import os
 import re
@@ -10,7 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from densembed.export import csv, snippet, write_html, write_npz
+from densembed.export import (
+    cells,
+    compared_npz,
+    compared_snippet,
+    csv,
+    snippet,
+    write_html,
+    write_npz,
+)
 from densembed.fields import view
 
 
@@ -137,3 +146,36 @@ def test_snippet_runs_and_makes_the_same_numbers(trained, trained_file, digits, 
         np.testing.assert_array_equal(made["x"], seen.x)
         np.testing.assert_array_equal(made["pixels"], pixels)
     assert "<html>" in (tmp_path / "field.html").read_text(encoding="utf-8")
+
+
+def test_what_is_compared_goes_into_files(shown):
+    pixels, seen = shown
+    fields = {"first": seen.fields[1], "second": seen.fields[0]}
+    with np.load(
+        io.BytesIO(compared_npz(pixels, seen.x, seen.y, fields, {"first": 9, "second": 0}))
+    ) as file:
+        np.testing.assert_array_equal(file["field_first"], seen.fields[1])
+        np.testing.assert_array_equal(file["field_second"], seen.fields[0])
+        assert (file["step_first"], file["step_second"]) == (9, 0)
+        np.testing.assert_array_equal(file["x"], seen.x)
+        np.testing.assert_array_equal(file["input"], pixels.numpy())
+    header, *lines = cells(seen.x, seen.y, fields).splitlines()
+    assert header == "column,row,first,second"
+    table = np.array([line.split(",") for line in lines], float).reshape(84, 84, 4)
+    np.testing.assert_allclose(table[..., 2], seen.fields[1].sum(0), 1e-6)
+    np.testing.assert_allclose(table[0, :, 0], seen.x)
+    np.testing.assert_allclose(table[:, 0, 1], seen.y)
+
+
+def test_the_program_of_a_comparison_runs(trained_file, trained, shown, tmp_path):
+    files = {"first": trained_file.name, "second": trained_file.name}
+    steps = {"first": trained.steps[-1], "second": trained.steps[0]}
+    program = compared_snippet(files, shown[0], steps) + "\nprint(abs(fields[1]).sum())\n"
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=trained_file.parent, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    expected = abs(view(trained, shown[0], [0]).fields[0]).sum()
+    assert float(result.stdout) == pytest.approx(float(expected), rel=1e-4)
+    assert (trained_file.parent / "model-2-less-the-first.html").exists()

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -99,9 +100,21 @@ def test_figure1_has_the_fields_of_its_models(short, tmp_path, digits):
     for (job,) in jobs.values():
         do(job)
     checkpoints = {model: merge(part) for model, part in jobs.items()}
-    figure = reproduce.figure1_of(checkpoints, digits.test.images[:3])
-    heats = [trace.z for trace in figure.data]
-    assert len(heats) == 3 * 3 + 2 * 2
-    seen = reproduce.view(checkpoints["logistic-el-mnn-10-5"], digits.test.images[1], [0, -1])
-    assert (heats[5] == seen.fields[-1].sum(0)).all()
+    pictures = digits.test.images[:3]
+    parts = reproduce.figure1_of(checkpoints, pictures)
+    assert list(parts) == list(reproduce.FIGURE1)
+    moving, *fixed = parts.values()
+    heats = [trace.z for trace in moving.data]
+    assert len(heats) == 3 * 3
+    seen = [reproduce.view(checkpoints[reproduce.FIGURE1[0]], x, [0, -1]) for x in pictures]
+    for k, (picture, of) in enumerate(zip(pictures, seen, strict=True)):
+        assert (heats[3 * k] == picture[0].numpy() / np.float32(255)).all()
+        assert (heats[3 * k + 1] == of.fields[0].sum(0)).all()
+        assert (heats[3 * k + 2] == of.fields[-1].sum(0)).all()
     assert not (heats[2] == heats[5]).all()
+    assert moving.layout.coloraxis.cmax == max(of.top for of in seen)
+    assert [len(figure.data) for figure in fixed] == [2, 2]
+    page = reproduce.figure1_page(parts)
+    assert page.count("<h2>") == 3
+    assert page.count("Plotly.newPlot") >= 3
+    assert "<script src=" not in page  # it opens without a network

@@ -1,107 +1,139 @@
-"""Compare's second look: both models in a table, and the inputs on which they disagree."""
+"""Compare's second look: models and recipes in a table, curves, and fields by class."""
 
 from html import escape
 
 import numpy as np
 import streamlit as st
 
-from densembed.checkpoint import Checkpoint
-from densembed.comparison import answers, disagreement, facts
-from densembed.data import Dataset
-from densembed.data.compact import to_png
+from densembed.comparison import along, facts
+from densembed.density_figures import atlas_figure
+from densembed.fields import TOP_PERCENTILE
+from densembed.figures import curves_figure
+from pages.widgets.computed import ATLAS_INPUTS, class_fields
 from pages.widgets.inputs import test_images
-from pages.widgets.models import mark
+from pages.widgets.page import CHART, panel
+from pages.widgets.sides import SLIDERS, Side
 
-TABLE, DISAGREE = "Model and recipe", "Where they disagree"
-THUMBNAILS = 12
+TABLE, CURVES, ATLAS = "Model and recipe", "How they learned", "All classes"
 STYLE = """
 <style>
-.facts {border-collapse: collapse; width: 100%; font-size: 0.95rem;}
-.facts th {text-align: left; font-weight: 400; opacity: 0.7;}
+.facts {overflow-x: auto;}
+.facts table {border-collapse: collapse; width: 100%; font-size: 0.95rem;}
+.facts th {text-align: left; font-weight: 400; opacity: 0.7; min-width: 8em;}
 .facts thead th {font-weight: 600; opacity: 1;}
-.facts th, .facts td {padding: 5px 12px 5px 6px; border-bottom: 1px solid #8883;}
-.facts tr.differs td {font-weight: 600;}
+.facts th, .facts td {
+  padding: 5px 12px 5px 6px; border-bottom: 1px solid #8883; vertical-align: top;
+}
+.facts td {min-width: 8em;}
+.facts td.differs {font-weight: 600;}
 .facts tr.differs th::before {content: "≠ "; color: #d1892b; font-weight: 600;}
+</style>
+"""
+ATLAS_STYLE = """
+<style>
+.st-key-atlases [data-testid="stColumn"] {container-type: inline-size;}
+.st-key-atlases .stPlotlyChart {height: calc(ROWS + 80px) !important;}
 </style>
 """
 
 
-def table(first: Checkpoint, second: Checkpoint) -> None:
-    """What both models are; what differs is marked."""
-    one, two = facts(first), facts(second)
-    rows = "".join(
-        f'<tr class="{"differs" if one[name] != two[name] else ""}"><th scope="row">{escape(name)}'
-        f"</th><td>{escape(one[name])}</td><td>{escape(two[name])}</td></tr>"
-        for name in one
-    )
+def table(sides: list[Side]) -> None:
+    """What the models are; what differs from the first is marked."""
+    found = [facts(side.checkpoint) for side in sides]
+    head = "".join(f"<th>{side.name}</th>" for side in sides)
+    rows = "".join(_row(name, [of[name] for of in found]) for name in found[0])
     st.html(
-        f'{STYLE}<table class="facts"><thead><tr><th></th><th>first</th><th>second</th></tr>'
-        f"</thead><tbody>{rows}</tbody></table>"
+        f'{STYLE}<div class="facts"><table><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
     )
-    st.caption("≠ marks what differs. Test error: mean ± standard deviation of the members.")
+    st.caption(
+        "≠ marks what differs, bold where it differs from the first. Test error: mean ± standard "
+        "deviation where a model has several members."
+    )
 
 
-def disagree(first: Checkpoint, second: Checkpoint, indices: list[int]) -> None:
-    """Counts, McNemar's test, and the inputs that only one of them gets right."""
-    dataset = test_images(first)
-    if dataset is None or list(dataset.classes) != first.header.classes:
-        st.info("No test images of these models' classes are here, so there is nothing to ask.")
-        return
-    if first.header.classes != second.header.classes:
-        st.info("These two models know different classes: their answers cannot be compared.")
-        return
-    with st.spinner(f"Both read {len(dataset.test):,} test images …"):
-        said = [
-            _answers(mark(checkpoint), dataset.name, index, checkpoint, dataset)
-            for checkpoint, index in zip((first, second), indices, strict=True)
-        ]
-    found = disagreement(*said, dataset.test.labels.numpy())
-    one, two = len(found.first_only), len(found.second_only)
-    verdict = (
-        "they differ by more than chance explains"
-        if found.p < 0.05
-        else "chance alone explains this difference"
+def _row(name: str, values: list[str]) -> str:
+    cells = "".join(
+        f'<td class="{"differs" if value != values[0] else ""}">{escape(value)}</td>'
+        for value in values
     )
-    p = f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001"
-    st.markdown(
-        f"Of {len(dataset.test):,} test images of {dataset.title}, **{one:,}** only the first gets "
-        f"right and **{two:,}** only the second; {found.both:,} both and {found.neither:,} neither."
-        f" McNemar's exact test: {p}, so {verdict}."
+    mark = "differs" if len(set(values)) > 1 else ""
+    return f'<tr class="{mark}"><th scope="row">{escape(name)}</th>{cells}</tr>'
+
+
+def curves(sides: list[Side], by: str) -> None:
+    """Test error and training loss over the training, laid over each other."""
+    kinds = (
+        ("test error", "test error, %", lambda epoch: epoch.test_error),
+        ("training loss", "training loss, nats", lambda epoch: epoch.train_loss),
     )
-    if one + two:
-        st.caption("The first of them: true class, what each says. Open one to see both fields.")
-    kinds = (("only the first is right", found.first_only), ("only the second", found.second_only))
-    for column, (name, which) in zip(st.columns(2, gap="medium"), kinds, strict=True):
+    for column, (name, axis, of) in zip(st.columns(2, gap="medium"), kinds, strict=True):
+        lines = []
+        for side in sides:
+            epochs = side.checkpoint.header.epochs
+            places = along(side.checkpoint, [epoch.step for epoch in epochs], by)
+            lines.append((side.name, places, [of(epoch) for epoch in epochs]))
         with column:
-            _thumbnails(name, which, said, dataset)
+            panel(name, "at the end of each epoch")
+            st.plotly_chart(
+                curves_figure(lines, SLIDERS[by].lower(), axis), key=f"curve-{name}", config=CHART,
+                alt=f"The {name} of each model over its training",
+            )  # fmt: skip
+    names = "; ".join(f"{side.name}, {side.model}" for side in sides)
+    several = any(side.checkpoint.members > 1 for side in sides)
+    band = " The line is the members’ mean, the band ± a standard deviation." if several else ""
+    data = {side.checkpoint.header.provenance.dataset_title for side in sides}
+    apart = (
+        f" They learned from different data ({', '.join(sorted(data))}), and each error is on its "
+        "own: the heights do not compare."
+        if len(data) > 1
+        else ""
+    )
+    if not all(side.checkpoint.header.epochs for side in sides):
+        apart += " A model without an epoch behind it has no curve."
+    st.caption(f"{names}.{band}{apart}")
 
 
-def _thumbnails(name: str, which: np.ndarray, said: list[np.ndarray], dataset: Dataset) -> None:
-    st.markdown(f"**{name}**, {len(which):,}")
-    labels = dataset.test.labels
-    with st.container(horizontal=True, gap="small"):
-        for index in map(int, which[:THUMBNAILS]):
-            true, one, two = (dataset.classes[k[index]] for k in (labels, *said))
-            with st.container(width=84, gap="xxsmall"):
-                st.image(to_png(dataset.test.images[index]), width=72)
-                st.button(
-                    f"{true}: {one}, {two}", key=f"open-{index}", type="tertiary",
-                    on_click=_open, args=(dataset, index),
-                    help=f"It is {true}; the first says {one}, the second {two}.",
-                )  # fmt: skip
-
-
-def _open(dataset: Dataset, index: int) -> None:
-    """Make a test image the page's input."""
-    label = dataset.test.labels[index]
-    same = (dataset.test.labels == label).nonzero()[:, 0].tolist()
-    st.session_state["from"] = "Samples"
-    st.session_state["class"] = dataset.classes[label]
-    st.session_state["example"] = same.index(index) + 1
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _answers(
-    kept: str, data: str, index: int, _checkpoint: Checkpoint, _dataset: Dataset
-) -> np.ndarray:
-    return answers(_checkpoint, _dataset.test.images, index)
+def atlases(sides: list[Side], chosen: list[int]) -> None:
+    """The mean field of each model over the same inputs of each class, on one scale."""
+    dataset = test_images(sides[0].checkpoint)
+    if dataset is None:
+        st.info("No test images of the first model's shape are here: there is nothing to average.")
+        return
+    shape = dataset.input_shape
+    able = [
+        (side, index)
+        for side, index in zip(sides, chosen, strict=True)
+        if side.checkpoint.header.input_shape == shape
+    ]
+    progress, found = st.progress(0.0), {}
+    for k, (side, index) in enumerate(able):
+        for label, name in enumerate(dataset.classes):
+            done = (k + label / len(dataset.classes)) / len(able)
+            progress.progress(done, f"The {side.name}’s fields of {ATLAS_INPUTS} inputs of {name}")
+            mean, _ = class_fields(side.checkpoint, dataset, index, label)
+            found.setdefault(side.name, []).append(mean)
+    progress.empty()
+    every = np.stack([field for fields in found.values() for field in fields])
+    top = max(float(np.percentile(field, TOP_PERCENTILE)) for field in every)
+    rows = -(-len(dataset.classes) // 5)
+    st.html(ATLAS_STYLE.replace("ROWS", f"{27 * rows}cqw"))
+    with st.container(key="atlases"):
+        columns = st.columns(len(able), gap="small")
+    for column, (side, index) in zip(columns, able, strict=True):
+        with column:
+            panel(side.model, f"{side.name}, {side.moment(index)}")
+            st.plotly_chart(
+                atlas_figure(
+                    found[side.name], dataset.classes, (shape[2], shape[1]), top,
+                    "density per pixel²",
+                ),
+                key=f"{side.name}-atlas", config=CHART, height="stretch",
+                alt=f"Mean field of the {side.name} model over inputs of each class",
+            )  # fmt: skip
+    fixed = [side.name for side, _ in able if not side.checkpoint.model().adaptive]
+    st.caption(
+        f"Where each looks on average over the same {ATLAS_INPUTS} test images of each class of "
+        f"{dataset.title}, on one colour scale."
+        + (f" The densities of the {' and the '.join(fixed)} do not move." if fixed else "")
+    )

@@ -183,13 +183,17 @@ def _read(data: bytes, checkpoint: Checkpoint) -> Picture:
     return read_picture(data, checkpoint.header.input_shape, checkpoint.reads_digits)
 
 
-def show_input(given: Input, checkpoint: Checkpoint) -> None:
-    """The picture that the model gets, or the pad with that picture beside its tools."""
+def show_input(given: Input, checkpoint: Checkpoint, height: str = "content") -> None:
+    """The picture that the model gets, or the pad with that picture beside its tools.
+
+    Args:
+        height: "stretch" where the page's style decides.
+    """
     size = f"{given.pixels.shape[1]} × {given.pixels.shape[2]}"
     if given.source != "drawing":
         panel("the input", size)
         st.plotly_chart(
-            picture_figure(given.pixels.numpy()), key="picture", config=CHART,
+            picture_figure(given.pixels.numpy()), key="picture", config=CHART, height=height,
             alt="The picture that the model gets",
         )  # fmt: skip
         return

@@ -1,16 +1,45 @@
-"""Choosing a checkpoint."""
+"""Choosing a checkpoint: one that ships, one of a run, or a file of the visitor's own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
 
 import streamlit as st
 
 from densembed import gallery
 from densembed.checkpoint import Checkpoint, CheckpointError
-from densembed.data import is_available
+from densembed.data import DATASETS, is_available
 from pages.widgets.page import linked_select
+
+OWN = "upload-"
+"""How the key of an uploaded file begins: in a link it tells what the file was."""
+ELSEWHERE = "elsewhere"
+MAX_BYTES = 5 * 2**20
+MAX_KEPT = 3
+MAX_VALUES = 2**20
+"""Snapshots × values of an input that a page draws: beyond it a file only exhausts the memory."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file that a visitor brought: kept in memory, for this session only."""
+
+    checkpoint: Checkpoint
+    data: bytes
+    name: str
+
+    @property
+    def title(self) -> str:
+        return f"{gallery.one_line(self.checkpoint)} · your file {self.name}"
+
+
+def uploads() -> dict[str, Upload]:
+    return st.session_state.setdefault("uploads", {})
 
 
 def titles() -> dict[str, str]:
-    """Every checkpoint that opens: its key and its one line."""
-    found = {}
+    """Every checkpoint that opens, by its key: a line for each, the visitor's own first."""
+    found = {key: upload.title for key, upload in reversed(uploads().items())}
     for entry in gallery.entries():
         try:
             found[entry.key] = entry.title
@@ -20,14 +49,28 @@ def titles() -> dict[str, str]:
 
 
 def first_choice(options: dict[str, str]) -> str:
-    """The mNN of the best data that is here: MNIST's where MNIST is, else the embedded digits'."""
+    """The visitor's last file, else the mNN of the best data that is here."""
     mnn = "logistic-el-mnn-10-5"
     wanted = [mnn] if is_available("mnist") else [f"{mnn}-digits", mnn]
+    wanted = [*reversed(uploads()), *wanted]
     return next((key for key in wanted if key in options), next(iter(options)))
 
 
+def opened(key: str) -> Checkpoint:
+    """The checkpoint of a key among `titles`."""
+    return uploads()[key].checkpoint if key in uploads() else gallery.find(key).open()
+
+
+def file_of(key: str) -> Callable[[], bytes]:
+    """What reads the file of a key among `titles`: later, in a thread that knows no session."""
+    if key in uploads():
+        data = uploads()[key].data
+        return lambda: data
+    return gallery.find(key).path.read_bytes
+
+
 def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpoint:
-    """A select box over the gallery and the runs; ends the script where there is none."""
+    """A select box over all checkpoints, and a way to bring one; ends the script with none."""
     options = titles()
     if not options:
         st.info("There is no trained model yet. Train one: it takes some seconds.")
@@ -35,13 +78,63 @@ def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpo
         st.stop()
     if default not in options:
         default = first_choice(options)
-    chosen = linked_select(label, options, key, default)
-    if story := gallery.STORIES.get(chosen):
+    _name_gone_upload(key, default, options)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = linked_select(label, options, key, default)
+        with st.popover("", icon=":material/upload_file:", help="Bring a model of your own"):
+            st.file_uploader(
+                "A densembed checkpoint", type="safetensors", key=f"file-{key}",
+                on_change=_take, args=(key,),
+                help="A .safetensors file that densembed wrote, up to 5 MB. It is read in memory, "
+                "kept for this session alone, and never executed.",
+            )  # fmt: skip
+    if complaint := st.session_state.pop(f"file-{key}-refused", None):
+        st.error(complaint)
+    if chosen in uploads():
+        st.caption("Your file, kept for this session: a link to it says elsewhere that it is gone.")
+    elif story := gallery.STORIES.get(chosen):
         st.caption(story)
-    return gallery.find(chosen).open()
+    return opened(chosen)
 
 
-def mark(checkpoint: Checkpoint) -> str:
-    """Tells checkpoints apart in a cache."""
-    header = checkpoint.header
-    return f"{header.config} {header.provenance.created} {header.steps} {checkpoint.errors}"
+def _name_gone_upload(key: str, default: str, options: dict[str, str]) -> None:
+    asked = st.query_params.get(key, "")
+    if asked.startswith(OWN) and asked not in options and key not in st.session_state:
+        st.warning(
+            "The link shows a model that a visitor had uploaded. Such a file is kept for their "
+            "session alone, so it is gone. Showing another one; with the file, upload it again."
+        )
+        st.query_params[key] = default
+
+
+def _take(key: str) -> None:
+    """Keep the file that was just brought, and choose it."""
+    file = st.session_state[f"file-{key}"]
+    if file is None:
+        return
+    try:
+        st.session_state[key] = keep(file.getvalue(), file.name)
+    except CheckpointError as error:
+        st.session_state[f"file-{key}-refused"] = str(error)
+
+
+def keep(data: bytes, name: str) -> str:
+    """Keep a file for this session; its key. Raises CheckpointError with one sentence."""
+    if len(data) > MAX_BYTES:
+        raise CheckpointError("The file is larger than 5 MB: choose a smaller checkpoint.")
+    checkpoint = Checkpoint.from_bytes(data)
+    if len(checkpoint.steps) * prod(checkpoint.header.input_shape) > MAX_VALUES:
+        raise CheckpointError(
+            "The file has more snapshots of larger pictures than these pages can draw: keep fewer."
+        )
+    kept, key = uploads(), OWN + checkpoint.digest[:12]
+    kept.pop(key, None)
+    if checkpoint.config.dataset not in DATASETS:
+        # It may name a place on this machine: a stranger's file decides about none.
+        config = checkpoint.config.model_copy(update={"dataset": ELSEWHERE})
+        header = checkpoint.header.model_copy(update={"config": config})
+        checkpoint = Checkpoint(header, checkpoint.tensors)
+    kept[key] = Upload(checkpoint, data, name.removesuffix(".safetensors")[:40])
+    while len(kept) > MAX_KEPT:
+        del kept[next(iter(kept))]
+    return key

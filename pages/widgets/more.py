@@ -5,20 +5,19 @@ import streamlit as st
 from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
-from densembed.data import Dataset, as_input
+from densembed.data import as_input
 from densembed.density_figures import atlas_figure, path_figure, weights_figure
 from densembed.fields import TOP_PERCENTILE, View
 from densembed.figures import difference_figure, field_figure
-from densembed.meaning import densities, input_gradient, one_density, spread_of_fields
+from densembed.meaning import densities, input_gradient, one_density
 from densembed.models import describe
+from pages.widgets.computed import class_fields
 from pages.widgets.inputs import test_images
-from pages.widgets.models import mark
 from pages.widgets.page import CHART, name_wrong_link, panel
 from pages.widgets.views import Show, density_number
 
 WHAT, ONE, COMPUTES = "What am I looking at?", "One density", "What it computes"
 ATLAS, TAKE = "All classes", "Take it away"
-ATLAS_INPUTS = 100
 MEANING = (
     "Instead of one weight for each pixel it learns densities φᵢ over the picture; a neuron sees "
     "the expected brightness under each of them, Γx, and a linear classifier decides. The heatmaps "
@@ -144,7 +143,7 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
     found = []
     for label, name in enumerate(dataset.classes):
         progress.progress(label / len(dataset.classes), f"Fields of 100 inputs of {name} …")
-        found.append(_class(mark(checkpoint), dataset.name, index, label, checkpoint, dataset))
+        found.append(class_fields(checkpoint, dataset, index, label))
     progress.empty()
     size = checkpoint.header.input_shape[2], checkpoint.header.input_shape[1]
     kinds = (
@@ -163,13 +162,3 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
             )  # fmt: skip
     if not checkpoint.model().adaptive:
         st.caption("Its densities are fixed: every input has the same field, and none deviates.")
-
-
-@st.cache_data(max_entries=200, show_spinner=False)
-def _class(
-    kept: str, data: str, index: int, label: int, _checkpoint: Checkpoint, _dataset: Dataset
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation over inputs of one class."""
-    test = _dataset.test
-    images = test.images[(test.labels == label).nonzero()[:ATLAS_INPUTS, 0]]
-    return spread_of_fields(_checkpoint.model(index), as_input(images))

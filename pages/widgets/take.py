@@ -3,10 +3,11 @@
 import streamlit as st
 from torch import Tensor
 
-from densembed import export, gallery
+from densembed import export
 from densembed.checkpoint import Checkpoint
 from densembed.data.compact import to_png
 from densembed.fields import View
+from pages.widgets.models import file_of
 from pages.widgets.views import CLASS, Show, class_field
 
 HTML = '<button type="button">Copy link</button>'
@@ -55,7 +56,6 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
             for when, k in ends
         }
 
-    entry = gallery.find(name)
     files = (
         ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(seen, index, **more())),
         (
@@ -69,7 +69,7 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
         (
             "Model", f"{name}.safetensors", "application/octet-stream",
-            lambda: entry.path.read_bytes(),
+            file_of(name),
         ),
     )  # fmt: skip
     with st.container(horizontal=True):

@@ -44,7 +44,7 @@ def test_a_drawing_is_read_as_an_upload_is(small_gallery, trained, pictures, pag
     app = visit(page, **{"from": "Draw"})
     draw(app, pictures["digit"].read_bytes())
     pixels = read_picture(pictures["digit"]).pixels
-    shows(app, trained, pixels, "after" if page == "explore" else "first-chosen")
+    shows(app, trained, pixels, "after" if page == "explore" else "first-field")
     assert "opinion" in charts(app)
     assert link_text(app) == to_text(pixels)
     draw(app, None)  # cleared

@@ -141,7 +141,7 @@ def test_upload_that_is_too_large_is_one_sentence(small_gallery, tmp_path):
 def test_upload_survives_other_pages(small_gallery, trained, pictures):
     app = upload(visit(), pictures["digit"])
     pixels = read_picture(pictures["digit"]).pixels
-    for page, chart in (("compare", "first-chosen"), ("explore", "after")):
+    for page, chart in (("compare", "first-field"), ("explore", "after")):
         app.switch_page(f"pages/{page}.py").run()
         pills(app, "from").set_value("Upload").run()  # AppTest forgets it, a browser does not
         drawn = charts(settle(app))

@@ -9,6 +9,7 @@ from densembed import gallery
 from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
 from densembed.fields import view
+from densembed.models import describe
 from densembed.reproduce import FIGURE1
 from tests.pages.conftest import ROOT, charts, pills, settle, values, visit
 
@@ -33,12 +34,19 @@ def test_the_tuned_table_ships_whole():
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_the_plot_is_the_table(shipped, recipe):
     app = visit("paper", recipe=recipe)
-    drawn = charts(app)["table"]
+    drawn = charts(app)["table1"]
     theirs, ours = drawn["data"]
     rows = table(recipe)
     assert list(values(drawn, "x", 0)) == [row["paper_mean"] for row in rows]
     assert list(values(drawn, "x", 1)) == [row["mean"] for row in rows]
     assert list(ours["error_x"]["array"]) == [row["deviation"] for row in rows]
+    labels = drawn["layout"]["yaxis"]["ticktext"]
+    for row, label, theirs_at, ours_at in zip(
+        rows, labels, values(drawn, "y", 0), values(drawn, "y", 1), strict=True
+    ):
+        assert label.startswith(describe(row["model"]))
+        assert f"{row['parameters']:,} parameters" in label
+        assert round(theirs_at) == round(ours_at)
     assert (theirs["name"], ours["name"]) == ("the paper", "ours")
     below = sum(row["mean"] < row["paper_mean"] for row in rows)
     assert any(f"**{below}" in text.value for text in app.markdown)
@@ -62,23 +70,69 @@ def test_shipped_members_are_the_nearest_to_the_mean():
         assert row["model"] in gallery.STORIES
 
 
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_number_names_its_source(shipped, recipe):
+    """A row links to a checkpoint only if that one made one of its numbers."""
+    app = visit("paper", recipe=recipe)
+    (numbers,) = app.dataframe
+    for row, shown in zip(table(recipe), numbers.value.to_dict("records"), strict=True):
+        assert shown["made by"].endswith(f"--recipe {recipe} --rows {row['model']}")
+        link = shown["the run nearest the mean"]
+        kept = Checkpoint.open(SHIPPED / f"{row['model']}.safetensors")
+        of_this = kept.config.learning_rate == (0.002 if recipe == "paper" else 0.01)
+        assert link == (f"/?model={row['model']}" if of_this else None)
+        if link:
+            assert round(kept.errors[0], 2) in [round(error, 2) for error in row["errors"]]
+    command = main_parser_arguments(numbers.value["made by"].iloc[0])
+    assert command == ["reproduce", "table1", "--recipe", recipe, "--rows", "linear"]
+
+
+def main_parser_arguments(command: str) -> list[str]:
+    prefix = "python -m densembed "
+    assert command.startswith(prefix)
+    return command.removeprefix(prefix).split()
+
+
 def test_the_figure_is_of_the_chosen_inputs(shipped):
     app = visit("paper", input1="4")
     test = load_dataset("digits").test
     picture = test.images[(test.labels == 4).nonzero()[0, 0]]
-    figure = charts(app)["figure1"]
+    figure = charts(app)["figure1-a"]
     np.testing.assert_allclose(values(figure, trace=0), picture[0] / 255, atol=1e-6)
     seen = view(Checkpoint.open(SHIPPED / f"{FIGURE1[0]}.safetensors"), picture, [0, -1])
+    np.testing.assert_allclose(values(figure, trace=1), seen.fields[0].sum(0), 1e-5, 1e-7)
     np.testing.assert_allclose(values(figure, trace=2), seen.fields[-1].sum(0), 1e-5, 1e-7)
     app.selectbox(key="input1").select("5").run()
     settle(app)
-    assert not (values(charts(app)["figure1"]) == values(figure)).all()
+    assert not (values(charts(app)["figure1-a"]) == values(figure)).all()
+
+
+def test_before_and_after_of_a_model_share_a_scale_of_its_own(shipped):
+    drawn = charts(visit("paper"))
+    picture = load_dataset("digits").test.images[0]
+    tops = []
+    for part, model in zip("bc", FIGURE1[1:], strict=True):
+        figure = drawn[f"figure1-{part}"]
+        seen = view(Checkpoint.open(SHIPPED / f"{model}.safetensors"), picture, [0, -1])
+        assert [trace["coloraxis"] for trace in figure["data"]] == ["coloraxis"] * 2
+        for k, expected in enumerate(seen.fields):
+            np.testing.assert_allclose(values(figure, trace=k), expected.sum(0), 1e-5, 1e-7)
+        axis = figure["layout"]["coloraxis"]
+        assert (axis["cmin"], axis["cmax"]) == (0, pytest.approx(seen.top))
+        assert axis["colorbar"]["title"]["text"] == "density per pixel²"
+        tops.append(axis["cmax"])
+    assert tops[1] > 3 * tops[0]  # why one scale for both would leave the first dark
+
+
+def test_an_input_that_is_not_there_is_named(shipped):
+    app = visit("paper", input2="eleven")
+    assert "“eleven”" in app.warning[0].value
 
 
 def test_without_results_it_says_how_to_make_them(small_gallery):
     app = visit("paper")
     assert "reproduce table1" in app.info[0].value
-    assert "table" not in charts(app)
+    assert "table1" not in charts(app)
 
 
 def test_every_recipe_can_be_chosen(shipped):
@@ -86,5 +140,5 @@ def test_every_recipe_can_be_chosen(shipped):
     assert pills(app, "recipe").value == "tuned"
     for recipe in RECIPES:
         pills(app, "recipe").set_value(recipe).run()
-        drawn = list(values(charts(app)["table"], "x", 1))
+        drawn = list(values(charts(app)["table1"], "x", 1))
         assert drawn == [row["mean"] for row in table(recipe)]

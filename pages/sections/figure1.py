@@ -1,0 +1,73 @@
+"""Figure 1: where the densities lie, before and after training."""
+
+import streamlit as st
+
+from densembed import gallery
+from densembed.data import is_available, load_dataset
+from densembed.models import describe
+from densembed.reproduce import FIGURE1, figure1_of
+from pages.widgets.page import CHART, name_wrong_link, panel
+
+STYLE = """
+<style>
+/* Every cell is square, whatever the width: (a) has three columns, (b) and (c) have two. */
+.st-key-figure1 [data-testid="stColumn"] {container-type: inline-size;}
+.st-key-figure1-a .stPlotlyChart {height: calc(101cqw + 88px) !important;}
+.st-key-figure1-b .stPlotlyChart, .st-key-figure1-c .stPlotlyChart {
+  height: calc(50cqw + 88px) !important;
+}
+</style>
+"""
+ONE_SCALE = "/compare?models=3&" + "&".join(
+    f"{side}={model}" for side, model in zip(("first", "second", "third"), FIGURE1, strict=True)
+)
+
+
+def show() -> None:
+    st.subheader("Figure 1: where the densities lie", anchor="figure-1")
+    entries = {model: gallery.find(model) for model in FIGURE1}
+    if not all(entries.values()):
+        st.caption("The three models of the figure are not in the gallery.")
+        return
+    checkpoints = {model: entry.open() for model, entry in entries.items()}
+    own = checkpoints[FIGURE1[0]].config.dataset
+    dataset = load_dataset(own if is_available(own) else "digits")
+    st.markdown(
+        "Bright is where many densities lie. The micro network (a) places its densities anew for "
+        "each input; without one (b, c), the field is the same for all. Choose other inputs:"
+    )
+    classes = list(dataset.classes)
+    chosen = []
+    with st.container(horizontal=True):
+        for k in range(3):
+            name_wrong_link(f"input{k + 1}", classes)
+            chosen.append(
+                st.selectbox(
+                    f"Input {k + 1}", classes, index=(7, 2, 1)[k] % len(classes),
+                    key=f"input{k + 1}", bind="query-params", width=110,
+                )
+            )  # fmt: skip
+    labels = dataset.test.labels
+    first = [int((labels == classes.index(name)).nonzero()[0, 0]) for name in chosen]
+    figures = figure1_of(checkpoints, dataset.test.images[first])
+    st.html(STYLE)
+    with st.container(key="figure1"):
+        left, right = st.columns([3, 2], gap="small")
+    for part, model, column in zip("abc", FIGURE1, (left, right, right), strict=True):
+        with column:
+            note = "a field for each input" if part == "a" else "the same for every input"
+            panel(f"({part}) {describe(model)}", note)
+            st.plotly_chart(
+                figures[model].update_layout(width=None, height=None), key=f"figure1-{part}",
+                config=CHART, height="stretch",
+                alt=f"Receptive fields of {describe(model)} before and after training",
+            )  # fmt: skip
+    shown = ", ".join(f"[{describe(model)}](/?model={model})" for model in FIGURE1)
+    st.caption(
+        "Before and after of one model share its scale, which ends at the 99.5th percentile of the "
+        "brighter one. Each model has its own: 25 densities do not add up to what 225 do. "
+        f"[All three on one scale, in Compare]({ONE_SCALE}). In Explore: {shown}. As a file: "
+        "`python -m densembed reproduce figure1`."
+    )
+    if dataset.name != own:
+        st.caption("MNIST is not on this machine, so the inputs are the embedded digits.")

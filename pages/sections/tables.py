@@ -1,0 +1,139 @@
+"""A table of the paper beside what came of training it anew: the plot, a finding, the numbers."""
+
+import streamlit as st
+
+from densembed import gallery
+from densembed.checkpoint import CheckpointError
+from densembed.models import describe
+from densembed.paper_figures import table_figure
+from pages.widgets.page import CHART
+
+ARXIV = "https://arxiv.org/abs/2006.12779"
+RECIPES = {
+    "tuned": "Our training: one recipe for all rows, tuned on held-out training images.",
+    "paper": "Our training: the paper's recipe, as far as it is printed.",
+}
+COMMAND = "python -m densembed reproduce {table} --recipe {recipe}"
+SHOWN = (
+    "learning_rate", "density_rate", "scale_start", "location_start", "epochs", "batch_size",
+    "weight_decay",
+)  # fmt: skip
+
+
+def show_table(table: str, dataset: str, key: str = "recipe") -> None:
+    """All of one table.
+
+    Args:
+        table: its name for `reproduce`, as `table1`.
+        dataset: the data set that its results file names.
+        key: of the choice of the recipe, in the link as well.
+    """
+    found = {recipe: gallery.result(f"{table}-{dataset}-{recipe}") for recipe in RECIPES}
+    found = {recipe: results for recipe, results in found.items() if results}
+    if not found:
+        command = COMMAND.format(table=table, recipe="paper")
+        st.info(f"There are no results yet. Make them: `{command}`.")
+        return
+    recipe = st.segmented_control(
+        "Training", list(found), default=next(iter(found)), key=key, bind="query-params",
+        required=True,
+    )  # fmt: skip
+    st.caption(RECIPES[recipe])
+    results = found[recipe]
+    rows = results["rows"]
+    st.plotly_chart(
+        table_figure(rows), key=table, config=CHART,
+        alt="Test error of each model, ours and the paper's, with error bars",
+    )  # fmt: skip
+    st.caption(
+        f"Each mark is the mean of {len(rows[0]['errors'])} trainings, each bar ± a standard "
+        "deviation. The axis is logarithmic: equal distances are equal factors."
+    )
+    st.markdown(_finding(rows))
+    with st.expander("The numbers, and where each comes from"):
+        _numbers(table, results, recipe)
+
+
+def _finding(rows: list[dict]) -> str:
+    below = [row for row in rows if row["mean"] < row["paper_mean"]]
+    above = ", ".join(describe(row["model"]) for row in rows if row not in below)
+    text = f"**{len(below)} of {len(rows)}** rows end below the paper's error"
+    if len(below) == len(rows):
+        text = f"All **{len(rows)}** rows end below the paper's error"
+    text += ", with the same parameters."
+    if above:
+        text += f" Above it: {above}."
+    return text + _by_parameters(rows)
+
+
+def _by_parameters(rows: list[dict]) -> str:
+    """The paper's point, where our rows bear it out: as good with far fewer parameters."""
+    by_name = {row["model"]: row for row in rows}
+    dense = by_name.get("mlp-50")
+    moving = [row for row in rows if "-mnn-" in row["model"]]
+    better = [row for row in moving if dense and row["mean"] < dense["mean"]]
+    if not better:
+        return ""
+    least = min(better, key=lambda row: row["parameters"])
+    return (
+        f" {describe(least['model'])} makes fewer mistakes than the {describe('mlp-50')} "
+        f"({least['mean']:.2f} % against {dense['mean']:.2f} %), with {least['parameters']:,} "
+        f"parameters in place of {dense['parameters']:,}."
+    )
+
+
+def shipped_link(row: dict, config: dict) -> str | None:
+    """The link to the checkpoint that a row's number comes from, None where it does not ship."""
+    data = "" if config["dataset"] == "mnist" else f"-{config['dataset']}"
+    key = f"{row['model']}{data}"
+    entry = gallery.find(key)
+    if entry is None:
+        return None
+    try:
+        checkpoint = entry.open()
+    except CheckpointError:
+        return None
+    own = checkpoint.config.model_dump()
+    if any(own.get(name) != value for name, value in config.items()):
+        return None  # of the other recipe
+    errors = checkpoint.errors or []
+    if not any(abs(own - error) < 1e-3 for own in errors for error in row["errors"]):
+        return None
+    return f"/?model={key}"
+
+
+def _numbers(table: str, results: dict, recipe: str) -> None:
+    rows, config = results["rows"], results["config"]
+    command = COMMAND.format(table=table, recipe=recipe)
+    st.dataframe(
+        [
+            {
+                "model": describe(row["model"]),
+                "parameters": row["parameters"],
+                "ours, %": f"{row['mean']:.2f} ± {row['deviation']:.2f}",
+                "paper, %": f"{row['paper_mean']:.2f} ± {row['paper_deviation']:.2f}",
+                "difference": round(row["mean"] - row["paper_mean"], 2),
+                "our runs, %": ", ".join(f"{error:.2f}" for error in row["errors"]),
+                "the run nearest the mean": shipped_link(row, config),
+                "made by": f"{command} --rows {row['model']}",
+            }
+            for row in rows
+        ],
+        hide_index=True,
+        column_config={
+            "the run nearest the mean": st.column_config.LinkColumn(display_text="in Explore"),
+            "difference": st.column_config.NumberColumn(format="%+.2f"),
+            "parameters": st.column_config.NumberColumn(format="localized"),
+        },
+    )
+    settings = ", ".join(
+        f"{name.replace('_', ' ')} {config[name]}" for name in SHOWN if name in config
+    )
+    absent = "" if any(shipped_link(row, config) for row in rows) else (
+        " The checkpoints of this training do not ship; the command makes them."
+    )  # fmt: skip
+    st.caption(
+        f"Ours: mean ± standard deviation over seeds 0 to {len(rows[0]['errors']) - 1}, made by "
+        f"`{command}`, with {settings}.{absent} The paper's: as printed in its "
+        f"[{table.replace('table', 'Table ')}]({ARXIV})."
+    )

@@ -1,0 +1,156 @@
+"""Compare's answers: confusion matrices, and the inputs that only one model gets right."""
+
+import base64
+
+import numpy as np
+import streamlit as st
+
+from densembed.comparison import confusion, disagreement
+from densembed.comparison_figures import confusion_difference_figure, confusion_figure
+from densembed.data import Dataset
+from densembed.data.compact import to_png
+from pages.widgets.computed import answers_of
+from pages.widgets.inputs import test_images
+from pages.widgets.page import CHART, name_wrong_link, panel
+from pages.widgets.sides import Side
+
+DISAGREE, CONFUSED = "Where they disagree", "What they mistake"
+THUMBNAILS = 12
+STYLE = """
+<style>
+.st-key-thumbnails button {padding: 2px; min-height: 0;}
+.st-key-thumbnails button p {display: flex; flex-direction: column; align-items: center;}
+.st-key-thumbnails button img {
+  width: 64px !important; height: 64px !important; max-height: none !important;
+  max-width: none !important; object-fit: fill; margin: 0;
+  image-rendering: pixelated; border-radius: 4px;
+}
+</style>
+"""
+
+
+def _said(sides: list[Side], chosen: list[int]) -> tuple[Dataset, dict[str, np.ndarray]] | None:
+    """The first model's test images and the answers of all who know their shape and classes."""
+    dataset = test_images(sides[0].checkpoint)
+    if dataset is None or list(dataset.classes) != sides[0].checkpoint.header.classes:
+        st.info("No test images of the first model's classes are here: there is nothing to ask.")
+        return None
+    able, others = [], []
+    for side, index in zip(sides, chosen, strict=True):
+        header = side.checkpoint.header
+        same = (header.input_shape, header.classes) == (dataset.input_shape, list(dataset.classes))
+        (able if same else others).append((side, index))
+    for side, _ in others:
+        st.info(
+            f"The {side.name} model takes other pictures or knows other classes than the first: "
+            "its answers do not compare."
+        )
+    with st.spinner(f"They read {len(dataset.test):,} test images …"):
+        said = {side.name: answers_of(side.checkpoint, dataset, index) for side, index in able}
+    return dataset, said
+
+
+def confused(sides: list[Side], chosen: list[int]) -> None:
+    """A confusion matrix for each model on one scale, and how the others' differ from it."""
+    if not (found := _said(sides, chosen)):
+        return
+    dataset, said = found
+    labels, classes = dataset.test.labels.numpy(), dataset.classes
+    counts = {name: confusion(answers, labels, len(classes)) for name, answers in said.items()}
+    mistakes = [count - np.diag(np.diag(count)) for count in counts.values()]
+    top = float(max(count.max() for count in mistakes)) or 1.0
+    names = {side.name: side.model for side in sides}
+    for column, (name, count) in zip(st.columns(len(counts)), counts.items(), strict=True):
+        with column:
+            panel(names[name], f"{name}: {count.sum() - np.trace(count):,} mistakes")
+            st.plotly_chart(
+                confusion_figure(count, classes, top), key=f"{name}-confusion", config=CHART,
+                alt=f"Confusion matrix of the {name} model",
+            )  # fmt: skip
+    for column, (name, count) in zip(st.columns(len(counts)), counts.items(), strict=True):
+        with column:
+            if name == "first":
+                st.caption(
+                    f"Rows are the true class, columns the answer, of {len(labels):,} test images "
+                    f"of {dataset.title}. The diagonal has what is right: a number without a "
+                    "colour. All matrices share one scale."
+                )
+                continue
+            panel(f"{name} − first", f"red: the {name} mistakes it more often")
+            st.plotly_chart(
+                confusion_difference_figure(count - counts["first"], classes, top),
+                key=f"{name}-confusion-change", config=CHART,
+                alt=f"Confusion matrix of the {name} model less that of the first",
+            )  # fmt: skip
+
+
+def disagree(sides: list[Side], chosen: list[int]) -> None:
+    """Counts, McNemar's test, and the inputs that only one of two models gets right."""
+    if not (found := _said(sides, chosen)):
+        return
+    dataset, said = found
+    others = [name for name in said if name != "first"]
+    if not others:
+        return
+    other = others[0]
+    if len(others) > 1:
+        name_wrong_link("beside", others)
+        other = st.segmented_control(
+            "The first beside the", others, default=other, key="beside", bind="query-params",
+            required=True,
+        )  # fmt: skip
+    pair = {"first": said["first"], other: said[other]}
+    labels = dataset.test.labels.numpy()
+    found = disagreement(*pair.values(), labels)
+    one, two = len(found.first_only), len(found.second_only)
+    verdict = (
+        "they differ by more than chance explains"
+        if found.p < 0.05
+        else "chance alone explains this difference"
+    )
+    p = f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001"
+    st.markdown(
+        f"Of {len(labels):,} test images of {dataset.title}, **{one:,}** only the first gets "
+        f"right and **{two:,}** only the {other}; {found.both:,} both and {found.neither:,} "
+        f"neither. McNemar's exact test: {p}, so {verdict}."
+    )
+    if one + two:
+        st.caption(
+            "The first of them, with what each answers. Click a picture to make it the input above."
+        )
+    st.html(STYLE)
+    kinds = (
+        ("only the first is right", found.first_only),
+        (f"only the {other} is right", found.second_only),
+    )
+    with st.container(key="thumbnails"):
+        for column, (title, which) in zip(st.columns(2, gap="medium"), kinds, strict=True):
+            with column:
+                st.markdown(f"**{title}**, {len(which):,}")
+                _thumbnails(which, pair, dataset)
+
+
+def _thumbnails(which: np.ndarray, pair: dict[str, np.ndarray], dataset: Dataset) -> None:
+    with st.container(horizontal=True, gap="small"):
+        for index in map(int, which[:THUMBNAILS]):
+            true = dataset.classes[dataset.test.labels[index]]
+            one, two = (dataset.classes[answers[index]] for answers in pair.values())
+            picture = base64.b64encode(to_png(dataset.test.images[index])).decode()
+            words = "; ".join(
+                f"the {name} says {dataset.classes[answers[index]]}"
+                for name, answers in pair.items()
+            )
+            st.button(
+                f"![a {true}](data:image/png;base64,{picture}) {one} | {two}",
+                key=f"open-{index}", type="tertiary", on_click=_open, args=(dataset, index),
+                help=f"It is {true}; {words}.",
+            )  # fmt: skip
+
+
+def _open(dataset: Dataset, index: int) -> None:
+    """Make a test image the page's input."""
+    label = dataset.test.labels[index]
+    same = (dataset.test.labels == label).nonzero()[:, 0].tolist()
+    st.session_state["from"] = "Samples"
+    st.session_state["class"] = dataset.classes[label]
+    st.session_state["example"] = same.index(index) + 1

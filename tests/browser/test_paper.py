@@ -1,0 +1,63 @@
+"""Paper as a visitor sees it: Figure 1's cells are square and close, wide and narrow."""
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from densembed.checkpoint import Checkpoint
+from densembed.data import load_dataset
+from densembed.fields import view
+from densembed.models import describe
+from densembed.reproduce import FIGURE1
+from tests.browser.conftest import ROOT, chart, settle
+from tests.browser.test_explore import width_needed
+
+SHIPPED = ROOT / "checkpoints/paper"
+
+
+def boxes(page, part: str) -> list[dict]:
+    """All cells at one moment: what is above them may still be arriving."""
+    images = chart(page, f"figure1-{part}").locator(".heatmaplayer image")
+    expect(images).to_have_count(9 if part == "a" else 2)
+    return images.evaluate_all("images => images.map(image => image.getBoundingClientRect())")
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (420, "dark")])
+def test_figure1_is_close_and_square(visit, width, theme):
+    page = visit("/paper", width, theme)
+    for part, columns in (("a", 3), ("b", 2), ("c", 2)):
+        cells = boxes(page, part)
+        for cell in cells:
+            assert cell["width"] == pytest.approx(cell["height"], abs=1.5)
+        gaps = [
+            lower["y"] - upper["y"] - upper["height"]
+            for upper, lower in zip(cells, cells[columns:], strict=False)
+        ]
+        assert all(0 < gap < 25 for gap in gaps)
+        expect(chart(page, f"figure1-{part}").get_by_text("density per pixel²")).to_be_visible()
+    assert width_needed(page) <= width
+
+
+def test_figure1_shows_the_fields_of_the_models(visit):
+    page = visit("/paper?input1=3")
+    test = load_dataset("digits").test
+    picture = test.images[(test.labels == 3).nonzero()[0, 0]]
+    settle(page)
+    boxes(page, "a")
+    heats = chart(page, "figure1-a").evaluate(
+        "plot => [1, 2].map(k => plot._fullData[k].z.map(row => Array.from(row)))"
+    )
+    seen = view(Checkpoint.open(SHIPPED / f"{FIGURE1[0]}.safetensors"), picture, [0, -1])
+    for drawn, expected in zip(heats, seen.fields, strict=True):
+        np.testing.assert_allclose(drawn, expected.sum(0), 1e-4, 1e-6)
+
+
+def test_one_scale_is_a_click_away(visit):
+    page = visit("/paper")
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name="All three on one scale").click()
+    compared = opened.value
+    for side, model in zip(("first", "second", "third"), FIGURE1, strict=True):
+        name = f"Receptive field of the {side} model, {describe(model)}, after training"
+        expect(compared.get_by_role("figure", name=name)).to_be_visible()
+    compared.close()

@@ -1,0 +1,129 @@
+"""A visitor's own checkpoint: taken, shown on both pages, refused with a sentence."""
+
+import numpy as np
+import pytest
+
+from densembed.checkpoint import Checkpoint
+from densembed.fields import view
+from pages.widgets.models import MAX_BYTES, MAX_KEPT, MAX_VALUES
+from tests.conftest import is_sentence
+from tests.pages.conftest import charts, settle, values, visit
+from tests.pages.test_compare import sample
+
+
+@pytest.fixture
+def own(trained, tmp_path) -> Checkpoint:
+    """A model that is in no gallery."""
+    checkpoint = Checkpoint(trained.header, {k: 1.2 * v for k, v in trained.tensors.items()})
+    checkpoint.save(tmp_path / "own.safetensors")
+    return checkpoint
+
+
+def bring(app, data: bytes, key: str = "model", name: str = "own.safetensors"):
+    file = (name, data, "application/octet-stream")
+    return settle(app.file_uploader(key=f"file-{key}").set_value(file).run())
+
+
+def test_an_upload_is_explored_compared_and_found_again(small_gallery, own, tmp_path):
+    data = (tmp_path / "own.safetensors").read_bytes()
+    app = bring(visit(), data)
+    expected = view(own, sample()).fields[-1].sum(0)
+    key = app.selectbox(key="model").value
+    assert key == f"upload-{own.digest[:12]}"
+    assert app.query_params["model"] == key
+    assert any("kept for this session" in caption.value for caption in app.caption)
+    settle(app.switch_page("pages/compare.py").run())
+    assert app.selectbox(key="first").value == key
+    np.testing.assert_allclose(values(charts(app)["first-field"]), expected, 1e-5, 1e-7)
+    settle(app.switch_page("pages/explore.py").run())
+    assert app.selectbox(key="model").value == key
+
+
+def test_each_column_takes_a_file(small_gallery, own, trained, tmp_path):
+    app = visit("compare", first="small", second="small")
+    app = bring(app, (tmp_path / "own.safetensors").read_bytes(), "second")
+    a, b = (view(checkpoint, sample()).fields[-1].sum(0) for checkpoint in (trained, own))
+    np.testing.assert_allclose(values(charts(app)["second-change"]), b - a, 1e-4, 1e-6)
+    assert app.selectbox(key="first").value == "small"
+
+
+@pytest.mark.parametrize(("page", "key"), [("", "model"), ("compare", "second")])
+def test_a_link_to_an_upload_says_that_it_is_gone(small_gallery, page, key):
+    app = visit(page, **{key: "upload-0123456789ab"})
+    (warning,) = app.warning
+    assert "session" in warning.value
+    assert "gone" in warning.value
+    assert "upload-" not in app.selectbox(key=key).value
+
+
+def test_a_link_to_an_upload_works_where_the_file_is(small_gallery, own, tmp_path):
+    """The key is the file's content."""
+    app = bring(visit(), (tmp_path / "own.safetensors").read_bytes(), name="renamed.safetensors")
+    other = bring(visit(), (tmp_path / "own.safetensors").read_bytes())
+    assert app.query_params["model"] == other.query_params["model"]
+
+
+def test_a_file_names_no_place_on_this_machine(small_gallery, trained, tmp_path):
+    header = trained.header.model_copy(deep=True)
+    header.config = header.config.model_copy(update={"dataset": "folder:/etc@1x28x28"})
+    Checkpoint(header, trained.tensors).save(tmp_path / "sly.safetensors")
+    app = bring(visit(), (tmp_path / "sly.safetensors").read_bytes())
+    (kept,) = app.session_state["uploads"].values()
+    assert kept.checkpoint.config.dataset == "elsewhere"
+    assert kept.data == (tmp_path / "sly.safetensors").read_bytes()
+
+
+def large(trained, path) -> bytes:
+    header = trained.header.model_copy(update={"steps": list(range(1000)), "epochs": []})
+    header.input_shape = (1, 40, 40)
+    tensors = {
+        name: value[:1].expand(1000, *value.shape[1:]) for name, value in trained.tensors.items()
+    }
+    Checkpoint(header, tensors).save(path)
+    assert MAX_VALUES < 1000 * 40 * 40
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda *_: b"Dear reader, this is no model.", "not a densembed checkpoint"),
+        (lambda good, *_: good[:-100], "damaged or incomplete"),
+        (lambda *_: b"\0" * (MAX_BYTES + 1), "larger than 5 MB"),
+        (lambda good, trained, path: large(trained, path), "more snapshots of larger pictures"),
+    ],
+    ids=["letter", "cut", "long", "wild"],
+)
+def test_what_is_no_checkpoint_is_refused_in_a_sentence(
+    small_gallery, own, trained, tmp_path, make, says
+):
+    good = (tmp_path / "own.safetensors").read_bytes()
+    app = visit(model="small")
+    app = bring(app, make(good, trained, tmp_path / "wild.safetensors"), name="../../x.safetensors")
+    (error,) = app.error
+    assert says in error.value
+    assert is_sentence(error.value)
+    assert app.selectbox(key="model").value == "small"
+    assert not app.session_state["uploads"]
+
+
+def test_only_the_last_files_are_kept(small_gallery, trained, tmp_path):
+    app = visit()
+    for k in range(MAX_KEPT + 2):
+        tensors = {name: value + k for name, value in trained.tensors.items()}
+        Checkpoint(trained.header, tensors).save(tmp_path / "one.safetensors")
+        bring(app, (tmp_path / "one.safetensors").read_bytes())
+    assert len(app.session_state["uploads"]) == MAX_KEPT
+    offered = app.selectbox(key="model").options
+    assert sum("your file" in option for option in offered) == MAX_KEPT
+
+
+def test_words_of_an_upload_are_no_markup(small_gallery, trained, tmp_path):
+    header = trained.header.model_copy(deep=True)
+    header.provenance.dataset_title = "<b>**bold**</b>"
+    Checkpoint(header, trained.tensors).save(tmp_path / "odd.safetensors")
+    app = visit("compare", first="small", second="small", open="Model and recipe")
+    app = bring(app, (tmp_path / "odd.safetensors").read_bytes(), "second", "<i>.safetensors")
+    tables = [element.proto.body for element in app.get("html") if "<table" in element.proto.body]
+    assert "&lt;b&gt;" in tables[0]
+    assert "<b>" not in tables[0]
