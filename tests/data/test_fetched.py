@@ -5,6 +5,9 @@ import hashlib
 import io
 import pickle
 import tarfile
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -19,12 +22,29 @@ OFFLINE = "http://127.0.0.1:9/"
 """Nothing listens on the port called discard."""
 
 
+@pytest.fixture
+def served(tmp_path):
+    """A folder, and the address where its files can be fetched."""
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield folder, f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
 def md5(data: bytes) -> str:
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
 @pytest.fixture
-def clothes(tmp_path, monkeypatch):
+def clothes(served, monkeypatch):
     """A small Fashion-MNIST in its four archives, as files that torchvision can fetch."""
     random = np.random.default_rng(3)
     counts = {"train": 7, "t10k": 4}
@@ -36,13 +56,12 @@ def clothes(tmp_path, monkeypatch):
         for kind, array in (("images-idx3-ubyte", images), ("labels-idx1-ubyte", labels)):
             name, body = f"{part}-{kind}", idx(array)
             archive = gzip.compress(body)
-            (tmp_path / "mirror").mkdir(exist_ok=True)
-            (tmp_path / "mirror" / f"{name}.gz").write_bytes(archive)
+            (served[0] / f"{name}.gz").write_bytes(archive)
             fashion.SIZES[name] = len(body)
             resources.append((f"{name}.gz", md5(archive)))
             unpacked[name] = body
     monkeypatch.setattr(FashionMNIST, "resources", resources)
-    monkeypatch.setattr(FashionMNIST, "mirrors", [f"file://{tmp_path}/mirror/"])
+    monkeypatch.setattr(FashionMNIST, "mirrors", [served[1]])
     return unpacked
 
 
@@ -73,7 +92,7 @@ def test_a_file_that_was_cut_short_is_fetched_anew(clothes, tmp_path):
 
 
 @pytest.fixture
-def things(tmp_path, monkeypatch):
+def things(served, monkeypatch):
     """A small CIFAR-10 as its archive."""
     random = np.random.default_rng(4)
     files, lists = {}, {"train_list": [], "test_list": []}
@@ -83,7 +102,7 @@ def things(tmp_path, monkeypatch):
         which = "test_list" if name == "test_batch" else "train_list"
         lists[which].append([name, md5(files[name])])
     meta = pickle.dumps({"label_names": list(cifar.CLASSES)})
-    with tarfile.open(tmp_path / "cifar.tar.gz", "w:gz") as archive:
+    with tarfile.open(served[0] / "cifar.tar.gz", "w:gz") as archive:
         for name, body in {**files, "batches.meta": meta}.items():
             entry = tarfile.TarInfo(f"cifar-10-batches-py/{name}")
             entry.size = len(body)
@@ -91,8 +110,8 @@ def things(tmp_path, monkeypatch):
     for name, value in lists.items():
         monkeypatch.setattr(CIFAR10, name, value)
     monkeypatch.setattr(CIFAR10, "meta", {**CIFAR10.meta, "md5": md5(meta)})
-    monkeypatch.setattr(CIFAR10, "url", f"file://{tmp_path}/cifar.tar.gz")
-    monkeypatch.setattr(CIFAR10, "tgz_md5", md5((tmp_path / "cifar.tar.gz").read_bytes()))
+    monkeypatch.setattr(CIFAR10, "url", served[1] + "cifar.tar.gz")
+    monkeypatch.setattr(CIFAR10, "tgz_md5", md5((served[0] / "cifar.tar.gz").read_bytes()))
     return files
 
 
