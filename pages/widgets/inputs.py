@@ -136,7 +136,7 @@ def _dataset(checkpoint: Checkpoint) -> Dataset:
             f"The folder “{title}” that it learned from is gone or has changed, "
             "so there are no test images: put it back, or upload a picture."
             if is_folder(own)
-            else f"Test images of {title} are not here: upload a picture instead."
+            else f"No test images of {title} for this model are here. Upload a picture instead."
         )
         st.stop()
     return dataset
