@@ -6,7 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import mean, stdev
 
-from densembed import families, reproduce
+from densembed import families, frontier, gallery, reproduce, robustness
 from densembed import jobs as work
 from densembed.benchmark import machine
 from densembed.checkpoint import replace_file
@@ -31,6 +31,10 @@ def add_reproduce(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--device", choices=("auto", "cpu", "cuda", "mps"), default="",
         help="where to train (default auto); on a GPU all seeds of a row train in one step",
+    )  # fmt: skip
+    command.add_argument(
+        "--processes", type=int,
+        help="trainings side by side (default one a core; one on a GPU, where 4 to 8 fill it)",
     )  # fmt: skip
     command.add_argument("--scheduler", help="address of a Dask scheduler, tcp://host:8786")
 
@@ -88,7 +92,7 @@ def _write(name: str, table: dict, text: str, options: argparse.Namespace) -> No
     print(text)
 
 
-def _ship(jobs: list[Job], options: argparse.Namespace) -> None:
+def _ship(jobs: list[Job], options: argparse.Namespace, prefix: str = "") -> None:
     """Copy the member nearest the mean, not the best, under the model's name.
 
     Of another data set than the gallery's MNIST, its name follows, so that both have a place.
@@ -96,7 +100,7 @@ def _ship(jobs: list[Job], options: argparse.Namespace) -> None:
     nearest = work.typical([job.checkpoint() for job in jobs])
     config = nearest.config
     data = "" if config.dataset == "mnist" else f"-{slug(config.dataset, options.data_dir)}"
-    nearest.save(options.gallery / f"{config.model}{data}.safetensors")
+    nearest.save(options.gallery / f"{prefix}{config.model}{data}.safetensors")
 
 
 def _figure1(options: argparse.Namespace) -> None:
@@ -169,7 +173,7 @@ def _run(jobs: list[Job], options: argparse.Namespace) -> None:
             bar.update(task, advance=1, description=job.config.model)
 
         absolute = [Job(job.config, job.path.absolute(), job.held_out) for job in jobs]
-        work.run(absolute, data_dir, options.scheduler, finished)
+        work.run(absolute, data_dir, options.scheduler, finished, options.processes)
 
 
 def _families(options: argparse.Namespace) -> None:
@@ -183,7 +187,53 @@ def _families(options: argparse.Namespace) -> None:
     _write(stem, table, families.as_markdown(table), options)
 
 
-COMMANDS = {"search": _search, "figure1": _figure1, "times": _times, "families": _families}
+def _robustness(options: argparse.Namespace) -> None:
+    name = options.dataset or "mnist"
+    checkpoints = {}
+    for model in robustness.MODELS:
+        # The shipped ones, or those that table1 left where another data set is asked for.
+        entry = gallery.find(model) if name == "mnist" else None
+        if entry is not None:
+            checkpoints[model] = entry.open()
+            continue
+        jobs = reproduce.table_jobs(
+            [model], name, options.recipe, options.seeds, options.out, options.device
+        )
+        _run(jobs, options)
+        kept = [found for job in jobs if (found := job.checkpoint())]
+        if not kept:
+            raise ValueError(f"Every member of {model} diverged, so there is nothing to look at.")
+        checkpoints[model] = work.typical(kept)
+    dataset = load_dataset(name, options.data_dir)
+    table = robustness.report(checkpoints, dataset, _called(name, options))
+    stem = f"robustness-{slug(name, options.data_dir)}"
+    _write(stem, table, robustness.as_markdown(table), options)
+
+
+def _frontier(options: argparse.Namespace) -> None:
+    name, device = options.dataset or "mnist", options.device
+    only = options.rows.split(",") if options.rows else ()
+    found = frontier.candidates(name, options.data_dir, only)
+    searched = frontier.search_jobs(found, name, options.out, device)
+    _run(searched, options)
+    chosen = frontier.choose(found, searched)
+    finals = frontier.finalists(chosen)
+    jobs = frontier.final_jobs(finals, name, options.seeds, options.out, device)
+    _run(jobs, options)
+    table = frontier.report(chosen, finals, jobs, _called(name, options))
+    stem = f"frontier-{slug(name, options.data_dir)}"
+    _write(stem, table, frontier.as_markdown(table), options)
+    if options.gallery:
+        winners = [frontier.best(table, budget) for budget in frontier.BUDGETS]
+        for model in sorted({winner["model"] for winner in winners if winner}):
+            own = [job for job in jobs if job.config.model == model]
+            _ship(own, options, "frontier-")  # not to be taken for a row of the paper's table
+
+
+COMMANDS = {
+    "search": _search, "figure1": _figure1, "times": _times, "families": _families,
+    "robustness": _robustness, "frontier": _frontier,
+}  # fmt: skip
 SEEDS = {"families": 3}
 
 

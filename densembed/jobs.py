@@ -66,17 +66,13 @@ def hold_out(dataset: Dataset, count: int = HELD_OUT) -> Dataset:
     )
 
 
-def do(job: Job, data_dir: str | None = None) -> None:
-    """Train one job in this process, with one thread, and leave its checkpoint."""
-    settle()
-    together([job], data_dir)
-
-
 def together(jobs: Sequence[Job], data_dir: str | None = None) -> None:
-    """Train jobs of one shape in one step, and leave the checkpoint of each.
+    """Train jobs of one shape in this process, in one step, and leave the checkpoint of each.
 
     Where one of them diverges, each is trained again alone, so that it takes none with it.
     """
+    settle()
+    torch.backends.cudnn.deterministic = True  # the same numbers from the same command
     first = jobs[0]
     dataset = load_dataset(first.config.dataset, data_dir)
     if first.held_out:
@@ -159,8 +155,8 @@ def groups(jobs: Iterable[Job]) -> list[list[Job]]:
 
 
 @contextmanager
-def workers(scheduler: str | None = None) -> Iterator:
-    """A Dask client: of a scheduler's address, or of a process for each core of this machine."""
+def pool(scheduler: str | None, processes: int) -> Iterator:
+    """A Dask client: of a scheduler's address, or of so many processes on this machine."""
     from distributed import Client, LocalCluster
 
     if scheduler:
@@ -169,7 +165,7 @@ def workers(scheduler: str | None = None) -> Iterator:
         return
     with (
         LocalCluster(
-            n_workers=os.cpu_count() or 1,
+            n_workers=processes,
             threads_per_worker=1,
             dashboard_address="127.0.0.1:0",
             host="127.0.0.1",
@@ -184,8 +180,14 @@ def run(
     data_dir: str | None = None,
     scheduler: str | None = None,
     finished: Callable[[Job], None] = lambda job: None,
+    processes: int | None = None,
 ) -> None:
-    """Run the jobs that have not been run, and call `finished` for each of all of them."""
+    """Run the jobs that have not been run, and call `finished` for each of all of them.
+
+    Args:
+        processes: how many work side by side on this machine; by default one for each core, or
+            on a GPU this one alone. Several on one GPU fill the gaps that small steps leave.
+    """
     todo = []
     for job in jobs:
         if job.checkpoint():
@@ -194,17 +196,23 @@ def run(
             todo.append(job)
     if not todo:
         return
-    if scheduler is None and pick_device(todo[0].config.device).type != "cpu":
-        settle()
-        for members in groups(todo):
+    on_gpu = scheduler is None and pick_device(todo[0].config.device).type != "cpu"
+    work = groups(todo) if on_gpu else [[job] for job in todo]
+    processes = processes or (1 if on_gpu else os.cpu_count() or 1)
+    if on_gpu and processes == 1:
+        for members in work:
             together(members, data_dir)
             for job in members:
                 finished(job)
         return
     from distributed import as_completed
 
-    with workers(scheduler) as client:
-        tasks = {client.submit(do, job, data_dir, pure=False, retries=3): job for job in todo}
+    with pool(scheduler, min(processes, len(work))) as client:
+        tasks = {
+            client.submit(together, members, data_dir, pure=False, retries=3): members
+            for members in work
+        }
         for task in as_completed(tasks):
             task.result()
-            finished(tasks[task])
+            for job in tasks[task]:
+                finished(job)

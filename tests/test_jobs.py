@@ -7,7 +7,7 @@ import torch
 
 from densembed import jobs
 from densembed.config import RunConfig
-from densembed.jobs import Job, do, groups, hold_out, merge, run, split, together
+from densembed.jobs import Job, groups, hold_out, merge, run, split, together
 
 CONFIG = RunConfig(model="logistic-el-mnn-3-2", epochs=1, device="cpu")
 
@@ -24,7 +24,7 @@ def test_members_trained_together_end_as_alone(tmp_path):
     mates, loners = made(tmp_path / "a", *changes), made(tmp_path / "b", *changes)
     together(mates)
     for mate, alone in zip(mates, loners, strict=True):
-        do(alone)
+        together([alone])
         one, other = mate.checkpoint(), alone.checkpoint()
         assert one.config == other.config == mate.config
         for name, value in one.state().items():
@@ -79,7 +79,7 @@ def test_on_a_gpu_the_seeds_of_a_row_train_in_one_step(tmp_path, monkeypatch):
 
 def test_where_it_trained_does_not_matter_for_what_is_done(tmp_path):
     (job,) = made(tmp_path, {})
-    do(job)
+    together([job])
     elsewhere = Job(job.config.model_copy(update={"device": "auto"}), job.path)
     assert elsewhere.checkpoint().errors == job.checkpoint().errors
     other = Job(job.config.model_copy(update={"seed": 1}), job.path)

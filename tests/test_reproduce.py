@@ -12,7 +12,7 @@ from densembed.__main__ import main
 from densembed.checkpoint import Checkpoint
 from densembed.config import RunConfig
 from densembed.data import cifar
-from densembed.jobs import Job, do, hold_out, merge, run
+from densembed.jobs import Job, hold_out, merge, run, together
 from densembed.models import build, parameter_count
 from densembed.paper import TABLES
 from densembed.reproduce import as_json, as_markdown, results, table_jobs
@@ -44,7 +44,7 @@ def test_a_row_from_its_jobs(short, tmp_path):
     made = table_jobs(["logistic-el-3"], "digits", "paper", 2, tmp_path)
     assert [job.checkpoint() for job in made] == [None, None]
     for job in made:
-        do(job)
+        together([job])
     (row,) = results(ROWS, "digits", "paper", 2, tmp_path)
     errors = [Checkpoint.open(job.path).errors[0] for job in made]
     assert row.errors == errors
@@ -64,7 +64,7 @@ def test_a_row_from_its_jobs(short, tmp_path):
 
 def test_a_finished_job_is_not_run_again(short, tmp_path):
     made = table_jobs(["logistic-el-3"], "digits", "paper", 1, tmp_path)
-    do(made[0])
+    together([made[0]])
     stamp = made[0].path.stat().st_mtime_ns
     seen = []
     run(made, finished=seen.append)
@@ -103,7 +103,7 @@ def test_figure1_has_the_fields_of_its_models(short, tmp_path, digits):
         model: table_jobs([model], "digits", "paper", 1, tmp_path) for model in reproduce.FIGURE1
     }
     for (job,) in made.values():
-        do(job)
+        together([job])
     checkpoints = {model: merge(part) for model, part in made.items()}
     figure = reproduce.figure1_of(checkpoints, digits.test.images[:3])
     heats = [trace.z for trace in figure.data]
