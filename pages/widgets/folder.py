@@ -31,7 +31,7 @@ def pick_folder() -> str | None:
     if (own := st.session_state.get("new-shape", "")) not in SHAPES:
         shapes.append(own)  # a duplicated run's
     shape = columns[1].selectbox(
-        "Made to", shapes, format_func=lambda shape: SHAPES.get(shape, shape), key="new-shape",
+        "Size", shapes, format_func=lambda shape: SHAPES.get(shape, shape), key="new-shape",
         help="Every picture is brought to this size: cut to its shape at the middle, and resized.",
     )  # fmt: skip
     if not path.strip():
