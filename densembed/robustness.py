@@ -216,30 +216,46 @@ def half_way(amounts: Sequence[float], errors: Sequence[float], bound: float) ->
 
 BOUND = 20.0
 """Percent of errors at which a shift counts as too much."""
+NOISE = 0.2
+"""The noise whose errors are told in words."""
+STILL = 0.005
+"""Pixels a pixel: a field that moves less stays where it is."""
 
 
 def finding(table: dict) -> str:
-    """What the numbers say, in sentences."""
-    said = []
+    """What the numbers say, a line for each."""
+    said = [
+        _following(describe(row["model"]), row["follows"])
+        for row in table["rows"]
+        if "follows" in row
+    ]
     amounts = table["changes"]["shift"]["amounts"]
     reached = [
         (describe(row["model"]), half_way(amounts, row["errors"]["shift"], BOUND))
         for row in table["rows"]
     ]
     listed = "; ".join(
-        f"{name} at {at:.1f} pixels" if at else f"{name} never up to {amounts[-1]}"
+        f"{name}, {at:.1f} pixels" if at else f"{name}, not up to {amounts[-1]} pixels"
         for name, at in reached
     )
-    said.append(f"Shifted digits become hard ({BOUND:.0f} % of errors): {listed}.")
-    for row in table["rows"]:
-        if "follows" in row:
-            along, down = row["follows"]["columns"], row["follows"]["rows"]
-            said.append(
-                f"For a pixel that the digit moves, the field of {describe(row['model'])} moves "
-                f"{along['slope']:.2f} ± {along['deviation']:.2f} pixels along the columns and "
-                f"{down['slope']:.2f} ± {down['deviation']:.2f} along the rows."
-            )
-    return " ".join(said)
+    said.append(f"How far a digit may be shifted until {BOUND:.0f} % are wrong: {listed}.")
+    at = table["changes"]["noise"]["amounts"].index(NOISE)
+    listed = "; ".join(
+        f"{describe(row['model'])}, {row['errors']['noise'][at]:.0f} %" for row in table["rows"]
+    )
+    said.append(f"Errors under noise of a deviation of {NOISE:g} of full ink: {listed}.")
+    return "\n".join(f"- {line}" for line in said)
+
+
+def _following(name: str, found: dict) -> str:
+    along, down = found["columns"], found["rows"]
+    if max(abs(along["slope"]), abs(down["slope"])) < STILL:
+        return f"The field of {name} stays where it is."
+    return (
+        f"For a pixel that the digit moves, the field of {name} moves "
+        f"{along['slope']:.2f} ± {along['deviation']:.2f} pixels along the columns and "
+        f"{down['slope']:.2f} ± {down['deviation']:.2f} along the rows."
+    )
 
 
 def as_markdown(table: dict) -> str:

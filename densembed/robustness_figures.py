@@ -44,7 +44,10 @@ def following_figure(table: dict, model: str) -> go.Figure:
     """One digit at several shifts to the right, and the field that the model gives it there."""
     (row,) = [row for row in table["rows"] if row["model"] == model]
     shots = row["pictures"]
-    titles = [f"{shot['shift']:+d} pixels" if shot["shift"] else "in its place" for shot in shots]
+    titles = [
+        f"{shot['shift']:+d} pixels".replace("-", "−") if shot["shift"] else "in its place"
+        for shot in shots
+    ]
     figure = make_subplots(
         2, len(shots), column_titles=titles, row_titles=["the input", "its field"],
         horizontal_spacing=0.01, vertical_spacing=0.02,

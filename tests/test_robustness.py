@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,3 +160,19 @@ def test_the_figures_show_the_report(table):
 def test_where_a_bound_is_reached():
     assert half_way((0, 1, 2), (0.0, 10.0, 30.0), 20) == 1.5
     assert half_way((0, 1), (0.0, 10.0), 20) is None
+
+
+SHIPPED = Path(__file__).parents[1] / "checkpoints" / "paper"
+
+
+def test_the_shipped_report_is_of_the_shipped_models():
+    """Unchanged pictures give the errors that the models' own files have."""
+    report = json.loads((SHIPPED / "robustness-mnist.json").read_text())
+    assert [row["model"] for row in report["rows"]] == list(MODELS)
+    for row in report["rows"]:
+        kept = Checkpoint.open(SHIPPED / f"{row['model']}.safetensors")
+        for name, at in (("shift", 0), ("scale", 3), ("rotation", 0), ("noise", 0)):
+            assert row["errors"][name][at] == pytest.approx(kept.errors[0], abs=0.011)
+    words = finding(report)
+    assert "B = 15 stays where it is" in words
+    assert "B₀ = 5 moves 0." in words

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from densembed import families, frontier, robustness
+from densembed.data import title
 from densembed.families_figures import families_figure, family_fields_figure
 from densembed.frontier_figures import frontier_figure
 from densembed.gallery import results
@@ -31,7 +32,7 @@ def table2() -> None:
         return
     table = next((one for one in found if one["recipe"] == "tuned"), found[0])
     rows = table["rows"]
-    st.subheader(f"Table 2: {table['dataset']}", anchor=False)
+    st.subheader(f"Table 2: {title(table['dataset'])}", anchor=False)
     below = [row for row in rows if row["mean"] < row["paper_mean"]]
     st.markdown(
         f"The same networks on small colour photographs, with densities of their own for each "
@@ -75,7 +76,7 @@ def families_section() -> None:
                 )  # fmt: skip
         st.caption(
             f"Recipe {table['recipe']}, {len(table['rows'][0]['errors'])} seeds, "
-            f"{table['dataset']}. " + _made_by(f"families --recipe {table['recipe']}")
+            f"{title(table['dataset'])}. " + _made_by(f"families --recipe {table['recipe']}")
         )
 
 
@@ -90,7 +91,7 @@ def frontier_section() -> None:
         )  # fmt: skip
         st.caption(
             f"Network and recipe were chosen on training images that were held out; the test "
-            f"images of {table['dataset']} were looked at once. No picture is augmented. "
+            f"images of {title(table['dataset'])} were looked at once. No picture is augmented. "
             + _made_by("frontier")
         )
 
@@ -106,12 +107,12 @@ def robustness_section() -> None:
                 following_figure(table, row["model"]), key="following", config=CHART,
                 alt="A digit at five places and the receptive field that it gets at each",
             )  # fmt: skip
-            st.caption(f"{describe(row['model'])}: the field for one digit, shifted to the right.")
+            st.caption(f"{describe(row['model'])}: the field for one digit at five places.")
         st.plotly_chart(
             robustness_figure(table), key="robustness", config=CHART,
             alt="Test error on shifted, scaled, turned and noisy digits",
         )  # fmt: skip
         st.caption(
-            f"{table['test_images']:,} test images of {table['dataset']}; no network learned from "
-            "changed pictures. " + _made_by("robustness")
+            f"{table['test_images']:,} test images of {title(table['dataset'])}; no network learned "
+            "from changed pictures. " + _made_by("robustness")
         )
