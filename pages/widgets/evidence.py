@@ -113,6 +113,6 @@ def robustness_section() -> None:
             alt="Test error on shifted, scaled, turned and noisy digits",
         )  # fmt: skip
         st.caption(
-            f"{table['test_images']:,} test images of {title(table['dataset'])}; no network learned "
-            "from changed pictures. " + _made_by("robustness")
+            f"{table['test_images']:,} test images of {title(table['dataset'])}; no network "
+            "learned from changed pictures. " + _made_by("robustness")
         )

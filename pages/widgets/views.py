@@ -69,6 +69,8 @@ def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> 
             opacity = st.slider(
                 "Opacity", 0.0, 1.0, 0.6, 0.1, key="opacity", bind="query-params", width=150,
             )  # fmt: skip
+        if way == CHANNELS:
+            st.caption("The densities of each channel in its own light: white where all three look")
         if way in (DENSITIES, CLASS) or asks_class:
             name_wrong_link("for", [ANSWER, *classes])
             chosen = st.selectbox(
