@@ -331,7 +331,7 @@ def _pictures(checkpoint: Checkpoint | None, errors: list[tuple[int, float]]) ->
         fields[0].caption("The receptive field appears with the first steps.")
         return
     if not checkpoint.has_densities:
-        picture.caption("Fully connected: one density a pixel, their sum is 1 everywhere.")
+        picture.caption("It learns no densities: its field is the same everywhere, from the start.")
     own = test_images(checkpoint)
     pinned = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8)
     if own is not None and own.name == checkpoint.config.dataset:

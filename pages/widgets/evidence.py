@@ -60,16 +60,18 @@ def families_section() -> None:
     for table in results("families-")[:1]:
         st.subheader("Which density?", anchor=False)
         st.markdown(families.finding(table))
-        st.plotly_chart(
-            families_figure(table), key="families", config=CHART,
-            alt="Test error of each family of densities, in two networks",
-        )  # fmt: skip
         columns = st.columns(2, gap="medium")
         for column, (kind, words) in zip(columns, KINDS.items(), strict=True):
             if not families.of_kind(table, kind):
                 continue
             with column:
-                st.markdown(f"{words}, after training, for the first test image:")
+                first = families.of_kind(table, kind)[0]
+                st.markdown(f"**{words}**, {first['parameters']:,} parameters")
+                st.plotly_chart(
+                    families_figure(table, kind), key=f"families-errors-{kind}", config=CHART,
+                    alt=f"Test error of each family of densities. {words}",
+                )  # fmt: skip
+                st.markdown("Their fields after training, for the first test image:")
                 st.plotly_chart(
                     family_fields_figure(table, kind), key=f"families-{kind}", config=CHART,
                     alt=f"Receptive fields of every family. {words}",

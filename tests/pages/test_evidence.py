@@ -99,7 +99,7 @@ def test_sections_show_their_reports(page, reports):
     table = reports["families-digits-paper"]
     assert families.finding(table) in text
     moving = families.of_kind(table, "moving")
-    assert list(values(drawn["families"], "x", 1)) == [row["mean"] for row in moving]
+    assert list(values(drawn["families-errors-moving"], "x")) == [row["mean"] for row in moving]
     assert "families-moving" in drawn
     assert "families-fixed" not in drawn
     entry = reports["frontier-digits"]["entries"][0]
