@@ -235,15 +235,15 @@ def finding(table: dict) -> str:
         for row in table["rows"]
     ]
     listed = "; ".join(
-        f"{name}, {at:.1f} pixels" if at else f"{name}, not up to {amounts[-1]} pixels"
+        f"{name}: {at:.1f} pixels" if at else f"{name}: not up to {amounts[-1]} pixels"
         for name, at in reached
     )
-    said.append(f"How far a digit may be shifted until {BOUND:.0f} % are wrong: {listed}.")
+    said.append(f"How far a digit may be shifted until {BOUND:.0f} % are wrong. {listed}.")
     at = table["changes"]["noise"]["amounts"].index(NOISE)
     listed = "; ".join(
-        f"{describe(row['model'])}, {row['errors']['noise'][at]:.0f} %" for row in table["rows"]
+        f"{describe(row['model'])}: {row['errors']['noise'][at]:.0f} %" for row in table["rows"]
     )
-    said.append(f"Errors under noise of a deviation of {NOISE:g} of full ink: {listed}.")
+    said.append(f"Errors under noise of a deviation of {NOISE:g} of full ink. {listed}.")
     return "\n".join(f"- {line}" for line in said)
 
 

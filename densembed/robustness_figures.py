@@ -62,7 +62,12 @@ def following_figure(table: dict, model: str) -> go.Figure:
                 hoverinfo="skip", row=line, col=column,
             )  # fmt: skip
             axis = figure.get_subplot(line, column).yaxis.anchor
-            figure.update_yaxes(autorange="reversed", scaleanchor=axis, row=line, col=column)
+            # The two lines stay together where the page is narrow and the pictures small.
+            towards = "bottom" if part == "picture" else "top"
+            figure.update_yaxes(
+                autorange="reversed", scaleanchor=axis, constraintoward=towards, row=line,
+                col=column,
+            )  # fmt: skip
     figure.update_xaxes(visible=False, constrain="domain")
     figure.update_yaxes(visible=False, constrain="domain")
     return figure.update_layout(height=460, margin={"l": 8, "r": 32, "t": 32, "b": 8}, **CLEAR)
