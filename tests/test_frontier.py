@@ -124,3 +124,19 @@ def test_another_name_is_no_candidate(tmp_path, capsys):
     command = ["reproduce", "frontier", "--dataset", "digits", "--rows", "logistic-el-4"]
     assert main([*command, "--out", str(tmp_path)]) == 2
     assert "no candidate" in capsys.readouterr().err
+
+
+def test_the_start_of_densities_is_searched_where_there_are_some(tmp_path):
+    found = [
+        Candidate("densities", "logistic-el-3", 136, 136),
+        Candidate("mlp", "mlp-3", 2395, 3160),
+    ]
+    configs = [job.config for job in frontier.search_jobs(found, "digits", tmp_path)]
+    starts = {
+        model: {config.scale_start for config in configs if config.model == model}
+        for model in ("logistic-el-3", "mlp-3")
+    }
+    assert len(starts["logistic-el-3"]) == 2
+    assert len(starts["mlp-3"]) == 1
+    rates = {config.learning_rate for config in configs if config.model == "mlp-3"}
+    assert rates == set(frontier.SEARCH["learning_rate"])
