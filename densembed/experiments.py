@@ -165,6 +165,9 @@ def _run(jobs: list[Job], options: argparse.Namespace) -> None:
     from rich.progress import TimeElapsedColumn as Elapsed
 
     data_dir = str(options.data_dir.absolute()) if options.data_dir else None
+    if jobs and not options.scheduler:
+        # Fetched or decoded once, and missing data said, before processes start that need it.
+        load_dataset(jobs[0].config.dataset, data_dir)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed()
     with Progress(*columns, transient=True) as bar:
         task = bar.add_task("members", total=len(jobs))

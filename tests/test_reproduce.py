@@ -158,3 +158,12 @@ def test_table2_has_the_papers_parameters_and_says_what_it_learned_from(
 def test_every_row_of_table2_is_built_with_the_papers_parameters():
     for row in TABLES["cifar10"]:
         assert parameter_count(build(row.model, (3, 32, 32))) == row.parameters
+
+
+def test_data_that_cannot_be_had_is_one_sentence_before_anything_starts(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(jobs, "pool", lambda *_: pytest.fail("started processes"))
+    command = ["reproduce", "table2", "--dataset", f"folder:{tmp_path}/gone"]
+    assert main([*command, "--out", str(tmp_path)]) == 2
+    assert "no folder" in capsys.readouterr().err
