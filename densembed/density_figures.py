@@ -40,6 +40,22 @@ def over_input_figure(
     return figure.add_trace(field_figure(values, x, y, top).data[0].update(opacity=opacity))
 
 
+def channels_figure(values: np.ndarray, x: np.ndarray, y: np.ndarray, top: float) -> go.Figure:
+    """The fields of three channels (3, H · r, W · r) as one picture: each in its own light.
+
+    Red where the densities of the red channel lie, white where all three do; `top` per square
+    pixel is full light.
+    """
+    light = np.rint(255 * np.clip(values / (top or 1), 0, 1)).astype(np.uint8)
+    trace = go.Image(
+        z=np.moveaxis(light, 0, -1), x0=x[0], y0=y[0], dx=x[1] - x[0], dy=y[1] - y[0],
+        customdata=np.moveaxis(values, 0, -1),
+        hovertemplate="column %{x:.2f}, row %{y:.2f}<br>red %{customdata[0]:.4f}, "
+        "green %{customdata[1]:.4f}, blue %{customdata[2]:.4f} per pixel²<extra></extra>",
+    )  # fmt: skip
+    return _square(go.Figure(trace), float(x[0] + x[-1]), float(y[0] + y[-1]))
+
+
 def densities_figure(
     pixels: np.ndarray, shown: Densities, label: int, name: str, bound: float,
     chosen: int | None = None,

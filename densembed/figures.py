@@ -18,7 +18,10 @@ def _square(figure: go.Figure, width: float, height: float) -> go.Figure:
     """Image orientation, square pixels, no axes: a picture and not a plot."""
     hidden = {"visible": False, "constrain": "domain", "fixedrange": True}
     figure.update_xaxes(range=[0, width], **hidden)
-    figure.update_yaxes(range=[height, 0], scaleanchor="x", scaleratio=1, **hidden)
+    # To the top, so that pictures with and without a colour bar under them stay in line.
+    figure.update_yaxes(
+        range=[height, 0], scaleanchor="x", scaleratio=1, constraintoward="top", **hidden
+    )
     figure.update_layout(
         height=FIELD_HEIGHT,
         margin=MARGIN,

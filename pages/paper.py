@@ -1,11 +1,11 @@
 """Does it hold up?"""
 
-from pages.sections import deviations, figure1, table1, times
+from pages.sections import deviations, evidence, figure1, table1, times
 from pages.sections.tables import ARXIV
 from pages.widgets.page import begin
 
 # What the page shows, in this order: a new section is a module with `show()`, and its name here.
-SECTIONS = (table1, figure1, times, deviations)
+SECTIONS = (table1, figure1, times, evidence, deviations)
 
 begin(
     "Does it hold up?",

@@ -12,12 +12,14 @@ from densembed import gallery
 from densembed.checkpoint import Checkpoint, error_text
 from densembed.cluster import Cluster
 from densembed.config import RunConfig, explain
-from densembed.data import DATASETS, is_available, load_dataset
+from densembed.data import DATASETS, DataError, is_available, is_folder, load_dataset, title
 from densembed.fields import view
 from densembed.figures import curves_figure, field_figure, picture_figure
 from densembed.models import check_name, describe
 from densembed.runs import MAX_NAME, Run, all_runs, read_only
 from densembed.training import estimate_seconds, pick_device
+from pages.widgets.folder import FOLDER, folder_fields, pick_folder, show_folder
+from pages.widgets.inputs import test_images
 from pages.widgets.models import first_choice, titles
 from pages.widgets.page import CHART, begin, panel
 
@@ -25,6 +27,8 @@ MODELS = (
     "logistic-el-mnn-10-5", "logistic-el-mnn-8-4", "logistic-el-mnn-6-3", "logistic-el-15",
     "logistic-el-8", "logistic-el-5", "logistic-el-3", "linear", "mlp-50",
 )  # fmt: skip
+OWN_FOLDER = "A folder of pictures"
+EPOCHS = {"digits": 60, FOLDER: 20}
 DEFAULTS = {"new-rate": 0.002, "new-batch": 128, "new-seed": 0, "new-device": "auto"}
 LIVE = ("queued", "running")
 WORDS = {
@@ -83,15 +87,17 @@ def _form() -> None:
             help="Choose one, or type a name such as logistic-el-7 or logistic-el-mnn-12-6.",
         )  # fmt: skip
     with columns[1]:
-        dataset = st.selectbox(
-            "Data", list(DATASETS), format_func=lambda name: DATASETS[name].TITLE, key="new-data"
-        )
+        source = st.selectbox(
+            "Data", [*DATASETS, FOLDER], key="new-data",
+            format_func=lambda name: DATASETS[name].TITLE if name in DATASETS else OWN_FOLDER,
+        )  # fmt: skip
     with columns[2]:
-        st.session_state.setdefault(f"new-epochs-{dataset}", 60 if dataset == "digits" else 5)
+        st.session_state.setdefault(f"new-epochs-{source}", EPOCHS.get(source, 5))
         epochs = st.number_input(
-            "Epochs", 1, 10_000, key=f"new-epochs-{dataset}",
+            "Epochs", 1, 10_000, key=f"new-epochs-{source}",
             help="Passes over the training images.",
         )  # fmt: skip
+    dataset = pick_folder() if source == FOLDER else source
     with st.expander("More"):
         more = st.columns(4)
         rate = more[0].number_input(
@@ -108,22 +114,33 @@ def _form() -> None:
         other = _others()
     try:
         config = RunConfig(
-            model=model, dataset=dataset, epochs=epochs, learning_rate=rate, batch_size=batch,
-            seed=seed, device=device, **other,
+            model=model, dataset=dataset or FOLDER, epochs=epochs, learning_rate=rate,
+            batch_size=batch, seed=seed, device=device, **other,
         )  # fmt: skip
         pick_device(device)
     except (ValidationError, ValueError) as error:
         st.error(explain(error) if isinstance(error, ValidationError) else str(error))
+        return
+    if dataset is None or (is_folder(dataset) and not show_folder(dataset)):
         return
     bar = st.container(horizontal=True, vertical_alignment="center")
     if bar.button("Start training", type="primary"):
         st.session_state.pop("new-other", None)
         with bar, st.spinner("Starting …"):
             _start(config)
-    if is_available(dataset):
+    if not is_available(dataset):
+        source = DATASETS[dataset]
+        bar.caption(f"{source.TITLE} is downloaded first ({source.DOWNLOAD}).")
+        return
+    try:
         bar.caption(f"About {_duration(estimate(config))} on this machine.")
-    else:
-        bar.caption(f"{DATASETS[dataset].TITLE} is downloaded first (some 12 MB).")
+    except (DataError, ValueError) as error:  # damaged data, or pictures too small for the model
+        bar.caption(f"No estimate: {error}")
+
+
+def _source(config: RunConfig) -> str:
+    """What of the form's data sets it is."""
+    return FOLDER if is_folder(config.dataset) else config.dataset
 
 
 def _others() -> dict:
@@ -146,8 +163,8 @@ def _start(config: RunConfig) -> None:
 def _duplicate(config: RunConfig) -> None:
     """Fill in the form with what a run was told."""
     fields = {
-        "new-model": config.model, "new-data": config.dataset,
-        f"new-epochs-{config.dataset}": config.epochs, "new-rate": config.learning_rate,
+        "new-model": config.model, "new-data": _source(config), **folder_fields(config.dataset),
+        f"new-epochs-{_source(config)}": config.epochs, "new-rate": config.learning_rate,
         "new-batch": config.batch_size, "new-seed": config.seed, "new-device": config.device,
     }  # fmt: skip
     named = {"model", "dataset", "epochs", "learning_rate", "batch_size", "seed", "device"}
@@ -267,7 +284,7 @@ def _actions(run: Run, state: str, config: RunConfig) -> None:
         return
     if row.button("Start again", key="again", help="With the same seed: the same result."):
         _start(config)
-    if config.dataset in DATASETS:
+    if _source(config) in (*DATASETS, FOLDER):
         changing = row.button(
             "Change and start", key="duplicate", on_click=_duplicate, args=(config,),
             help="Fills in the form above.",
@@ -314,11 +331,11 @@ def _pictures(checkpoint: Checkpoint | None, errors: list[tuple[int, float]]) ->
         fields[0].caption("The receptive field appears with the first steps.")
         return
     if not checkpoint.has_densities:
-        picture.caption("Fully connected: one density a pixel, their sum is 1 everywhere.")
-    if is_available(checkpoint.config.dataset):
-        pinned = load_dataset(checkpoint.config.dataset).test.images[0]
-    else:
-        pinned = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8)
+        picture.caption("It learns no densities: its field is the same everywhere, from the start.")
+    own = test_images(checkpoint)
+    pinned = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8)
+    if own is not None and own.name == checkpoint.config.dataset:
+        pinned = own.test.images[0]
     with picture:
         panel("the input", "the first test image" if pinned.any() else "blank")
         st.plotly_chart(
@@ -372,8 +389,8 @@ def _list(shown: str) -> None:
             continue
         name, state, link = st.columns([5, 2, 1], vertical_alignment="center")
         parts = [_plain(run.name), describe(config.model)]
-        if config.dataset in DATASETS:
-            parts += [DATASETS[config.dataset].TITLE, f"{config.epochs} epochs"]
+        if _source(config) in (*DATASETS, FOLDER):
+            parts += [_plain(title(config.dataset)), f"{config.epochs} epochs"]
         name.markdown(" · ".join(filter(None, parts)))
         state.caption(f"{WORDS[run.state()]} · {run.started.day} {run.started:%B, %H:%M}")
         if run.identifier == shown:

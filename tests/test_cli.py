@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import densembed
 from densembed.__main__ import main
@@ -192,7 +193,7 @@ def test_evaluate_on_another_data_set(run, trained_file, tmp_path):
     assert "MNIST could not be downloaded" in fails(result)
     status, _, errors = run("evaluate", trained_file, "--dataset", "cats")
     assert status == 2
-    assert "invalid choice" in errors
+    assert "Unknown data set" in errors
     assert "Traceback" not in errors
 
 
@@ -435,3 +436,32 @@ def test_it_runs_as_a_program(run, trained_file, tmp_path):
     assert given.returncode == 2
     assert given.stdout == f"small.safetensors: {expected}"
     assert given.stderr == f"densembed: {missing} cannot be read: No such file or directory.\n"
+
+
+def test_a_folder_of_ones_own(run, tmp_path):
+    """Trained on, judged on, and said in `info`; what is no picture is named."""
+    random = np.random.default_rng(0)
+    for name, bright in (("dark", 60), ("light", 200)):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for n in range(20):
+            pixels = (bright + random.integers(-40, 40, (9, 11, 3))).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{n}.png")
+    (tmp_path / "photos" / "dark" / "notes.txt").write_text("no picture")
+    data, out = f"folder:{tmp_path / 'photos'}", tmp_path / "a.safetensors"
+    arguments = ["--dataset", data, "--epochs", "30", "--learning-rate", "0.05", "--device", "cpu"]
+    status, text, errors = run("train", "logistic-el-2", *arguments, "--out", out)
+    assert status == 0
+    assert errors.splitlines() == ["densembed: left out, as it is no picture: dark/notes.txt"]
+    assert "test error: 0.00 %" in text
+    kept = Checkpoint.open(out)
+    assert kept.header.classes == ["dark", "light"]
+    assert kept.header.input_shape == (3, 9, 11)
+    status, text, _ = run("evaluate", out)
+    assert (status, text) == (0, "test error: 0.00 %\n")
+    _, text, _ = run("info", out)
+    assert "photos" in text
+    status, text, _ = run("read", out, tmp_path / "photos" / "light" / "3.png")
+    assert text.startswith("3.png: light")
+    for path in (tmp_path / "photos").rglob("*.png"):
+        path.unlink()
+    assert "two subfolders" in fails(run("evaluate", out))

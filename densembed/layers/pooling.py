@@ -134,7 +134,11 @@ class _AdaptivePool(nn.Module):
             counts.append(count)
         windows = F.pad(x, pads) if any(pads) else x
         for axis, stride in enumerate(self.stride):
-            windows = windows.unfold(2 + axis, masses[axis].shape[-1], stride)
+            span, place = masses[axis].shape[-1], 2 + axis
+            if span == stride:  # windows side by side: no copy, and members map over it
+                windows = windows.unflatten(place, (counts[axis], span)).movedim(place + 1, -1)
+            else:
+                windows = windows.unfold(place, span, stride)
         windows = widened(windows.flatten(2, 1 + self.axes).flatten(3))
         return windows, product(masses).flatten(2), widened(self.beta)[:, None, None], counts
 

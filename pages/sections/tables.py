@@ -16,7 +16,7 @@ RECIPES = {
 COMMAND = "python -m densembed reproduce {table} --recipe {recipe}"
 SHOWN = (
     "learning_rate", "density_rate", "scale_start", "location_start", "epochs", "batch_size",
-    "weight_decay",
+    "weight_decay", "locator_rate", "locator_decay",
 )  # fmt: skip
 
 

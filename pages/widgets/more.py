@@ -9,6 +9,7 @@ from densembed.data import as_input
 from densembed.density_figures import atlas_figure, path_figure, weights_figure
 from densembed.fields import TOP_PERCENTILE, View
 from densembed.figures import difference_figure, field_figure
+from densembed.layers import FeatureEmbedding
 from densembed.meaning import densities, input_gradient, one_density
 from densembed.models import describe
 from pages.widgets.computed import class_fields
@@ -28,12 +29,18 @@ PIXELS = (
     "density on each pixel, so their sum is 1 everywhere, before and after training. What it "
     "learns is in its weights alone."
 )
+CELLS = (
+    "It is an ordinary convolutional network. As a special case of the framework (Section 3.2) it "
+    "has one uniform density on each cell of its last maps, drawn over the stretch of the picture "
+    "that the cell stands for, so their sum is the same everywhere, before and after training."
+)
 
 
 def what(checkpoint: Checkpoint) -> None:
+    plain = CELLS if isinstance(checkpoint.model().embedding, FeatureEmbedding) else PIXELS
     st.markdown(
         f"**{describe(checkpoint.config.model)}** has {checkpoint.parameters:,} parameters. "
-        + (MEANING if checkpoint.has_densities else PIXELS)
+        + (MEANING if checkpoint.has_densities else plain)
         + " ◂ marks the right class. Under the pictures: where the middle of the field's mass is "
         "(column, row) and how far the mass lies from it on average; its entropy, which is largest "
         "for an even field; the smallest area that holds 90 % of the mass."

@@ -9,14 +9,14 @@ from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
-from densembed.density_figures import densities_figure, over_input_figure
+from densembed.density_figures import channels_figure, densities_figure, over_input_figure
 from densembed.fields import TOP_PERCENTILE, View
 from densembed.figures import difference_figure, field_figure
 from densembed.meaning import class_weights, densities, measure, moved, weighted_field
 from pages.widgets.page import CHART, name_wrong_link
 
 FIELD, OVER, DIFFERENCE = "field", "on the input", "difference"
-DENSITIES, CLASS = "densities", "class weight"
+DENSITIES, CLASS, CHANNELS = "densities", "class weight", "by channel"
 ANSWER = "its answer"
 BOUND_PERCENTILE = 97
 """Of the weights: their colour scale ends there, else a few large ones leave the others grey."""
@@ -40,7 +40,14 @@ def ways(checkpoint: Checkpoint) -> list[str]:
         DIFFERENCE,
         *([DENSITIES] if checkpoint.has_densities else []),
         *([CLASS] if linear else []),
+        *([CHANNELS] if _in_colours(checkpoint) else []),
     ]
+
+
+def _in_colours(checkpoint: Checkpoint) -> bool:
+    """Whether each of three channels has densities of its own."""
+    embedding = checkpoint.model().embedding
+    return checkpoint.has_densities and embedding.groups == embedding.in_channels == 3
 
 
 def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> Show:
@@ -62,6 +69,8 @@ def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> 
             opacity = st.slider(
                 "Opacity", 0.0, 1.0, 0.6, 0.1, key="opacity", bind="query-params", width=150,
             )  # fmt: skip
+        if way == CHANNELS:
+            st.caption("The densities of each channel in its own light: white where all three look")
         if way in (DENSITIES, CLASS) or asks_class:
             name_wrong_link("for", [ANSWER, *classes])
             chosen = st.selectbox(
@@ -108,6 +117,10 @@ def draw_field(
     elif show.way == CLASS:
         figure = _class_field(show, checkpoint, pixels, seen, index)
         alt = f"Densities {name} times their weights for a class, summed"
+    elif show.way == CHANNELS:
+        top = max(float(np.percentile(seen.fields[k], TOP_PERCENTILE)) for k in (0, -1))
+        figure = channels_figure(seen.fields[index], seen.x, seen.y, top)
+        alt = f"Receptive fields of red, green and blue {name}, each in its own light"
     else:
         figure = field_figure(seen.fields[index], seen.x, seen.y, seen.top)
     st.plotly_chart(figure, key=key, config=CHART, alt=alt, **choosing)

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from densembed.checkpoint import Checkpoint
+from densembed.checkpoint import Checkpoint, Recorder
+from densembed.config import RunConfig
 from densembed.data import load_dataset
 from densembed.data.images import read_picture
 from densembed.fields import view
+from densembed.training import train
 from tests.conftest import is_sentence
 from tests.pages.conftest import ROOT, charts, headings, pills, scale, settle, values, visit
 
@@ -184,3 +186,22 @@ def test_empty_gallery_says_what_to_do(gallery_root, runs_root, page):
     assert "Train one" in app.info[0].value
     assert not charts(app)
     assert [link.proto.label for link in app.get("page_link")] == ["Train a model"]
+
+
+@pytest.mark.parametrize("name", ["cnn-2-3", "stages-2-3-logistic-el-2"])
+def test_convolutional_networks_are_looked_at_too(name, small_gallery, digits):
+    config = RunConfig(model=name, epochs=1, batch_size=512, device="cpu")
+    recorder = Recorder(config, digits)
+    for event in train(config, digits):
+        recorder.add(event)
+    recorder.checkpoint("done").save(small_gallery / "conv.safetensors")
+    app = visit(model="conv", more="What am I looking at?")
+    text = " ".join(part.value for part in app.markdown)
+    assert ("ordinary convolutional network" in text) == name.startswith("cnn")
+    assert "fully connected" not in text
+    field = values(charts(app)["after"])
+    assert field.shape == (112, 112)
+    assert np.isfinite(field).all()
+    for more in ("What it computes", "All classes"):
+        pills(app, "more").set_value(more).run()
+        settle(app)

@@ -1,0 +1,109 @@
+"""The Paper page's sections beyond Table 1: each with its results, none without."""
+
+import json
+import shutil
+
+import pytest
+
+from densembed import families, frontier, robustness
+from densembed.config import RunConfig
+from densembed.densities import FAMILIES
+from densembed.frontier import Candidate, Choice
+from densembed.jobs import Job, together
+from densembed.paper import TABLES
+from densembed.reproduce import Result, as_json
+from tests.pages.conftest import ROOT, charts, settle, values, visit
+
+SHIPPED = ROOT / "checkpoints" / "paper"
+HEADINGS = {
+    "table2": "Table 2",
+    "families": "Which density?",
+    "frontier": "How far do so few parameters go?",
+    "robustness": "Does the field follow the digit?",
+}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory, trained, digits):
+    """Reports of the form that the commands write, from two small networks."""
+    folder = tmp_path_factory.mktemp("reports")
+    jobs = [
+        Job(
+            RunConfig(model=f"{family}-el-mnn-8-4", epochs=1, device="cpu"),
+            folder / f"{family}.safetensors",
+        )
+        for family in ("logistic", "laplace")
+    ]
+    for job in jobs:
+        together([job])
+    found = [
+        Result(row, [row.error - 1, row.error + 0.5], row.parameters, 2.0, "cpu")
+        for row in TABLES["cifar10"][:3]
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families, "FAMILIES", {k: FAMILIES[k] for k in ("logistic", "laplace")})
+        patch.setattr(families, "TIMED", 1)
+        patch.setattr(robustness, "FOLLOWED", 10)
+        choice = Choice(
+            Candidate("densities", jobs[0].config.model, 3018, 3160),
+            {"learning_rate": 0.01, "weight_decay": 0.0},
+            9.0,
+        )
+        return {
+            "table2-cifar-10-jpeg-tuned": as_json(found, "CIFAR-10 (JPEG)", "tuned"),
+            "families-digits-paper": families.report(jobs, digits, "digits", "paper"),
+            "frontier-digits": frontier.report([choice], [choice], jobs[:1], "digits"),
+            "robustness-digits": robustness.report(
+                {"logistic-el-mnn-4-2": trained}, digits, "digits"
+            ),
+        }
+
+
+@pytest.fixture
+def page(gallery_root, runs_root):
+    """A gallery with the shipped tables, to which reports are added."""
+    shutil.copy(SHIPPED / "table1-mnist-tuned.json", gallery_root)
+
+    def opened(*added: tuple[str, dict]):
+        for name, report in added:
+            (gallery_root / f"{name}.json").write_text(json.dumps(report))
+        return settle(visit("paper"))
+
+    return opened
+
+
+def shown(app) -> set[str]:
+    titles = [title.value for title in app.subheader]
+    return {key for key, words in HEADINGS.items() if any(words in title for title in titles)}
+
+
+def test_without_results_there_are_no_sections(page):
+    assert shown(page()) == set()
+
+
+def test_each_section_comes_with_its_own_results(page, reports):
+    there = set()
+    for name, report in reports.items():
+        there.add(name.partition("-")[0])
+        assert shown(page((name, report))) == there
+
+
+def test_sections_show_their_reports(page, reports):
+    app = page(*reports.items())
+    drawn, text = charts(app), " ".join(part.value for part in app.markdown)
+    rows = reports["table2-cifar-10-jpeg-tuned"]["rows"]
+    assert list(values(drawn["table2"], "x", 1)) == [row["mean"] for row in rows]
+    assert "CIFAR-10 (JPEG)" in [title.value for title in app.subheader][-4]
+    assert "3 of 3" in text
+    assert "64.81 ± 1.06 % here, 65.06 ± 0.44 % in the paper" in text
+    table = reports["families-digits-paper"]
+    assert families.finding(table) in text
+    moving = families.of_kind(table, "moving")
+    assert list(values(drawn["families-errors-moving"], "x")) == [row["mean"] for row in moving]
+    assert "families-moving" in drawn
+    assert "families-fixed" not in drawn
+    entry = reports["frontier-digits"]["entries"][0]
+    assert list(values(drawn["frontier"], "y", 0)) == [entry["mean"]]
+    assert f"{entry['mean']:.2f}" in text
+    assert robustness.finding(reports["robustness-digits"]) in text
+    assert {"following", "robustness"} <= drawn.keys()
