@@ -184,7 +184,7 @@ def _duration(seconds: float) -> str:
 
 def _follow(run: Run, was_live: bool) -> None:
     events = run.events()
-    state = run.state(events)
+    state = run.state()
     if was_live and not _is_live(run, state):
         st.rerun()  # the whole page: the polling ends and the list says how it went
     config = run.config

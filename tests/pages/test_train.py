@@ -192,7 +192,7 @@ def test_one_epoch_is_one_more(small_gallery, runs_root, submitted):
 
 def test_an_interrupted_run_says_what_is_kept(small_gallery, runs_root, submitted):
     run = Run.create(QUICK)
-    run._append("start", process=1, step=0)
+    run.append("start", process=1, step=0)
     app = visit("train", run=run.identifier)
     assert app.warning[0].value.startswith("Interrupted: ")
     assert is_sentence(app.warning[0].value)
@@ -221,8 +221,8 @@ def test_a_waiting_run_sees_its_place(small_gallery, runs_root, monkeypatch):
 
 def test_a_run_that_trains_says_what_is_left(small_gallery, runs_root):
     run = Run.create(QUICK)
-    run._append("start", process=1, step=0)
-    run._append("progress", step=6, steps=12, loss=1.0, images_per_second=25.6)
+    run.append("start", process=1, step=0)
+    run.append("progress", step=6, steps=12, loss=1.0, images_per_second=25.6)
     with filelock.FileLock(run.path / "lock"):
         app = visit("train", run=run.identifier)
         assert app.get("progress")[0].proto.text == (
@@ -287,7 +287,7 @@ def test_delete_removes_the_folder(small_gallery, runs_root):
 
 def test_the_log_is_a_click_away(small_gallery, runs_root):
     run = Run.create(QUICK)
-    run._append("end", state="failed", reason="It broke.")
+    run.append("end", state="failed", reason="It broke.")
     (run.path / "log.txt").write_text("IndexError: **x**")
     app = visit("train", run=run.identifier)
     assert [code.value for code in app.code] == ["IndexError: **x**"]
@@ -299,7 +299,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(small_gallery, runs_root,
         raise OSError(28, "No space left on device")
 
     app = visit("train")
-    monkeypatch.setattr("densembed.runs.replace_file", full)
+    monkeypatch.setattr("densembed.runs.folder.replace_file", full)
     settle(app.button[0].click().run())
     assert app.error[0].value == "The run's folder cannot be written: No space left on device."
 

@@ -21,7 +21,8 @@ import torch
 
 from densembed.cluster import Cluster
 from densembed.config import RunConfig
-from densembed.runs import RESTARTS, Run
+from densembed.runs import Run
+from densembed.runs.execution import RESTARTS
 
 CONFIGS = (
     {"model": "logistic-el-3", "epochs": 120, "batch_size": 16},
