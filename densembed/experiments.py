@@ -12,6 +12,7 @@ from densembed.checkpoint import replace_file
 from densembed.data import load_dataset
 from densembed.paper import TABLES, Row
 from densembed.reproduce import RECIPES, Job
+from densembed.scheduler import scheduler_address
 
 DEFAULT_OUT = Path("checkpoints/reproduction")
 TABLE_DATA = {"table1": "mnist"}
@@ -26,7 +27,15 @@ def add_reproduce(command: argparse.ArgumentParser) -> None:
     command.add_argument("--data-dir", type=Path)
     command.add_argument("--out", type=Path, default=DEFAULT_OUT, help="folder for the results")
     command.add_argument("--gallery", type=Path, help="copy each row's typical member to a folder")
-    command.add_argument("--scheduler", help="address of a Dask scheduler, tcp://host:8786")
+    add_scheduler(command)
+
+
+def add_scheduler(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--scheduler", default=scheduler_address(), metavar="ADDRESS",
+        help="train on the workers of a Dask scheduler, tcp://host:8786 "
+        "(default: what DENSEMBED_SCHEDULER says, else this machine)",
+    )  # fmt: skip
 
 
 def reproduce_command(options: argparse.Namespace) -> None:

@@ -25,6 +25,7 @@ from densembed.models import describe
 from densembed.paper import Row
 from densembed.paper_figures import figure1
 from densembed.process import settle
+from densembed.scheduler import SchedulerError, connect, explain_failure, resources
 from densembed.training import Epoch, train
 
 RECIPES: dict[str, dict] = {
@@ -137,7 +138,7 @@ def workers(scheduler: str | None = None) -> Iterator:
     from distributed import Client, LocalCluster
 
     if scheduler:
-        with Client(scheduler, timeout=10) as client:
+        with connect(scheduler) as client:
             yield client
         return
     with (
@@ -170,9 +171,16 @@ def run(
     from distributed import as_completed
 
     with workers(scheduler) as client:
-        tasks = {client.submit(do, job, data_dir, pure=False, retries=3): job for job in todo}
-        for task in as_completed(tasks):
-            task.result()
+        tasks = {
+            client.submit(
+                do, job, data_dir, pure=False, retries=3,
+                resources=resources(job.config) if scheduler else None,
+            ): job
+            for job in todo
+        }  # fmt: skip
+        for task in as_completed(tasks, loop=client.loop):
+            if task.status != "finished":
+                raise SchedulerError(explain_failure(task))
             finished(tasks[task])
 
 

@@ -193,12 +193,22 @@ class Run:
         else:
             (self.path / "control").unlink(missing_ok=True)
         # Where it still trains, it was just told to go on; or it may be about to pause.
+        self._append_idle(("", "paused", "failed"), "queue")
+
+    def give_up(self, reason: str) -> None:
+        """Say that it failed where no process could train it."""
+        with contextlib.suppress(OSError):
+            if self.path.is_dir():
+                self._append_idle(("", "paused"), "end", state="failed", reason=reason)
+
+    def _append_idle(self, ends: tuple[str, ...], kind: str, **values) -> None:
+        """Say it unless a process trains the run, or it ended otherwise than these."""
         with (
             contextlib.suppress(filelock.Timeout),
             filelock.FileLock(self.path / "lock", timeout=PATIENCE),
         ):
-            if end_state(self.last) in ("", "paused", "failed"):
-                self.append("queue")
+            if end_state(self.last) in ends:
+                self.append(kind, **values)
 
     def stop_requested(self) -> bool:
         return self.wish() == "stop"
