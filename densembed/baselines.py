@@ -99,8 +99,9 @@ def user_epoch(model: nn.Module, images: Tensor, labels: Tensor, batch: int) -> 
         _Pictures(pictures, labels, to_tensor), batch_size=batch, shuffle=True, num_workers=0
     )
     step = UserStep(model, len(loader))
+    device = next(model.parameters()).device
     for x, label in loader:
-        yield step(x, label).item()
+        yield step(x.to(device), label.to(device)).item()
 
 
 class _Pictures(TensorDataset):

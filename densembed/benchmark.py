@@ -1,7 +1,8 @@
 """Every performance claim, measured side by side in one process: python -m densembed benchmark.
 
 Variants of a case take turns, so that what else the machine does falls on all of them. A value
-is the median over the rounds, its spread half the distance between the quartiles.
+is the median over the rounds, its spread half the distance between the quartiles. Ours run as in
+a process that trains (`densembed.process`), everything else as in an ordinary one.
 """
 
 import gc
@@ -9,10 +10,13 @@ import os
 import platform
 import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -24,7 +28,8 @@ from densembed.data import Dataset, Split, as_input
 from densembed.fields import field
 from densembed.models import build
 from densembed.optimiser import Adam
-from densembed.step import Flat, step
+from densembed.process import settle, unsettle
+from densembed.step import Flat, step, stepper
 from densembed.training import Epoch, train
 
 PIXELS, CLASSES = 28 * 28, 10
@@ -35,6 +40,18 @@ STEP_MODELS = (
 QUICK_MODELS = ("linear", "logistic-el-15", "logistic-el-mnn-10-5")
 EPOCH_IMAGES = 12_800
 """Images of the epoch that is timed: a part of MNIST's 60,000, the same for all variants."""
+
+
+CALLS = {"cpu": 5, "cuda": 20}
+"""Calls in a row that give one time: a step of a run follows another of the same run."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Something to be timed, in a process that is settled for training or as it comes."""
+
+    call: Callable[[], object]
+    settled: bool = True
 
 
 @dataclass(frozen=True)
@@ -48,12 +65,11 @@ class Case:
     n: int
 
 
-def machine() -> dict[str, str | int]:
+def machine(device: str = "cpu") -> dict[str, str | int]:
     """What the figures belong to."""
-    cuda = torch.cuda.is_available()
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": torch.cuda.get_device_name() if cuda else _processor(),
+        "device": torch.cuda.get_device_name() if device == "cuda" else _processor(),
         "cores": os.cpu_count() or 1,
         "threads": torch.get_num_threads(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -72,19 +88,31 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or "CPU"
 
 
-def measure(variants: dict[str, Callable[[], object]], rounds: int, unit: str = "ms") -> list[Case]:
-    """Time callables in turns, after one call each to warm up."""
-    for call in variants.values():
-        call()
+def measure(
+    variants: dict[str, Variant], rounds: int, unit: str = "ms", device: str = "cpu", calls: int = 0
+) -> list[Case]:
+    """Time variants in turns, after one call each to warm up: medians of the time of a call."""
+    calls = calls or CALLS[device]
+    for variant in variants.values():
+        variant.call()
     times: dict[str, list[float]] = {name: [] for name in variants}
     gc.collect()
     for _ in range(rounds):
-        for name, call in variants.items():
+        for name, variant in variants.items():
+            settle() if variant.settled else unsettle()
+            _wait(device)
             started = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - started)
+            for _ in range(calls):
+                variant.call()
+            _wait(device)
+            times[name].append((time.perf_counter() - started) / calls)
     factor = {"ms": 1e3, "s": 1.0}[unit]
     return [_case(name, [factor * t for t in taken], unit) for name, taken in times.items()]
+
+
+def _wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
 
 
 def _case(name: str, values: list[float], unit: str) -> Case:
@@ -92,51 +120,72 @@ def _case(name: str, values: list[float], unit: str) -> Case:
     return Case(name, middle, unit, (high - low) / 2, len(values))
 
 
-def _batch(batch: int, members: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+def _split(images: int, device: str = "cpu") -> Split:
+    """Pictures of noise in the shape of MNIST."""
     generator = torch.Generator().manual_seed(0)
-    shape = (members, batch, 1, 28, 28)
-    images = torch.randint(256, shape, dtype=torch.uint8, generator=generator)
-    return images, torch.randint(CLASSES, (members, batch), generator=generator)
+    pixels = torch.randint(256, (images, 1, 28, 28), dtype=torch.uint8, generator=generator)
+    return Split(pixels, torch.randint(CLASSES, (images,), generator=generator)).to(device)
 
 
-def our_step(model: str, batch: int, compiled: bool = False, members: int = 1) -> Callable:
-    """A call that does one of our training steps on the same batch."""
-    flat = Flat([build(model) for _ in range(members)])
-    adam = Adam(flat.values, torch.full((members, 1), 0.002), 100)
-    images, labels = _batch(batch, members)
-    take = torch.compile(step, dynamic=False) if compiled else step
-    return lambda: take(flat, adam, images, labels, adam.table[50])
+def our_step(
+    model: str, batch: int, device: str = "cpu", kind: str = "ours", members: int = 1
+) -> Variant:
+    """One of our training steps on the same batch: as runs take it, `compiled`, or `eager`."""
+    flat = Flat([build(model).to(device) for _ in range(members)])
+    adam = Adam(flat.values, torch.full((members, 1), 0.002, device=device), 100)
+    split = _split(batch, device)
+    index = torch.arange(batch, device=device).expand(members, batch)
+    row = adam.table[50]
+    if kind == "eager":
+        return Variant(lambda: step(flat, adam, split.images[index], split.labels[index], row))
+    take = stepper(flat, adam, split, batch, kind == "compiled")
+    return Variant(lambda: take(index, row))
 
 
-def user_step(model: nn.Module, batch: int, compiled: bool = False) -> Callable:
+def user_step(
+    model: nn.Module, batch: int, device: str = "cpu", compiled: bool = False, settled: bool = False
+) -> Variant:
     """The ordinary step of a module on the same batch."""
-    images, labels = _batch(batch)
+    split = _split(batch, device)
+    model = model.to(device)
     run = UserStep(torch.compile(model) if compiled else model, 10**6)
-    return lambda: run(as_input(images[0]), labels[0])
+    return Variant(lambda: run(as_input(split.images), split.labels), settled)
 
 
-def steps(models: Iterable[str], batches: Iterable[int], compiled: bool, rounds: int):
-    """1. and 3. Step time against the formulas, plain autograd and the floor."""
-    rate, bandwidth = matrix_rate(), memory_bandwidth()
+def steps(models: Iterable[str], batches: Iterable[int], full: bool, rounds: int, device: str):
+    """1., 3. and 4. Step time against the formulas, plain autograd, nn.Linear and the floor."""
+    rate, bandwidth = matrix_rate(device), memory_bandwidth(device)
     yield Case("machine.matrix_rate", rate / 1e9, "GFLOP/s", 0.0, 1)
     yield Case("machine.bandwidth", bandwidth / 1e9, "GB/s", 0.0, 1)
-    for model in models:
-        for batch in batches:
+    for batch in batches:
+        for model in models:
             torch.compiler.reset()
             name = f"step.{model}.{batch}"
-            variants = {f"{name}.ours": our_step(model, batch)}
-            if compiled:
-                variants[f"{name}.compiled"] = our_step(model, batch, compiled=True)
-            if model == "linear":
-                variants[f"{name}.torch"] = user_step(build(model), batch)
-                if compiled:
-                    variants[f"{name}.torch-compiled"] = user_step(build(model), batch, True)
-            else:
-                variants[f"{name}.autograd"] = user_step(Baseline(build(model), by_autograd), batch)
-            yield from measure(variants, rounds)
+            variants = {f"{name}.ours": our_step(model, batch, device)}
+            if full:
+                variants[f"{name}.compiled"] = our_step(model, batch, device, "compiled")
+            if device == "cuda":
+                variants[f"{name}.eager"] = our_step(model, batch, device, "eager")
+            # In the turns of every model: what else the machine does changes from minute to minute.
+            variants[f"{name}.linear"] = user_step(build("linear"), batch, device)
+            if full:
+                compiled = user_step(build("linear"), batch, device, compiled=True)
+                variants[f"{name}.linear-compiled"] = compiled
             if model != "linear":
-                slow = user_step(Baseline(build(model), by_formulas), batch)
-                yield from measure({f"{name}.formulas": slow}, max(3, rounds // 10))
+                plain = Baseline(build(model), by_autograd)
+                variants[f"{name}.autograd"] = user_step(plain, batch, device)
+            yield from measure(variants, rounds, device=device)
+            if model != "linear":
+                slow = {f"{name}.formulas": False}
+                if full and device == "cpu":
+                    slow[f"{name}.formulas-settled"] = True
+                written = {
+                    key: user_step(
+                        Baseline(build(model), by_formulas), batch, device, settled=settled
+                    )
+                    for key, settled in slow.items()
+                }
+                yield from measure(written, max(3, rounds // 10), device=device, calls=1)
             work, traffic = floor(model, batch)
             yield Case(f"{name}.floor", 1e3 * (work / rate + traffic / bandwidth), "ms", 0.0, 1)
 
@@ -165,56 +214,63 @@ def floor(model: str, batch: int) -> tuple[float, float]:
     return work, traffic
 
 
-def matrix_rate(size: int = 768) -> float:
-    """FLOP/s of float32 matrix products on all threads."""
-    a, b = torch.randn(size, size), torch.randn(size, size)
-    best = min(measure({"mm": lambda: a @ b}, 15)[0].value for _ in range(2)) / 1e3
+def matrix_rate(device: str = "cpu") -> float:
+    """FLOP/s of float32 matrix products, as a process that trains does them."""
+    size = {"cpu": 768, "cuda": 8192}[device]
+    a, b = torch.randn(size, size, device=device), torch.randn(size, size, device=device)
+    product = Variant(lambda: a @ b)
+    best = min(measure({"mm": product}, 15, device=device)[0].value for _ in range(2)) / 1e3
     return 2 * size**3 / best
 
 
-def memory_bandwidth(size: int = 2**25) -> float:
+def memory_bandwidth(device: str = "cpu", size: int = 2**25) -> float:
     """Bytes/s of a copy between arrays larger than any cache, read and written."""
-    source, target = torch.zeros(size), torch.empty(size)
-    return 8 * size / (measure({"copy": lambda: target.copy_(source)}, 7)[0].value / 1e3)
+    source, target = torch.zeros(size, device=device), torch.empty(size, device=device)
+    copy = Variant(lambda: target.copy_(source))
+    return 8 * size / (measure({"copy": copy}, 7, device=device)[0].value / 1e3)
 
 
-def epochs(images: int, rounds: int) -> Iterator[Case]:
-    """2. An epoch against the loop that a user would write."""
+def epochs(images: int, rounds: int, device: str) -> Iterator[Case]:
+    """2. An epoch against the loop that a user would write, in turns."""
     dataset = _noise(images)
     pixels, labels = dataset.train.images, dataset.train.labels
     for model in ("logistic-el-15", "logistic-el-mnn-10-5"):
-        config = RunConfig(model=model, epochs=1, device="cpu")
-        ours = []
+        config = RunConfig(model=model, epochs=1, device=device)
+        taken: dict[str, list[float]] = {"ours": [], "user-autograd": [], "user-formulas": []}
         for _ in range(rounds):
+            settle()
             events = train(config, dataset)
-            ours += [event.seconds for event in events if isinstance(event, Epoch)]
-        yield _case(f"epoch.{model}.{images}.ours", ours, "s")
-        for name, act in (("user-autograd", by_autograd), ("user-formulas", by_formulas)):
-            started = time.perf_counter()
-            sum(user_epoch(Baseline(build(model), act), pixels, labels, 128))
-            yield _case(f"epoch.{model}.{images}.{name}", [time.perf_counter() - started], "s")
+            taken["ours"] += [event.seconds for event in events if isinstance(event, Epoch)]
+            unsettle()
+            for name, act in (("user-autograd", by_autograd), ("user-formulas", by_formulas)):
+                network = Baseline(build(model), act).to(device)
+                started = time.perf_counter()
+                sum(user_epoch(network, pixels, labels, 128))
+                taken[name].append(time.perf_counter() - started)
+        for name, seconds in taken.items():
+            yield _case(f"epoch.{model}.{images}.{name}", seconds, "s")
 
 
-def members(rounds: int, compiled: bool) -> Iterator[Case]:
+def members(rounds: int, full: bool, device: str) -> Iterator[Case]:
     """5. Time per member and step when several train together."""
+    kinds = ("ours", "compiled") if full else ("ours",)
     for model in ("logistic-el-15", "logistic-el-mnn-10-5"):
-        for count in (1, 2, 5, 10):
-            torch.compiler.reset()
-            name = f"members.{model}.{count}"
-            variants = {f"{name}.ours": our_step(model, 128, members=count)}
-            if compiled:
-                variants[f"{name}.compiled"] = our_step(model, 128, True, count)
-            for case in measure(variants, rounds):
-                yield Case(
-                    case.case, case.value / count, "ms per member", case.spread / count, case.n
-                )
+        torch.compiler.reset()
+        variants = {
+            f"members.{model}.{count}.{kind}": our_step(model, 128, device, kind, count)
+            for count in (1, 2, 5, 10)
+            for kind in kinds
+        }
+        for case in measure(variants, rounds, device=device):
+            count = int(case.case.split(".")[2])
+            yield Case(case.case, case.value / count, "ms per member", case.spread / count, case.n)
 
 
-def peers(rounds: int) -> Iterator[Case]:
+def peers(rounds: int, device: str) -> Iterator[Case]:
     """6. Adaptive convolution beside torch's and, where it is installed, DCLS."""
     from densembed.layers import AdaptiveConv2d
 
-    x = torch.randn(32, 16, 28, 28, requires_grad=True)
+    x = torch.randn(32, 16, 28, 28, requires_grad=True, device=device)
     layers = {
         "peer.conv2d.torch": nn.Conv2d(16, 32, 5, padding=2),
         "peer.conv2d.ours": AdaptiveConv2d(16, 32, 5, padding=2),
@@ -228,29 +284,34 @@ def peers(rounds: int) -> Iterator[Case]:
             16, 32, kernel_count=25, dilated_kernel_size=5, padding=2
         )
 
-    def both(layer):
-        return lambda: layer(x).square().mean().backward()
+    def both(layer: nn.Module) -> Variant:
+        layer = layer.to(device)
+        return Variant(lambda: layer(x).square().mean().backward())
 
-    yield from measure({name: both(layer) for name, layer in layers.items()}, rounds)
+    variants = {name: both(layer) for name, layer in layers.items()}
+    yield from measure(variants, rounds, device=device)
 
 
-def fields(rounds: int) -> Iterator[Case]:
+def fields(rounds: int, device: str = "cpu") -> Iterator[Case]:
     """7. Receptive fields: one input with a loaded model, a thousand in one call."""
-    model = build("logistic-el-mnn-10-5").eval()
-    x = torch.rand(1000, 1, 28, 28)
-    yield from measure(
-        {
-            f"fields.{count}": (lambda count=count: field(model, x[:count]))
-            for count in (1, 10, 100)
-        },
-        rounds,
-    )
-    yield from measure({"fields.1000": lambda: field(model, x)}, 3)
+    model = build("logistic-el-mnn-10-5").to(device).eval()
+    x = torch.rand(1000, 1, 28, 28, device=device)
+    few = {
+        f"fields.{count}": Variant(lambda count=count: field(model, x[:count]))
+        for count in (1, 10, 100)
+    }
+    yield from measure(few, rounds, device=device)
+    many = {"fields.1000": Variant(lambda: field(model, x))}
+    yield from measure(many, 3, device=device, calls=1)
 
 
 def _peak() -> float:
     """Peak memory of this process so far, in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return _megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def _megabytes(peak: int) -> float:
+    """ru_maxrss is in kB on Linux and in bytes on a Mac."""
     return peak * (1 if platform.system() == "Darwin" else 1024) / 1e6
 
 
@@ -266,32 +327,48 @@ def memory() -> Case:
     return Case("memory.training.logistic-el-mnn-10-5", _peak() - before, "MB", 0.0, 1)
 
 
+APP = """
+import resource, sys
+from streamlit.testing.v1 import AppTest
+for page in ("app.py", "pages/explore.py"):
+    assert not AppTest.from_file(page, default_timeout=120).run().exception
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def app_memory() -> Iterator[Case]:
+    """7. Peak memory of a process that has shown the app's first page, where the app is at hand."""
+    if not Path("app.py").exists():
+        return
+    done = subprocess.run([sys.executable, "-c", APP], capture_output=True, text=True)
+    if done.returncode == 0:
+        yield Case("memory.app", _megabytes(int(done.stdout.split()[-1])), "MB", 0.0, 1)
+
+
 def _noise(images: int) -> Dataset:
-    """Pictures of noise in the shape of MNIST."""
-    generator = torch.Generator().manual_seed(0)
-    pixels = torch.randint(256, (images, 1, 28, 28), dtype=torch.uint8, generator=generator)
-    labels = torch.randint(CLASSES, (images,), generator=generator)
-    split, tiny = Split(pixels, labels), Split(pixels[:10], labels[:10])
+    split = _split(images)
+    tiny = Split(split.images[:10], split.labels[:10])
     return Dataset("noise", "noise", tuple("0123456789"), split, tiny)
 
 
-def run(quick: bool = False) -> Iterator[Case]:
+def run(quick: bool = False, device: str = "cpu") -> Iterator[Case]:
     """All cases, as they are measured."""
     yield memory()
     if quick:
-        yield from steps(QUICK_MODELS, (128,), False, 60)
-        yield from fields(5)
+        yield from steps(QUICK_MODELS, (128,), False, 40, device)
+        yield from fields(5, device)
     else:
-        yield from steps(STEP_MODELS, (128, 512), True, 100)
-        yield from epochs(EPOCH_IMAGES, 3)
-        yield from members(40, True)
-        yield from peers(30)
-        yield from fields(20)
+        yield from app_memory()
+        yield from steps(STEP_MODELS, (128, 512), True, 60, device)
+        yield from epochs(EPOCH_IMAGES, 5, device)
+        yield from members(30, True, device)
+        yield from peers(30, device)
+        yield from fields(20, device)
 
 
-def report(cases: list[Case]) -> dict:
+def report(cases: list[Case], device: str = "cpu") -> dict:
     """The JSON file's content."""
-    return {"machine": machine(), "cases": [asdict(case) for case in cases]}
+    return {"machine": machine(device), "cases": [asdict(case) for case in cases]}
 
 
 RATIOS = (
@@ -300,9 +377,10 @@ RATIOS = (
     ("step.{model}.{batch}.ours", "step.{model}.{batch}.floor"),
     ("step.{model}.{batch}.formulas", "step.{model}.{batch}.compiled"),
     ("step.{model}.{batch}.compiled", "step.{model}.{batch}.floor"),
-    ("step.{model}.{batch}.ours", "step.linear.{batch}.torch"),
-    ("step.{model}.{batch}.compiled", "step.linear.{batch}.torch"),
-    ("step.{model}.{batch}.compiled", "step.linear.{batch}.torch-compiled"),
+    ("step.{model}.{batch}.formulas-settled", "step.{model}.{batch}.ours"),
+    ("step.{model}.{batch}.ours", "step.{model}.{batch}.linear"),
+    ("step.{model}.{batch}.compiled", "step.{model}.{batch}.linear"),
+    ("step.{model}.{batch}.compiled", "step.{model}.{batch}.linear-compiled"),
 )
 
 

@@ -32,6 +32,14 @@ class RunConfig(BaseModel):
     weight_decay: float = Field(
         0.0, ge=0, le=1, allow_inf_nan=False, description="decoupled, on the weights alone"
     )
+    locator_rate: float = Field(
+        1.0, gt=0, le=1e3, allow_inf_nan=False,
+        description="learning rate of a micro network's weights over that of the others",
+    )  # fmt: skip
+    locator_decay: float = Field(
+        0.0, ge=0, le=10, allow_inf_nan=False,
+        description="decoupled weight decay of a micro network's weights, beside that of all",
+    )  # fmt: skip
     location_start: Literal["normal", "grid"] = Field(
         "normal", description="initial locations: the paper's N(0, 0.4), or a regular grid"
     )

@@ -162,22 +162,26 @@ def _run(jobs: list[Job], options: argparse.Namespace) -> None:
 
 def add_benchmark(command: argparse.ArgumentParser) -> None:
     command.add_argument("--quick", action="store_true", help="one minute, eager, batch 128")
+    command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     command.add_argument("--json", type=Path, help="write the figures to this file, too")
     command.add_argument("--markdown", type=Path, help="the same as tables for people")
 
 
 def benchmark_command(options: argparse.Namespace) -> None:
     from densembed import benchmark
+    from densembed.training import pick_device
 
-    print("  ".join(f"{key}: {value}" for key, value in benchmark.machine().items()))
+    device = pick_device(options.device).type
+    print("  ".join(f"{key}: {value}" for key, value in benchmark.machine(device).items()))
     cases = []
-    for case in benchmark.run(options.quick):
+    for case in benchmark.run(options.quick, device):
         cases.append(case)
         print(
             f"{case.case:<48} {case.value:>12.3f} {case.unit:<14} ± {case.spread:.3f}  n={case.n}",
             flush=True,
         )
+    report = benchmark.report(cases, device)
     if options.markdown:
-        options.markdown.write_text(benchmark.as_markdown(benchmark.report(cases)))
+        options.markdown.write_text(benchmark.as_markdown(report))
     if options.json:
-        options.json.write_text(json.dumps(benchmark.report(cases), indent=1) + "\n")
+        options.json.write_text(json.dumps(report, indent=1) + "\n")

@@ -28,27 +28,27 @@ def jumps(x: Tensor) -> Tensor:
 
 
 def _edges(size: int, like: Tensor) -> Tensor:
-    return torch.arange(size, dtype=like.dtype, device=like.device)
+    """The edges as a column, so that an axis of densities beside it is the one in memory order."""
+    return torch.arange(size, dtype=like.dtype, device=like.device)[:, None]
 
 
-def _standard(edges: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
-    """z = (t − μ)/s, in one pass where μ has the larger shape."""
-    inverse = scale.reciprocal()
-    return edges * inverse[..., None] - (loc * inverse)[..., None]
+def _standard(edges: Tensor, loc: Tensor, inverse: Tensor) -> Tensor:
+    """z = (t − μ)/s: (..., K) → (..., E, K), in one pass where μ has the larger shape."""
+    return edges * inverse[..., None, :] - (loc * inverse)[..., None, :]
 
 
 def moving_value(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
     """R for densities of each input, without gradients. Shapes as in `moving`."""
-    jump = jumps(x)
+    jump, inverse = jumps(x), scale.reciprocal()
     rows, columns = (
-        density.cdf(_standard(_edges(jump.shape[axis], loc), loc[..., k], scale[..., k]))
+        density.cdf(_standard(_edges(jump.shape[axis], loc), loc[..., k], inverse[..., k]))
         for k, axis in ((1, -2), (0, -1))
     )
-    return ((rows @ jump) * columns).sum(-1)
+    return (jump @ columns).mul_(rows).sum(-2)
 
 
-CHUNK_CELLS = 2**18
-"""Values of F held at once: with what belongs to them they stay in a core's cache."""
+CHUNK_CELLS = 3 * 2**18
+"""Values of F held at once on a CPU: with what belongs to them they stay in a core's cache."""
 
 
 class _Moving(torch.autograd.Function):
@@ -58,7 +58,8 @@ class _Moving(torch.autograd.Function):
     def forward(x, loc, scale, density):
         cells = loc[..., :1, :, :, 0].numel() * (x.shape[-1] + x.shape[-2] + 2)
         images = max(1, CHUNK_CELLS // max(1, cells))
-        if loc.shape[-4] <= images or torch.compiler.is_compiling():
+        whole = loc.shape[-4] <= images or x.is_cuda or torch.compiler.is_compiling()
+        if whole:
             return _with_slopes(x, loc, scale, density)
         scales = repeat(scale) if scale.shape[-4] == 1 else scale.split(images, -4)
         chunks = [
@@ -95,24 +96,26 @@ def _with_slopes(
     x: Tensor, loc: Tensor, scale: Tensor, density: Density
 ) -> tuple[Tensor, Tensor, Tensor]:
     """R, ∂R/∂μ and ∂R/∂s: (..., C, K), (..., C, K, 2), (..., C, K, 2)."""
-    jump = jumps(x)
-    row_edges, column_edges = (_edges(jump.shape[axis], loc) for axis in (-2, -1))
-    columns, pdf_columns = density.cdf_pdf(_standard(column_edges, loc[..., 0], scale[..., 0]))
-    rows, pdf_rows = density.cdf_pdf(_standard(row_edges, loc[..., 1], scale[..., 1]))
-    seen = rows @ jump
+    jump, inverse = jumps(x), scale.reciprocal()
+    along, down = (_edges(jump.shape[axis], loc) for axis in (-1, -2))
+    columns, pdf_columns = density.cdf_pdf(_standard(along, loc[..., 0], inverse[..., 0]))
+    rows, pdf_rows = density.cdf_pdf(_standard(down, loc[..., 1], inverse[..., 1]))
+    seen = jump.mT @ rows
     # The pdfs are ours alone, so they hold the products: fresh memory costs page faults.
     slopes = (
-        _slopes(pdf_columns.mul_(seen), column_edges, loc[..., 0], scale[..., 0]),
-        _slopes(pdf_rows.mul_(columns @ jump.mT), row_edges, loc[..., 1], scale[..., 1]),
+        _slopes(pdf_columns.mul_(seen), along, loc[..., 0], inverse[..., 0]),
+        _slopes(pdf_rows.mul_(jump @ columns), down, loc[..., 1], inverse[..., 1]),
     )
     by_loc, by_scale = (torch.stack(parts, -1) for parts in zip(*slopes, strict=True))
-    return seen.mul_(columns).sum(-1), by_loc, by_scale
+    return seen.mul_(columns).sum(-2), by_loc, by_scale
 
 
-def _slopes(weighted: Tensor, edges: Tensor, loc: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """∂R/∂μ = −Σ_e y_e f(z_e) / s and ∂R/∂s = −Σ_e y_e f(z_e) z_e / s, in one product."""
-    total, moment = (weighted @ torch.stack((torch.ones_like(edges), edges), -1)).unbind(-1)
-    return -total / scale, (loc * total - moment) / scale.square()
+def _slopes(weighted: Tensor, edges: Tensor, loc: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    """∂R/∂μ = −Σ_e y_e f(z_e) / s and ∂R/∂s = −Σ_e y_e f(z_e) z_e / s; overwrites y · f."""
+    total = weighted.sum(-2)
+    moment = weighted.mul_(edges).sum(-2)
+    by_loc = total * -inverse
+    return by_loc, torch.addcmul(moment, loc, total, value=-1) * (-inverse * inverse)
 
 
 def moving(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
@@ -129,6 +132,68 @@ def moving(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
     return _Moving.apply(x, loc, scale, density)[0]
 
 
+class _Fixed(torch.autograd.Function):
+    """R of the same densities for every input, one matrix product, and its gradient, another.
+
+    Both axes are evaluated in one tensor, on as many edges as the longer one has.
+    """
+
+    @staticmethod
+    def forward(x, loc, scale, density):
+        height, width = x.shape[-2:]
+        loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()  # (..., C, 2, K)
+        cdf, pdf = density.cdf_pdf(_standard(_edges(max(height, width) + 1, loc), loc, inverse))
+        mass = cdf.diff(dim=-2)
+        gamma = mass[..., 1, :height, None, :] * mass[..., 0, None, :width, :]
+        seen = x.flatten(-2).transpose(-3, -2) @ gamma.flatten(-3, -2)  # (..., C, N, K)
+        return seen.transpose(-3, -2), cdf, pdf
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, loc, scale, density = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(x, loc, scale, *output[1:])
+        ctx.density = density
+
+    @staticmethod
+    def backward(ctx, grad, *unused):
+        x, loc, scale, cdf, pdf = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return (
+                None,
+                *_plain("embed_plain", grad, (loc, scale), x, loc, scale, ctx.density),
+                None,
+            )
+        height, width = x.shape[-2:]
+        columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
+        by_gamma = grad.movedim(-3, -1) @ x.flatten(-2).transpose(-3, -2)  # (..., C, K, H · W)
+        # Γ is a second difference, which is its own transpose, padded.
+        by_gamma = jumps(by_gamma.unflatten(-1, (height, width))).movedim(-3, -1)
+        by_cdf = torch.zeros_like(cdf)
+        by_cdf[..., 0, : width + 1, :] = (by_gamma * rows[..., :, None, :]).sum(-3)
+        by_cdf[..., 1, : height + 1, :] = (by_gamma * columns[..., None, :, :]).sum(-2)
+        loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()
+        slopes = _slopes(by_cdf.mul_(pdf), _edges(cdf.shape[-2], loc), loc, inverse)
+        return None, *(slope.mT.sum_to_size(loc.mT.shape) for slope in slopes), None
+
+    @staticmethod
+    def vmap(info, dims, x, loc, scale, density):
+        return _Fixed.apply(*_in_front(dims, x, loc, scale), density), (0, 0, 0)
+
+
+def fixed(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
+    """R(x) = Γx for two-dimensional densities that are the same for every input.
+
+    Args:
+        x: (..., N, C, H, W), without a gradient of its own.
+        loc, scale: (..., C or 1, K, 2).
+    Returns:
+        (..., N, C, K).
+    """
+    groups = (*loc.shape[:-3], x.shape[-3], *loc.shape[-2:])
+    return _Fixed.apply(x, loc.expand(groups), scale.expand(groups), density)[0]
+
+
 class _Fold(torch.autograd.Function):
     """K = Σ_i w_i Γ_i and its gradient, each as two matrix products and what surrounds them.
 
@@ -138,13 +203,14 @@ class _Fold(torch.autograd.Function):
     @staticmethod
     def forward(weight, loc, scale, density, sizes):
         height, width = sizes
+        loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()  # (..., C, 2, K)
         edges = _edges(max(sizes) + 1, loc)
-        cdf, pdf = density.cdf_pdf(_standard(edges, loc, scale))
-        columns, rows = cdf[..., 0, : width + 1], cdf[..., 1, : height + 1]
-        weighted = weight.movedim(-3, -1)[..., None] * columns[..., None, :]  # (C, K, O, W + 1)
-        summed = rows.mT @ weighted.flatten(-2)
-        summed = summed.unflatten(-1, weighted.shape[-2:]).movedim(-2, -4)
-        return summed.diff(dim=-1).diff(dim=-2), cdf, pdf, weighted
+        cdf, pdf = density.cdf_pdf(_standard(edges, loc, inverse))  # (..., C, 2, E, K)
+        columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
+        weighted = weight.movedim(-3, -2)[..., None, :] * columns[..., None, :, :]
+        summed = weighted.flatten(-3, -2) @ rows.mT  # (..., C, O · (W + 1), H + 1)
+        summed = summed.unflatten(-2, weighted.shape[-3:-1]).diff(dim=-1).diff(dim=-2)
+        return summed.mT.movedim(-4, -3), cdf, pdf, weighted
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -160,18 +226,19 @@ class _Fold(torch.autograd.Function):
             inputs = (weight, loc, scale)
             return *_plain("fold_plain", grad, inputs, *inputs, ctx.density, ctx.sizes), None, None
         height, width = ctx.sizes
-        columns, rows = cdf[..., 0, : width + 1], cdf[..., 1, : height + 1]
+        columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
         # The second difference is its own transpose, padded.
-        grad = jumps(grad).movedim(-4, -2).flatten(-2)  # (C, H + 1, O · (W + 1))
+        grad = jumps(grad).movedim(-3, -4).mT.flatten(-3, -2)  # (..., C, O · (W + 1), H + 1)
+        by_weighted = (grad @ rows).view_as(weighted)
         by_cdf = torch.zeros_like(cdf)
-        by_cdf[..., 1, : height + 1] = weighted.flatten(-2) @ grad.mT
-        by_weighted = (rows @ grad).unflatten(-1, weighted.shape[-2:])
-        by_weight = (by_weighted @ columns[..., None]).squeeze(-1).movedim(-1, -3)
-        by_cdf[..., 0, : width + 1] = (weight.movedim(-3, -1)[..., None, :] @ by_weighted).squeeze(
-            -2
-        )
-        slopes = _slopes(by_cdf.mul_(pdf), _edges(cdf.shape[-1], loc), loc, scale)
-        return by_weight, *(slope.sum_to_size(loc.shape) for slope in slopes), None, None
+        by_cdf[..., 1, : height + 1, :] = grad.mT @ weighted.flatten(-3, -2)
+        by_weight = (by_weighted * columns[..., None, :, :]).sum(-2).movedim(-2, -3)
+        by_weighted.mul_(weight.movedim(-3, -2)[..., None, :])
+        by_cdf[..., 0, : width + 1, :] = by_weighted.sum(-3)
+        loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()
+        slopes = _slopes(by_cdf.mul_(pdf), _edges(cdf.shape[-2], loc), loc, inverse)
+        by_loc, by_scale = (slope.mT.sum_to_size(loc.mT.shape) for slope in slopes)
+        return by_weight.sum_to_size(weight.shape), by_loc, by_scale, None, None
 
     @staticmethod
     def vmap(info, dims, weight, loc, scale, density, sizes):

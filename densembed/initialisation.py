@@ -18,6 +18,11 @@ def is_density(name: str) -> bool:
     return name.rpartition(".")[2] in ("alpha", "beta")
 
 
+def is_locator(name: str) -> bool:
+    """Whether a parameter of that name is a weight that places densities (of a micro network)."""
+    return ".locator." in f".{name}" and not is_density(name)
+
+
 @torch.no_grad()
 def start(model: nn.Module, location: str = "normal", scale: float = BETA_MEAN) -> None:
     """Move the freshly initialised densities of a model, in place.

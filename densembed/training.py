@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from densembed.config import RunConfig
 from densembed.data import Dataset, Split, as_input
-from densembed.initialisation import is_density, start
+from densembed.initialisation import is_density, is_locator, start
 from densembed.models import build
 from densembed.optimiser import Adam
-from densembed.step import Flat, step
+from densembed.step import Flat, stepper
 
 MAX_SNAPSHOTS = 32
 REPORT_EVERY = 0.5
@@ -152,11 +152,6 @@ def test_error(model: nn.Module, split: Split) -> float:
     return 100 * wrong.item() / len(split)
 
 
-def pick_step(config: RunConfig) -> Callable:
-    """The step function: eager, or compiled where the config says so."""
-    return torch.compile(step, dynamic=False) if config.compile else step
-
-
 def train(
     config: RunConfig,
     dataset: Dataset,
@@ -197,7 +192,7 @@ def train_members(
     keep = set(snapshot_steps(config.epochs, per_epoch))
     flat = Flat([build_seeded(member, dataset).to(device) for member in configs])
     adam = _optimiser(configs, flat, total)
-    fast_step = pick_step(config)
+    take = stepper(flat, adam, data.train, config.batch_size, config.compile)
     orders = [torch.Generator().manual_seed(member.seed) for member in configs]
     watch = _Watch(10 * math.log(len(dataset.classes)), len(configs), device)
     epoch_loss = torch.zeros(len(configs), device=device)
@@ -224,10 +219,7 @@ def train_members(
         started = time.perf_counter() - spent.item()
         order = torch.stack([torch.randperm(count, generator=order) for order in orders])
         for index in order.to(device).split(config.batch_size, 1)[done % per_epoch :]:
-            # Compiled for full batches alone: the short one at the end is not worth a second time.
-            take = fast_step if index.shape[1] == config.batch_size else step
-            images, labels = data.train.images[index], data.train.labels[index]
-            loss = take(flat, adam, images, labels, adam.table[done])
+            loss = take(index, adam.table[done])
             rate = config.learning_rate * adam.shares[done]
             done += 1
             ended = done % per_epoch == 0
@@ -279,8 +271,8 @@ def _restore(state: dict[str, Tensor], resume: Resume, total: int) -> None:
 
 def _check_alike(configs: Sequence[RunConfig]) -> None:
     free = {
-        "seed", "seeds", "learning_rate", "density_rate", "weight_decay", "location_start",
-        "scale_start",
+        "seed", "seeds", "learning_rate", "density_rate", "weight_decay", "locator_rate",
+        "locator_decay", "location_start", "scale_start",
     }  # fmt: skip
     shared = [config.model_dump(exclude=free) for config in configs]
     if any(other != shared[0] for other in shared):
@@ -288,20 +280,25 @@ def _check_alike(configs: Sequence[RunConfig]) -> None:
 
 
 def _optimiser(configs: Sequence[RunConfig], flat: Flat, total: int) -> Adam:
-    """Adam with the rate of each member, densities and weights apart."""
-    densities = torch.cat(
-        [
-            torch.full((size,), is_density(name))
-            for name, size in zip(flat.names, flat.sizes, strict=True)
-        ]
-    ).to(flat.values.device)
-    rates = flat.values.new_tensor([[config.learning_rate] for config in configs])
-    density_rate = flat.values.new_tensor([[config.density_rate] for config in configs])
-    decays = flat.values.new_tensor([[config.weight_decay] for config in configs])
-    if (density_rate != 1).any():
-        rates = rates * torch.where(densities, density_rate, 1)
-    decay = torch.where(densities, 0, decays) if decays.any() else None
-    return Adam(flat.values, rates, total, decay)
+    """Adam with each member's rates and decays for densities, micro network and other weights."""
+
+    def column(field: str) -> Tensor:
+        return flat.values.new_tensor([[getattr(config, field)] for config in configs])
+
+    rate, weight_decay = column("learning_rate"), column("weight_decay")
+    rates, decays = [], []
+    for name, size in zip(flat.names, flat.sizes, strict=True):
+        if is_density(name):
+            rates.append((rate * column("density_rate")).expand(-1, size))
+            decays.append(torch.zeros_like(rate).expand(-1, size))
+        elif is_locator(name):
+            rates.append((rate * column("locator_rate")).expand(-1, size))
+            decays.append((weight_decay + column("locator_decay")).expand(-1, size))
+        else:
+            rates.append(rate.expand(-1, size))
+            decays.append(weight_decay.expand(-1, size))
+    decay = torch.cat(decays, 1)
+    return Adam(flat.values, torch.cat(rates, 1), total, decay if decay.any() else None)
 
 
 @torch.no_grad()
@@ -318,12 +315,12 @@ def estimate_seconds(config: RunConfig, dataset: Dataset) -> float:
     adam = Adam(flat.values, torch.zeros(len(flat), 1, device=device), ESTIMATE_STEPS)
     count = min(config.batch_size, len(dataset.train))
     batch = Split(dataset.train.images[:count], dataset.train.labels[:count]).to(device)
-    images = batch.images.expand(len(flat), *batch.images.shape)
-    labels = batch.labels.expand(len(flat), count)
+    take = stepper(flat, adam, batch, count)
+    index = torch.arange(count, device=device).expand(len(flat), count)
     times = []
     for row in adam.table:
         started = time.perf_counter()
-        step(flat, adam, images, labels, row).tolist()  # waits for the device
+        take(index, row).tolist()  # waits for the device
         times.append(time.perf_counter() - started)
     steps = config.epochs * math.ceil(len(dataset.train) / config.batch_size)
     return steps * sorted(times)[len(times) // 2]

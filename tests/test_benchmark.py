@@ -43,9 +43,11 @@ def test_the_users_step_learns():
 
 def test_measure_takes_turns_and_gives_medians():
     calls = []
-    variants = {"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}
-    first, second = benchmark.measure(variants, 3)
-    assert calls == ["a", "b"] * 4  # once to warm up
+    variants = {
+        name: benchmark.Variant(lambda name=name: calls.append(name)) for name in ("a", "b")
+    }
+    first, second = benchmark.measure(variants, 3, calls=2)
+    assert calls == ["a", "b"] + ["a", "a", "b", "b"] * 3  # once to warm up
     assert (first.case, second.case, first.n, first.unit) == ("a", "b", 3, "ms")
     assert first.value > 0
 
@@ -59,7 +61,7 @@ def test_the_floor_of_the_largest_model():
 
 
 def test_the_report(monkeypatch):
-    monkeypatch.setattr(benchmark, "machine", lambda: {"device": "x"})
+    monkeypatch.setattr(benchmark, "machine", lambda device: {"device": "x"})
     report = benchmark.report([benchmark.Case("step.x", 1.0, "ms", 0.1, 3)])
     assert json.loads(json.dumps(report)) == {
         "machine": {"device": "x"},
@@ -69,7 +71,7 @@ def test_the_report(monkeypatch):
 
 def test_the_report_for_people_divides():
     values = {
-        "step.linear.128.torch": 0.5, "step.logistic-el-15.128.ours": 1.0,
+        "step.logistic-el-15.128.linear": 0.5, "step.logistic-el-15.128.ours": 1.0,
         "step.logistic-el-15.128.formulas": 8.0, "epoch.logistic-el-15.99.ours": 2.0,
         "epoch.logistic-el-15.99.user-formulas": 30.0, "members.logistic-el-15.1.ours": 1.0,
         "members.logistic-el-15.5.ours": 0.4,
@@ -81,7 +83,7 @@ def test_the_report_for_people_divides():
     text = benchmark.as_markdown({"machine": {"device": "x"}, "cases": cases})
     for row in (
         "| step.logistic-el-15.128.formulas / step.logistic-el-15.128.ours | 8.00 |",
-        "| step.logistic-el-15.128.ours / step.linear.128.torch | 2.00 |",
+        "| step.logistic-el-15.128.ours / step.logistic-el-15.128.linear | 2.00 |",
         "| epoch.logistic-el-15.99.user-formulas / epoch.logistic-el-15.99.ours | 15.00 |",
         "| members.logistic-el-15.5.ours / members.logistic-el-15.1.ours, each member | 0.40 |",
     ):
@@ -92,7 +94,7 @@ def test_quick_runs_from_the_command_line(tmp_path):
     """A part of it, in a process of its own: all of it takes a minute."""
     code = (
         "import sys; from densembed import benchmark, __main__;"
-        "benchmark.run = lambda quick: benchmark.fields(2);"
+        "benchmark.run = lambda quick, device: benchmark.fields(2);"
         f"sys.exit(__main__.main(['benchmark', '--quick', '--json', {str(tmp_path / 'b.json')!r}]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

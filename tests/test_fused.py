@@ -50,6 +50,21 @@ def test_moving_equals_plain(family, shape):
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shared", [False, True])
+def test_fixed_equals_plain(family, shape, shared):
+    x, loc, scale = moving_inputs(shape)
+    groups = 1 if shared else shape[1]
+    loc, scale = (p.detach()[0, :groups].requires_grad_() for p in (loc, scale))
+    fast, plain = fused.fixed(x, loc, scale, family), gamma.embed_plain(x, loc, scale, family)
+    torch.testing.assert_close(fast, plain, rtol=1e-10, atol=1e-12)
+    for got, wanted in zip(
+        gradients(fast, (loc, scale)), gradients(plain, (loc, scale)), strict=True
+    ):
+        torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 @pytest.mark.parametrize("sizes", [(4, 4), (5, 7), (7, 4)])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_fold_equals_plain(family, sizes, channels):
@@ -75,6 +90,9 @@ def test_gradients_by_finite_differences():
     x, loc, scale = moving_inputs((2, 1, 4, 5), 3)
     assert torch.autograd.gradcheck(lambda *p: fused.moving(x, *p, Logistic()), (loc, scale))
     assert torch.autograd.gradgradcheck(lambda *p: fused.moving(x, *p, Logistic()), (loc, scale))
+    still = [p.detach()[0].requires_grad_() for p in (loc, scale)]
+    assert torch.autograd.gradcheck(lambda *p: fused.fixed(x, *p, Logistic()), still)
+    assert torch.autograd.gradgradcheck(lambda *p: fused.fixed(x, *p, Logistic()), still)
     inputs = fold_inputs((4, 5), 2, 3, 2)
     assert torch.autograd.gradcheck(lambda *p: fused.fold(*p, Logistic(), (4, 5)), inputs)
     assert torch.autograd.gradgradcheck(lambda *p: fused.fold(*p, Logistic(), (4, 5)), inputs)
