@@ -1,6 +1,7 @@
 """Worker processes of our own: a slot for each run that may train at once on this machine."""
 
 import asyncio
+import logging
 import os
 
 import torch
@@ -49,14 +50,16 @@ def start_workers(names: dict[str, tuple[str, dict[str, str]]]):
     from distributed.system import MEMORY_LIMIT
 
     dask.config.set(PATIENCE)
-    local = {"host": "127.0.0.1", "dashboard": False}
-    options = {"nthreads": 1, "memory_limit": MEMORY_LIMIT, **local}
+    local = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    options = local | {
+        "nthreads": 1, "memory_limit": MEMORY_LIMIT, "silence_logs": logging.WARNING
+    }  # fmt: skip
     workers = {
         name: {"cls": Nanny, "options": options | {"resources": {name: 1}, "env": environment}}
         for name, (_, environment) in names.items()
     }
-    scheduler = {"cls": Scheduler, "options": {"port": 0, "dashboard_address": None, **local}}
-    return SpecCluster(workers=workers, scheduler=scheduler, silence_logs=True)
+    scheduler = {"cls": Scheduler, "options": {"port": 0, **local}}
+    return SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.WARNING)
 
 
 def end_workers(cluster) -> None:
