@@ -167,7 +167,15 @@ def test_a_paused_run_is_resumed_or_stopped(small_gallery, runs_root, submitted)
     run = paused()
     app = visit("train", run=run.identifier)
     assert app.info[0].value.startswith("Paused · test error")
-    assert {"resume", "one-epoch", "stop", "again", "duplicate", "rename", "delete"} <= verbs(app)
+    assert {
+        "resume",
+        "one-epoch",
+        "stop",
+        "start-again",
+        "change-and-start",
+        "rename",
+        "delete-for-good",
+    } <= verbs(app)
     assert "pause" not in verbs(app)
     settle(app.button(key="resume").click().run())
     assert submitted == [run]
@@ -228,7 +236,7 @@ def test_a_run_that_trains_says_what_is_left(small_gallery, runs_root):
         assert app.get("progress")[0].proto.text == (
             "training · step 6 of 12 · 26 images a second · 60 s left"
         )
-        assert "delete" not in verbs(app)
+        assert "delete-for-good" not in verbs(app)
         settle(app.button(key="pause").click().run())
         assert run.wish() == "pause"
         assert app.button(key="pause").disabled
@@ -240,7 +248,7 @@ def test_start_again_is_the_same_run_anew(small_gallery, runs_root, submitted):
     run = Run.create(QUICK.model_copy(update={"seed": 7, "weight_decay": 0.1}))
     run.stop()
     app = visit("train", run=run.identifier)
-    settle(app.button(key="again").click().run())
+    settle(app.button(key="start-again").click().run())
     (again,) = submitted
     assert again != run
     assert again.config == run.config
@@ -253,7 +261,7 @@ def test_a_duplicate_fills_in_the_form(small_gallery, runs_root, submitted):
     run = Run.create(config)
     run.stop()
     app = visit("train", run=run.identifier)
-    settle(app.button(key="duplicate").click().run())
+    settle(app.button(key="change-and-start").click().run())
     assert any("weight decay 0.1" in caption.value for caption in app.caption)
     app.number_input(key="new-seed").set_value(8)
     settle(app.run())
@@ -278,7 +286,7 @@ def test_delete_removes_the_folder(small_gallery, runs_root):
     run, other = Run.create(QUICK), Run.create(QUICK)
     run.stop()
     app = visit("train", run=run.identifier)
-    settle(app.button(key="delete").click().run())
+    settle(app.button(key="delete-for-good").click().run())
     assert not run.path.exists()
     assert other.path.exists()
     assert "run" not in app.query_params
@@ -290,7 +298,9 @@ def test_the_log_is_a_click_away(small_gallery, runs_root):
     run.append("end", state="failed", reason="It broke.")
     (run.path / "log.txt").write_text("IndexError: **x**")
     app = visit("train", run=run.identifier)
-    assert [code.value for code in app.code] == ["IndexError: **x**"]
+    (log,) = (code.value.splitlines() for code in app.code)
+    assert log[0].endswith("  failed: It broke.")
+    assert log[1] == "IndexError: **x**"
     assert "resume" not in verbs(app)
 
 

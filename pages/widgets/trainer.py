@@ -1,0 +1,94 @@
+"""The cluster that all tabs share, and what the widgets about training have in common."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+import streamlit as st
+
+from densembed.cluster import Cluster
+from densembed.config import RunConfig
+from densembed.data import is_available, load_dataset
+from densembed.models import check_name, describe
+from densembed.runs import Run
+from densembed.runs.outlook import seconds_left, wait
+from densembed.training import estimate_seconds
+
+LIVE = ("queued", "running")
+WORDS = {
+    "queued": "waiting to start", "running": "training", "paused": "paused", "done": "done",
+    "stopped": "stopped", "diverged": "diverged", "failed": "failed", "interrupted": "interrupted",
+}  # fmt: skip
+TROUBLE = "trouble"
+
+
+@st.cache_resource
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@st.cache_data(show_spinner=False, max_entries=1000)
+def estimate(config: RunConfig) -> float:
+    """Seconds that a config trains on this machine; 0 where that cannot be tried."""
+    if not is_available(config.dataset):
+        return 0.0
+    try:
+        return estimate_seconds(config, load_dataset(config.dataset))
+    except ValueError:  # a device that only a worker has
+        return 0.0
+
+
+def estimate_wait(run: Run) -> float:
+    """Seconds until a run that waits may start."""
+    ahead = cluster().ahead(run) or []
+    return wait([seconds_left(one, estimate) for one in ahead], max(1, cluster().at_once(run)))
+
+
+def is_live(run: Run, state: str) -> bool:
+    """Whether something may happen to it by itself."""
+    return state in LIVE or (state == "interrupted" and cluster().place(run) is not None)
+
+
+@contextlib.contextmanager
+def telling() -> Iterator[None]:
+    """What cannot be done is a sentence: here, or after a callback where `tell` is called."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or "it is gone"
+        st.session_state[TROUBLE] = f"The run's folder cannot be written: {reason}."
+    except ValueError as error:  # no scheduler, a setting that is no number
+        st.session_state[TROUBLE] = str(error)
+
+
+def tell() -> None:
+    if sentence := st.session_state.pop(TROUBLE, ""):
+        st.error(sentence)
+
+
+def start(config: RunConfig) -> bool:
+    """Queue a new run and show it; whether that could be done."""
+    with telling():
+        run = Run.create(config)
+        cluster().submit(run)
+        st.query_params["run"] = run.identifier
+        return True
+    return False
+
+
+def plain(text: str) -> str:
+    """A name as text where Streamlit would read Markdown."""
+    return re.sub(r"([^\w\s])", r"\\\1", text)
+
+
+def model_name(model: str) -> str:
+    try:
+        return describe(check_name(model))
+    except ValueError:
+        return model
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60):,} minutes"
