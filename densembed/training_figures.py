@@ -10,6 +10,7 @@ from densembed.figures import AFTER, BEFORE, FIELD_HEIGHT
 
 MOST_POINTS = 400
 """Points of a curve that are drawn: more are not seen, and a live page sends them every second."""
+MOST_MARKS = 60
 PANES = (("test error, %", (0.62, 1.0)), ("loss", (0.25, 0.55)), ("rate", (0.0, 0.18)))
 
 
@@ -58,13 +59,11 @@ def _numbers(event: dict, *names: str) -> bool:
     return all(isinstance(event.get(name), int | float) for name in names)
 
 
-def course_figure(course: Course, log: bool = False, kept: str = "") -> go.Figure:
+def course_figure(course: Course, log: bool = False) -> go.Figure:
     """Three panes over one axis of steps; several members as their mean and a band of ± one
     standard deviation.
 
-    Args:
-        log: error and loss on a logarithmic scale.
-        kept: of figures with the same text here, the second one keeps the first one's zoom.
+    `log`: error and loss on a logarithmic scale.
     """
     figure = go.Figure()
     _members(figure, course.error_steps, course.errors, "y", "test error", "%")
@@ -84,7 +83,6 @@ def course_figure(course: Course, log: bool = False, kept: str = "") -> go.Figur
         height=FIELD_HEIGHT,
         margin={"l": 8, "r": 8, "t": 8, "b": 40},
         showlegend=False,
-        uirevision=kept or None,
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
     )
@@ -117,7 +115,8 @@ def _members(
     x, values = [x[k] for k in picks], [values[k] for k in picks]
     middle = [float(np.mean(members)) for members in values]
     figure.add_scatter(
-        x=x, y=middle, yaxis=axis, name=name, mode="lines+markers", marker_size=4,
+        x=x, y=middle, yaxis=axis, name=name, marker_size=4,
+        mode="lines+markers" if len(x) <= MOST_MARKS else "lines",
         line={"color": AFTER, "width": 1.5},
         hovertemplate=name + " %{y:.3g}" + f" {unit}<br>" + "step %{x:,}<extra></extra>",
     )  # fmt: skip

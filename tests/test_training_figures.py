@@ -54,11 +54,6 @@ def test_a_logarithmic_scale_keeps_the_band_above_zero():
     assert min(traces(figure)["test error, ± standard deviation"].y) > 0
 
 
-def test_zoom_is_kept_between_figures_of_one_run():
-    first, second = (course_figure(Course(), kept=name) for name in ("a", "a"))
-    assert first.layout.uirevision == second.layout.uirevision == "a"
-
-
 def test_long_curves_are_thinned_and_keep_their_ends():
     events = [
         {"kind": "progress", "step": k, "loss": float(k), "learning_rate": 0.1}

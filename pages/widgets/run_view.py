@@ -1,5 +1,7 @@
 """One run as it goes: how far it is, what can be done, its receptive field and its curves."""
 
+import time
+
 import streamlit as st
 import torch
 
@@ -16,10 +18,12 @@ from densembed.training_figures import Course, course_figure
 from pages.widgets.page import CHART, panel
 from pages.widgets.run_verbs import CHANGED, run_verbs
 from pages.widgets.trainer import LIVE, WORDS, cluster, duration, estimate_wait, is_live, plain
+from pages.widgets.zoom import DOUBLE_CLICK, keep_zoom
 
 INTERRUPTED = (
     "It ended without a word: the server was stopped, or the disk is full. What it had is kept."
 )
+CURVES_EVERY = 3.0
 
 
 def run_view(run: Run) -> None:
@@ -41,10 +45,11 @@ def _follow(run: Run, was_live: bool) -> None:
     _status(run, state, events, config)
     if not read_only():
         run_verbs(run, state, config)
+    course = _now_and_then(run, events, state == "running")
+    pictures(run.checkpoint(), course, run.identifier)
     if events:
         with st.expander("Log"):
             st.code("\n".join([*tell_story(events), run.log]).strip(), language=None)
-    pictures(run.checkpoint(), Course.of_events(events), run.identifier)
 
 
 def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None:
@@ -135,8 +140,19 @@ def _curves(course: Course, name: str) -> None:
         st.caption("The curves begin with the first steps.")
         return
     log = st.session_state.get("log-scale", False)
+    figure = course_figure(course, log)
+    keep_zoom(figure, "curve", f"{name} {log}")
     st.plotly_chart(
-        course_figure(course, log, f"{name} {log}"), key="curve", config=CHART,
+        figure, key="curve", config=CHART | DOUBLE_CLICK,
         alt="Test error, loss and learning rate over the steps",
     )  # fmt: skip
     st.toggle("Logarithmic scale", key="log-scale")
+
+
+def _now_and_then(run: Run, events: list[dict], live: bool) -> Course:
+    """The curves of some seconds ago: each new chart would end a drag within it."""
+    name, drawn, course = st.session_state.get("course", ("", 0.0, None))
+    if not live or name != run.identifier or time.monotonic() - drawn >= CURVES_EVERY:
+        course = Course.of_events(events)
+        st.session_state["course"] = (run.identifier, time.monotonic(), course)
+    return course
