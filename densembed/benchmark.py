@@ -14,8 +14,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -149,7 +151,8 @@ def user_step(
     split = _split(batch, device)
     model = model.to(device)
     run = UserStep(torch.compile(model) if compiled else model, 10**6)
-    return Variant(lambda: run(as_input(split.images), split.labels), settled)
+    index = torch.arange(batch, device=device)
+    return Variant(lambda: run(as_input(split.images[index]), split.labels[index]), settled)
 
 
 def steps(models: Iterable[str], batches: Iterable[int], full: bool, rounds: int, device: str):
@@ -266,6 +269,32 @@ def members(rounds: int, full: bool, device: str) -> Iterator[Case]:
             yield Case(case.case, case.value / count, "ms per member", case.spread / count, case.n)
 
 
+PROCESS_STEPS = 50
+
+
+def processes(rounds: int) -> Iterator[Case]:
+    """5. The same for members in processes of one thread, as `reproduce` trains them on a CPU."""
+    count = os.cpu_count() or 1
+    model = "logistic-el-mnn-10-5"
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+        taken = []
+        for _ in range(rounds + 1):  # the first one starts them
+            slowest = max(pool.map(_steps_alone, [model] * count))
+            taken.append(1e3 * slowest / PROCESS_STEPS / count)
+    yield _case(f"members.{model}.{count}.processes", taken[1:], "ms per member")
+
+
+def _steps_alone(model: str) -> float:
+    """Seconds of some steps in this process."""
+    settle()
+    call = our_step(model, 128).call
+    call()
+    started = time.perf_counter()
+    for _ in range(PROCESS_STEPS):
+        call()
+    return time.perf_counter() - started
+
+
 def peers(rounds: int, device: str) -> Iterator[Case]:
     """6. Adaptive convolution beside torch's and, where it is installed, DCLS."""
     from densembed.layers import AdaptiveConv2d
@@ -303,6 +332,22 @@ def fields(rounds: int, device: str = "cpu") -> Iterator[Case]:
     yield from measure(few, rounds, device=device)
     many = {"fields.1000": Variant(lambda: field(model, x))}
     yield from measure(many, 3, device=device, calls=1)
+
+
+GROWTH = (
+    (5, 28, 100), (10, 28, 100), (25, 28, 100), (50, 28, 100),
+    (10, 56, 100), (10, 112, 100), (10, 224, 100), (10, 224, 1), (10, 224, 10), (10, 224, 1000),
+)  # fmt: skip
+"""B, pixels of an axis, inputs: fields on the pixels' own grid grow with each of them."""
+
+
+def growth(rounds: int, device: str) -> Iterator[Case]:
+    """7. How the time of fields grows with the densities, the pixels and the inputs."""
+    for b, size, inputs in GROWTH:
+        model = build(f"logistic-el-mnn-{b}-5", (1, size, size)).to(device).eval()
+        x = torch.rand(inputs, 1, size, size, device=device)
+        call = Variant(lambda model=model, x=x: field(model, x, 1))
+        yield from measure({f"fields.B{b}.{size}px.{inputs}": call}, rounds, "ms", device, 1)
 
 
 def _peak() -> float:
@@ -362,8 +407,11 @@ def run(quick: bool = False, device: str = "cpu") -> Iterator[Case]:
         yield from steps(STEP_MODELS, (128, 512), True, 60, device)
         yield from epochs(EPOCH_IMAGES, 5, device)
         yield from members(30, True, device)
+        if device == "cpu":
+            yield from processes(7)
         yield from peers(30, device)
         yield from fields(20, device)
+        yield from growth(5, device)
 
 
 def report(cases: list[Case], device: str = "cpu") -> dict:
@@ -402,12 +450,12 @@ def as_markdown(content: dict) -> str:
         if name.startswith("epoch.") and kind != "ours":
             lines.append(f"| {name} / {part}.ours | {value / values[part + '.ours']:.2f} |")
         if name.startswith("members.") and ".1." not in name:
-            alone = ".".join((*name.split(".")[:2], "1", kind))
+            alone = ".".join((*name.split(".")[:2], "1", "ours" if kind == "processes" else kind))
             lines.append(f"| {name} / {alone}, each member | {value / values[alone]:.2f} |")
     lines += ["", "| case | median | unit | spread | n |", "| --- | ---: | --- | ---: | ---: |"]
     for case in content["cases"]:
         lines.append(
-            f"| {case['case']} | {case['value']:.3f} | {case['unit']} | {case['spread']:.3f} "
+            f"| {case['case']} | {case['value']:.4g} | {case['unit']} | {case['spread']:.2g} "
             f"| {case['n']} |"
         )
     return "\n".join(lines) + "\n"

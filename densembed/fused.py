@@ -58,8 +58,7 @@ class _Moving(torch.autograd.Function):
     def forward(x, loc, scale, density):
         cells = loc[..., :1, :, :, 0].numel() * (x.shape[-1] + x.shape[-2] + 2)
         images = max(1, CHUNK_CELLS // max(1, cells))
-        whole = loc.shape[-4] <= images or x.is_cuda or torch.compiler.is_compiling()
-        if whole:
+        if loc.shape[-4] <= images or x.is_cuda:
             return _with_slopes(x, loc, scale, density)
         scales = repeat(scale) if scale.shape[-4] == 1 else scale.split(images, -4)
         chunks = [

@@ -17,7 +17,10 @@ from densembed.optimiser import Adam
 
 
 class Flat:
-    """The parameters of M modules of the same shape as one tensor (M, P)."""
+    """The parameters of M modules of the same shape as one tensor (M, P).
+
+    The parameters of a single module are views of it; of several, one module stands for all.
+    """
 
     def __init__(self, modules: list[nn.Module]):
         self.module = modules[0]
@@ -28,6 +31,9 @@ class Flat:
         self.values = torch.stack(
             [nn.utils.parameters_to_vector(module.parameters()).detach() for module in modules]
         ).requires_grad_()
+        self.single = list(self.module.parameters()) if len(modules) == 1 else []
+        for name, part in self.named(self.values.detach()[0]).items() if self.single else ():
+            self.module.get_parameter(name).data = part
 
     def __len__(self) -> int:
         return self.values.shape[0]
@@ -42,11 +48,28 @@ class Flat:
 
     def logits(self, x: Tensor) -> Tensor:
         """(M, N, C, H, W) → (M, N, classes), each member on its own inputs."""
+        if self._direct:
+            return self.module(x[0])[None]
         if len(self) == 1:
             return functional_call(self.module, self.named(self.values[0]), (x[0],))[None]
         return vmap(lambda values, x: functional_call(self.module, values, (x,)))(
             self.named(self.values), x
         )
+
+    def gradient(self, loss: Tensor) -> Tensor:
+        """Of a loss of `logits` by all parameters, (M, P)."""
+        if self._direct:
+            parts = torch.autograd.grad(loss, self.single)
+            return torch.cat([part.flatten() for part in parts])[None]
+        return torch.autograd.grad(loss, self.values)[0]
+
+    @property
+    def _direct(self) -> bool:
+        """Whether to skip the functional call, which costs as much as a linear layer.
+
+        Not for the compiler: it does not see that the module's parameters are views.
+        """
+        return bool(self.single) and not torch.compiler.is_compiling()
 
     @torch.no_grad()
     def state(self) -> dict[str, Tensor]:
@@ -77,7 +100,7 @@ def step(flat: Flat, adam: Adam, images: Tensor, labels: Tensor, row: Tensor) ->
     logits = flat.logits(as_input(images, flat.values.dtype))
     losses = cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
     losses = losses.view(labels.shape).mean(1)
-    (gradient,) = torch.autograd.grad(losses.sum(), flat.values)
+    gradient = flat.gradient(losses.sum())
     with torch.no_grad():
         adam.update(gradient, row)
     return losses.detach()
