@@ -16,7 +16,7 @@ from densembed import plugins
 from densembed.checkpoint import Checkpoint, CheckpointError, Recorder, error_text
 from densembed.cluster import Cluster
 from densembed.config import RunConfig, explain
-from densembed.data import DATASETS, DataError, as_input, load_dataset
+from densembed.data import DataError, Dataset, as_input, load_dataset
 from densembed.data.images import ImageError, read_picture
 from densembed.experiments import (
     add_benchmark,
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = _command(commands, "evaluate", _evaluate, "test error of checkpoints")
     command.add_argument("checkpoint", type=Path, nargs="+")
-    command.add_argument("--dataset", choices=DATASETS, help="another one than it learned from")
+    command.add_argument("--dataset", help="another one than it learned from")
     command.add_argument("--data-dir", type=Path)
 
     command = _command(commands, "info", _info, "what checkpoints hold")
@@ -127,6 +127,7 @@ def _train(options: argparse.Namespace) -> int:
     if options.out.is_dir() or not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise UsageError(f"--out {options.out} is not a file that can be written.")
     dataset = load_dataset(config.dataset, options.data_dir)
+    _name_left_out(dataset)
     recorder = Recorder(config, dataset)
     outcome = "done"
     with _Bar() as bar:
@@ -150,6 +151,7 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
+    _name_left_out(load_dataset(config.dataset, options.data_dir))
     run = Run.create(config)
     print(f"run {run.identifier} in {run.path}")
     if options.scheduler:
@@ -183,6 +185,17 @@ def _on_workers(run: Run, options: argparse.Namespace) -> str:
 def _wait(cluster: Cluster, run: Run) -> None:
     while cluster.ahead(run) is not None:
         time.sleep(0.2)
+
+
+NAMED = 20
+
+
+def _name_left_out(dataset: Dataset) -> None:
+    """Say which files of a folder are no pictures."""
+    for place in dataset.left_out[:NAMED]:
+        print(f"densembed: left out, as it is no picture: {place}", file=sys.stderr)
+    if (more := len(dataset.left_out) - NAMED) > 0:
+        print(f"densembed: and {more:,} more.", file=sys.stderr)
 
 
 def _report(checkpoint: Checkpoint, path: Path) -> None:

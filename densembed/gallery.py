@@ -77,6 +77,12 @@ def result(name: str) -> dict | None:
         return None
 
 
+def results(prefix: str) -> list[dict]:
+    """All results files whose names begin so, in the order of their names."""
+    found = (result(path.stem) for path in sorted(gallery_folder().glob(f"{prefix}*.json")))
+    return [table for table in found if table]
+
+
 STORIES = {
     "linear": "One weight for each pixel and class: the yardstick for the fixed densities.",
     "mlp-50": "One hidden layer of 50: the yardstick for the moving densities.",

@@ -41,7 +41,8 @@ def start(model: nn.Module, location: str = "normal", scale: float = BETA_MEAN) 
             module.alpha.copy_(_grid(module).expand_as(module.alpha) / module.location_lr_scale)
         if isinstance(module, AdaptiveDensityEmbedding):
             last = [layer for layer in module.locator.modules() if isinstance(layer, nn.Linear)][-1]
-            last.bias.copy_(_grid(module).expand(module.groups, -1, -1).flatten())
+            grid = _grid(module).expand(module.groups, -1, -1).flatten()
+            last.bias[: len(grid)] = grid  # what follows, with learned scales, is added to β
 
 
 def _grid(embedding: nn.Module) -> Tensor:

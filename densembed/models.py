@@ -45,6 +45,33 @@ MODELS: dict[str, Kind] = {
     "adaptive-conv-pool-{family}-el-mnn-{size}-{size}": Kind(
         networks.deep_embedded, "Adaptive convolution and pooling, {}-EL with mNN, B = {}, B₀ = {}"
     ),
+    "{family}-el-mnn-scale-{size}-{size}": Kind(
+        networks.scaled_micro_embedded, "{}-EL with mNN of learned scales, B = {}, B₀ = {}"
+    ),
+    "stages-{size}-{family}-el-{size}": Kind(
+        lambda shape, classes, a, *el: networks.staged(shape, classes, (a,), *el),
+        "One adaptive stage of {} maps, {}-EL, B = {}",
+    ),
+    "stages-{size}-{size}-{family}-el-{size}": Kind(
+        lambda shape, classes, a, b, *el: networks.staged(shape, classes, (a, b), *el),
+        "Adaptive stages of {} and {} maps, {}-EL, B = {}",
+    ),
+    "stages-{size}-{size}-{size}-{family}-el-{size}": Kind(
+        lambda shape, classes, a, b, c, *el: networks.staged(shape, classes, (a, b, c), *el),
+        "Adaptive stages of {}, {} and {} maps, {}-EL, B = {}",
+    ),
+    "stages-{size}-{size}-{family}-el-mnn-{size}-{size}": Kind(
+        lambda shape, classes, a, b, *el: networks.staged(shape, classes, (a, b), *el),
+        "Adaptive stages of {} and {} maps, {}-EL with mNN, B = {}, B₀ = {}",
+    ),
+    "cnn-{size}-{size}": Kind(
+        lambda shape, classes, *maps: networks.plain_cnn(shape, classes, maps),
+        "Plain CNN of {} and {} maps",
+    ),
+    "cnn-{size}-{size}-{size}": Kind(
+        lambda shape, classes, *maps: networks.plain_cnn(shape, classes, maps),
+        "Plain CNN of {}, {} and {} maps",
+    ),
 }
 
 

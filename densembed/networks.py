@@ -1,5 +1,8 @@
 """Networks of density layers: the paper's (Section 4), and a deeper one."""
 
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
@@ -15,6 +18,10 @@ from densembed.layers.embedding import Embedding
 
 MAPS, KERNEL, WINDOW = 8, 5, 2
 """Feature maps, taps of the convolution and pixels of the pooling, each axis, of the deeper one."""
+STAGE_KERNEL = 3
+"""Taps of a convolution, each axis, where several stages follow one another."""
+POOLED = 2
+"""Stages of `staged` that pool; a third one keeps the size of its maps."""
 
 
 class DensityNetwork(nn.Module):
@@ -100,10 +107,33 @@ def micro_embedded(input_shape, classes, family, b, b0) -> DensityNetwork:
     return DensityNetwork(embedding, classes)
 
 
+def scaled_micro_embedded(input_shape, classes, family, b, b0) -> DensityNetwork:
+    """`micro_embedded` whose micro network moves the scales, too; they start where β has them."""
+    channels, *sizes = input_shape
+    count = channels * b * b
+    locator = micro_network(sizes, channels, family, b0, 2 * count)
+    last = locator[-1]
+    with torch.no_grad():
+        last.weight[len(last.bias) // 2 :] = 0
+        last.bias[len(last.bias) // 2 :] = 0
+    embedding = AdaptiveDensityEmbedding(
+        locator, sizes, channels, (b, b), family, adaptive_scale=True
+    )
+    return DensityNetwork(embedding, classes)
+
+
 def micro_network(sizes, channels, family, b0, densities, shared=False) -> nn.Sequential:
     """mNN: linear in an embedding of its own, gives α of every density (Section 4.2)."""
     inner = DensityEmbedding(sizes, channels, (b0, b0), family, shared)
     return nn.Sequential(inner, nn.Flatten(), nn.Linear(inner.out_features, len(sizes) * densities))
+
+
+def _large_enough(sizes, halvings: int) -> None:
+    least = WINDOW**halvings
+    if min(sizes) < least:
+        raise ValueError(
+            f"Expected pictures of at least {least} × {least} pixels; got {sizes[0]} × {sizes[1]}."
+        )
 
 
 def deep_embedded(input_shape, classes, family, b, b0=None) -> DensityNetwork:
@@ -115,11 +145,7 @@ def deep_embedded(input_shape, classes, family, b, b0=None) -> DensityNetwork:
     Raises ValueError for a picture smaller than the pooling's window.
     """
     channels, *sizes = input_shape
-    if min(sizes) < WINDOW:
-        raise ValueError(
-            f"Expected pictures of at least {WINDOW} × {WINDOW} pixels; "
-            f"got {sizes[0]} × {sizes[1]}."
-        )
+    _large_enough(sizes, 1)
     features = nn.Sequential(
         AdaptiveConv2d(channels, MAPS, KERNEL, padding="same"),
         nn.ReLU(),
@@ -132,3 +158,52 @@ def deep_embedded(input_shape, classes, family, b, b0=None) -> DensityNetwork:
         locator = micro_network(maps, MAPS, family, b0, b * b, shared=True)
         embedding = AdaptiveDensityEmbedding(locator, maps, MAPS, (b, b), family, shared=True)
     return DensityNetwork(FeatureEmbedding(features, embedding, sizes, channels), classes)
+
+
+def staged(input_shape, classes, maps: Sequence[int], family, b, b0=None) -> DensityNetwork:
+    """Stages of adaptive convolution, ReLU and adaptive pooling, then B² densities on the maps.
+
+    The convolutions have 3 × 3 taps whose reach is learned; the first `POOLED` stages halve the
+    maps. All maps of the last one are seen through the same densities, fixed or placed by a micro
+    network of B₀² densities. Raises ValueError for a picture that the pooling would use up.
+    """
+    channels, *sizes = input_shape
+    _large_enough(sizes, min(POOLED, len(maps)))
+    layers = []
+    for stage, count in enumerate(maps):
+        layers += [AdaptiveConv2d(channels, count, STAGE_KERNEL, padding="same"), nn.ReLU()]
+        if stage < POOLED:
+            layers.append(AdaptivePool2d(WINDOW, beta="channel", channels=count))
+            sizes = [size // WINDOW for size in sizes]
+        channels = count
+    if b0 is None:
+        embedding = DensityEmbedding(sizes, channels, (b, b), family, shared=True)
+    else:
+        locator = micro_network(sizes, channels, family, b0, b * b, shared=True)
+        embedding = AdaptiveDensityEmbedding(locator, sizes, channels, (b, b), family, shared=True)
+    features = nn.Sequential(*layers)
+    return DensityNetwork(
+        FeatureEmbedding(features, embedding, input_shape[1:], input_shape[0]), classes
+    )
+
+
+def plain_cnn(input_shape, classes, maps: Sequence[int]) -> DensityNetwork:
+    """An ordinary small CNN: 3 × 3 convolutions, ReLU and maximum pooling after each, linear map.
+
+    The yardstick for `staged`. Raises ValueError for a picture that the pooling would use up.
+    """
+    channels, *sizes = input_shape
+    _large_enough(sizes, len(maps))
+    layers = []
+    for count in maps:
+        layers += [
+            nn.Conv2d(channels, count, STAGE_KERNEL, padding=STAGE_KERNEL // 2),
+            nn.ReLU(),
+            nn.MaxPool2d(WINDOW),
+        ]
+        channels, sizes = count, [size // WINDOW for size in sizes]
+    embedding = PixelEmbedding(sizes, channels)
+    features = nn.Sequential(*layers)
+    return DensityNetwork(
+        FeatureEmbedding(features, embedding, input_shape[1:], input_shape[0]), classes
+    )

@@ -30,6 +30,11 @@ REPORT_EVERY = 0.5
 DIVERGED_STEPS = 100
 EVALUATION_BATCH = 1000
 ESTIMATE_STEPS = 7
+MAY_DIFFER = {
+    "seed", "seeds", "learning_rate", "density_rate", "weight_decay", "locator_rate",
+    "locator_decay", "location_start", "scale_start",
+}  # fmt: skip
+"""Fields of a config in which members that train together may differ."""
 
 
 @dataclass(frozen=True)
@@ -270,13 +275,10 @@ def _restore(state: dict[str, Tensor], resume: Resume, total: int) -> None:
 
 
 def _check_alike(configs: Sequence[RunConfig]) -> None:
-    free = {
-        "seed", "seeds", "learning_rate", "density_rate", "weight_decay", "locator_rate",
-        "locator_decay", "location_start", "scale_start",
-    }  # fmt: skip
-    shared = [config.model_dump(exclude=free) for config in configs]
+    shared = [config.model_dump(exclude=MAY_DIFFER) for config in configs]
     if any(other != shared[0] for other in shared):
-        raise ValueError(f"Members that train together may differ in {', '.join(sorted(free))}.")
+        listed = ", ".join(sorted(MAY_DIFFER))
+        raise ValueError(f"Members that train together may differ in {listed}.")
 
 
 def _optimiser(configs: Sequence[RunConfig], flat: Flat, total: int) -> Adam:

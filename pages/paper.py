@@ -7,6 +7,7 @@ from densembed.data import is_available, load_dataset
 from densembed.models import describe
 from densembed.paper_figures import table_figure, times_figure
 from densembed.reproduce import FIGURE1, figure1_of
+from pages.widgets.evidence import evidence
 from pages.widgets.page import CHART, begin
 
 RECIPES = {
@@ -42,6 +43,7 @@ def main() -> None:
         _numbers(table, recipe)
     _figure1()
     _times()
+    evidence()
     with st.expander("What we read differently from what is printed"):
         st.markdown(DEVIATIONS)
 

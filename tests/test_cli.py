@@ -192,7 +192,7 @@ def test_evaluate_on_another_data_set(run, trained_file, tmp_path):
     assert "MNIST could not be downloaded" in fails(result)
     status, _, errors = run("evaluate", trained_file, "--dataset", "cats")
     assert status == 2
-    assert "invalid choice" in errors
+    assert "Unknown data set" in errors
     assert "Traceback" not in errors
 
 

@@ -13,7 +13,7 @@ from densembed.config import RunConfig
 from densembed.data import as_input
 from densembed.fields import field, view
 from densembed.models import MODELS, build, check_name, describe, parameter_count, pattern
-from densembed.training import Epoch, train
+from densembed.training import Epoch, build_seeded, train
 from tests.conftest import is_sentence
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
@@ -215,6 +215,19 @@ def test_the_largest_sizes_can_be_built():
             "adaptive-conv-pool-logistic-el-mnn-8-4",
             "Adaptive convolution and pooling, Logistic-EL with mNN, B = 8, B₀ = 4",
         ),
+        (
+            "logistic-el-mnn-scale-8-4",
+            "Logistic-EL with mNN of learned scales, B = 8, B₀ = 4",
+        ),
+        (
+            "stages-4-5-6-logistic-el-2",
+            "Adaptive stages of 4, 5 and 6 maps, Logistic-EL, B = 2",
+        ),
+        (
+            "stages-8-12-logistic-el-mnn-4-2",
+            "Adaptive stages of 8 and 12 maps, Logistic-EL with mNN, B = 4, B₀ = 2",
+        ),
+        ("cnn-2-3-4", "Plain CNN of 2, 3 and 4 maps"),
     ],
 )
 def test_names_in_words(name, words):
@@ -425,3 +438,93 @@ def test_deep_network_learns_and_is_opened_again(name, least, digits, tmp_path):
     assert np.abs(seen.fields[1] - seen.fields[0]).max() > 0.01
     logits = end(as_input(digits.test.images[:1]))[0].softmax(0)
     np.testing.assert_allclose(seen.probabilities[1], logits, rtol=1e-5)
+
+
+def test_stages_are_their_layers_in_turn():
+    """At the start p = K and β = 0: torch's convolutions and average pooling, the last without."""
+    model = build("stages-2-3-4-logistic-el-2", (3, 9, 12), 5)
+    maps = x = torch.rand(3, 3, 9, 12)
+    layers = list(model.embedding.features)
+    assert [type(layer).__name__ for layer in layers] == [
+        "AdaptiveConv2d", "ReLU", "AdaptivePool2d", "AdaptiveConv2d", "ReLU", "AdaptivePool2d",
+        "AdaptiveConv2d", "ReLU",
+    ]  # fmt: skip
+    for k, conv in enumerate((layers[0], layers[3], layers[6])):
+        maps = torch.nn.functional.conv2d(maps, conv.weight, conv.bias, padding=1).relu()
+        maps = torch.nn.functional.avg_pool2d(maps, 2) if k < 2 else maps
+    assert maps.shape == (3, 4, 2, 3)
+    seen = (model.embedding.embedding.gamma() * maps[:, :, None]).flatten(3).sum(-1)
+    torch.testing.assert_close(model(x), model.classifier(seen.flatten(1)), rtol=1e-4, atol=1e-5)
+
+
+def test_the_plain_cnn_is_torchs():
+    model = build("cnn-2-3", (3, 9, 12), 5)
+    maps = x = torch.rand(4, 3, 9, 12)
+    for conv in (model.embedding.features[0], model.embedding.features[3]):
+        maps = torch.nn.functional.conv2d(maps, conv.weight, conv.bias, padding=1).relu()
+        maps = torch.nn.functional.max_pool2d(maps, 2)
+    assert maps.shape == (4, 3, 2, 3)
+    torch.testing.assert_close(model(x), model.classifier(maps.flatten(1)))
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("stages-2-logistic-el-2", (9 * 2 + 2 + 2 + 2) + 4 * 4 + 10 * 2 * 4 + 10),
+        (
+            "stages-3-4-logistic-el-2",
+            (27 + 3 + 2 + 3) + (9 * 12 + 4 + 2 + 4) + 4 * 4 + 10 * 4 * 4 + 10,
+        ),
+        (
+            "stages-4-5-6-logistic-el-2",
+            (36 + 4 + 2 + 4) + (180 + 5 + 2 + 5) + (270 + 6 + 2) + 4 * 4 + 10 * 6 * 4 + 10,
+        ),
+        ("logistic-el-mnn-scale-4-3", 4 * 9 + 9 * 4 * 16 + 4 * 16 + 2 * 16 + 10 * 16 + 10),
+        ("cnn-2-3-2", (18 + 2) + (54 + 3) + (54 + 2) + 10 * 2 * 9 + 10),
+    ],
+)
+def test_parameters_of_small_networks(name, count):
+    assert parameter_count(build(name)) == count
+
+
+def test_learned_scales_start_as_if_they_were_fixed(digits):
+    """Whatever the input, and with a grid of locations, too."""
+    config = RunConfig(model="logistic-el-mnn-scale-4-2", location_start="grid")
+    model = build_seeded(config, digits)
+    x = as_input(digits.test.images[:3])
+    loc, scale = model.embedding.placement(x)
+    assert torch.equal(scale[0], scale[1])
+    expected = 28 * model.embedding.beta.sigmoid()
+    torch.testing.assert_close(scale[0], expected)
+    bias = model.embedding.locator[-1].bias.view(2, 16, 2)
+    middles = 28 * torch.sigmoid(4 * bias[0])
+    places = torch.tensor([3.5, 10.5, 17.5, 24.5])
+    torch.testing.assert_close(middles, torch.cartesian_prod(places, places))
+    assert not bias[1].any()
+    assert not torch.equal(loc[0], loc[1])
+
+
+SMALL = [
+    "stages-2-logistic-el-2", "stages-3-4-logistic-el-2", "stages-2-2-3-logistic-el-2",
+    "stages-3-4-logistic-el-mnn-2-1", "logistic-el-mnn-scale-4-2", "cnn-2-3", "cnn-2-2-3",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_members_of_small_networks_learn_together(name, digits):
+    """As many members in one step as alone, and the loss falls; the field lies on the input."""
+    config = RunConfig(
+        model=name, epochs=2, batch_size=256, learning_rate=0.05, device="cpu", seeds=2
+    )
+    epochs = [event for event in train(config, digits) if isinstance(event, Epoch)]
+    assert all(end < start for start, end in zip(*(e.train_loss for e in epochs), strict=True))
+    model = build(name)
+    found = field(model, torch.rand(2, 1, 28, 28), resolution=2).values
+    assert found.shape == (2 if model.adaptive else 1, 1, 56, 56)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("name", ["stages-2-2-logistic-el-2", "cnn-2-2"])
+def test_a_picture_that_the_stages_would_use_up_is_refused(name):
+    with pytest.raises(ValueError, match="at least 4 × 4 pixels; got 3 × 28"):
+        build(name, (1, 3, 28))

@@ -305,4 +305,4 @@ def test_a_malformed_list_of_plugins_is_refused(listed):
 def test_the_public_names():
     assert densembed.register_density is register_density
     assert densembed.register_model is register_model
-    assert len(MODELS) == 6
+    assert len(MODELS) == 13

@@ -2,15 +2,20 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from densembed import reproduce
+from densembed import jobs, reproduce
 from densembed.__main__ import main
 from densembed.checkpoint import Checkpoint
 from densembed.config import RunConfig
+from densembed.data import cifar
+from densembed.jobs import Job, hold_out, merge, run, together
+from densembed.models import build, parameter_count
 from densembed.paper import TABLES
-from densembed.reproduce import Job, as_json, as_markdown, do, hold_out, merge, results, table_jobs
+from densembed.reproduce import as_json, as_markdown, results, table_jobs
 
 ROWS = TABLES["mnist"][2:3]  # logistic-el-3
 
@@ -36,11 +41,12 @@ def test_the_papers_recipe_is_the_default():
 
 
 def test_a_row_from_its_jobs(short, tmp_path):
-    jobs = table_jobs(["logistic-el-3"], "digits", "paper", 2, tmp_path)
-    assert [job.checkpoint() for job in jobs] == [None, None]
-    assert [do(job) for job in jobs] == ["done", "done"]
+    made = table_jobs(["logistic-el-3"], "digits", "paper", 2, tmp_path)
+    assert [job.checkpoint() for job in made] == [None, None]
+    for job in made:
+        together([job])
     (row,) = results(ROWS, "digits", "paper", 2, tmp_path)
-    errors = [Checkpoint.open(job.path).errors[0] for job in jobs]
+    errors = [Checkpoint.open(job.path).errors[0] for job in made]
     assert row.errors == errors
     assert row.parameters == 136
     assert row.mean == pytest.approx(sum(errors) / 2)
@@ -48,23 +54,23 @@ def test_a_row_from_its_jobs(short, tmp_path):
     table = as_json([row], "digits", "paper")
     assert table["rows"][0]["paper_mean"] == 17.8
     assert f"{row.mean:.2f} ± {row.deviation:.2f}" in as_markdown(table)
-    merged = merge(jobs)
+    merged = merge(made)
     assert merged.members == 2
-    for member, job in enumerate(jobs):
+    for member, job in enumerate(made):
         alone = Checkpoint.open(job.path)
         for name, value in merged.state(-1, member).items():
             assert torch.equal(value, alone.state()[name])
 
 
 def test_a_finished_job_is_not_run_again(short, tmp_path):
-    jobs = table_jobs(["logistic-el-3"], "digits", "paper", 1, tmp_path)
-    do(jobs[0])
-    stamp = jobs[0].path.stat().st_mtime_ns
+    made = table_jobs(["logistic-el-3"], "digits", "paper", 1, tmp_path)
+    together([made[0]])
+    stamp = made[0].path.stat().st_mtime_ns
     seen = []
-    reproduce.run(jobs, finished=seen.append)
-    assert seen == jobs
-    assert jobs[0].path.stat().st_mtime_ns == stamp
-    other = Job(jobs[0].config.model_copy(update={"epochs": 2}), jobs[0].path)
+    run(made, finished=seen.append)
+    assert seen == made
+    assert made[0].path.stat().st_mtime_ns == stamp
+    other = Job(made[0].config.model_copy(update={"epochs": 2}), made[0].path)
     assert other.checkpoint() is None
 
 
@@ -93,15 +99,62 @@ def test_wrong_arguments_are_one_sentence(wrong, tmp_path, capsys):
 
 
 def test_figure1_has_the_fields_of_its_models(short, tmp_path, digits):
-    jobs = {
+    made = {
         model: table_jobs([model], "digits", "paper", 1, tmp_path) for model in reproduce.FIGURE1
     }
-    for (job,) in jobs.values():
-        do(job)
-    checkpoints = {model: merge(part) for model, part in jobs.items()}
+    for (job,) in made.values():
+        together([job])
+    checkpoints = {model: merge(part) for model, part in made.items()}
     figure = reproduce.figure1_of(checkpoints, digits.test.images[:3])
     heats = [trace.z for trace in figure.data]
     assert len(heats) == 3 * 3 + 2 * 2
     seen = reproduce.view(checkpoints["logistic-el-mnn-10-5"], digits.test.images[1], [0, -1])
     assert (heats[5] == seen.fields[-1].sum(0)).all()
     assert not (heats[2] == heats[5]).all()
+
+
+@pytest.fixture(scope="module")
+def small_cifar(tmp_path_factory):
+    """A folder of CIFAR-10's classes and form: four JPEGs of noise a class to train on."""
+    root = tmp_path_factory.mktemp("data")
+    random = np.random.default_rng(1)
+    for part, count in (("train", 4), ("test", 2)):
+        for name in cifar.CLASSES:
+            folder = root / "mine" / part / name
+            folder.mkdir(parents=True)
+            for n in range(count):
+                pixels = random.integers(0, 256, (32, 32, 3), np.uint8)
+                Image.fromarray(pixels).save(folder / f"{n}.jpg")
+    return root
+
+
+def test_table2_has_the_papers_parameters_and_says_what_it_learned_from(
+    short, small_cifar, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "elsewhere"))
+    gallery = tmp_path / "gallery"
+    gallery.mkdir()
+    arguments = ["reproduce", "table2", "--dataset", "folder:mine", "--seeds", "2", "--rows"]
+    arguments += ["linear,logistic-el-15,logistic-el-mnn-10-5", "--data-dir", str(small_cifar)]
+    # In this process, as on a GPU: the pool of processes is tried elsewhere.
+    monkeypatch.setattr(jobs, "pick_device", lambda name: torch.device("meta"))
+    assert main([*arguments, "--out", str(tmp_path), "--gallery", str(gallery)]) == 0
+    assert "### CIFAR-10 (JPEG), recipe paper" in capsys.readouterr().out
+    name = "table2-cifar-10-jpeg-paper"
+    assert "### CIFAR-10 (JPEG)" in (tmp_path / f"{name}.md").read_text()
+    text = (gallery / f"{name}.json").read_text()
+    assert str(small_cifar) not in text
+    table = json.loads(text)
+    assert table["dataset"] == "CIFAR-10 (JPEG)"
+    assert [row["parameters"] for row in table["rows"]] == [30_730, 9_460, 49_510]
+    assert all(row["parameters"] == row["paper_parameters"] for row in table["rows"])
+    kept = Checkpoint.open(gallery / "logistic-el-15-cifar-10-jpeg.safetensors")
+    assert kept.header.provenance.dataset_title == "CIFAR-10 (JPEG)"
+    assert kept.config.dataset == "folder:mine"
+    errors = table["rows"][1]["errors"]
+    assert kept.errors[0] == pytest.approx(min(errors, key=lambda e: abs(e - sum(errors) / 2)))
+
+
+def test_every_row_of_table2_is_built_with_the_papers_parameters():
+    for row in TABLES["cifar10"]:
+        assert parameter_count(build(row.model, (3, 32, 32))) == row.parameters

@@ -1,15 +1,18 @@
 """Data sets as tensors.
 
-A new one is a module with `TITLE`, `load(data_dir)` and `available(data_dir)`, and a line in
-`DATASETS`.
+A new one is a module with `TITLE`, `load(data_dir)` and `available(data_dir)` (and `DOWNLOAD`, how
+much that is, where it is fetched), and a line in `DATASETS`. Beside those any folder of pictures
+is one, as `folder:PATH`: see `densembed.data.folder`.
 """
 
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 
-from densembed.data import digits, mnist
+from densembed.data import cifar, digits, fashion, mnist
 from densembed.data.dataset import DataError, Dataset, Split, as_input
+from densembed.data.folder import PREFIX, Folder
 
 __all__ = [
     "DATASETS",
@@ -19,10 +22,13 @@ __all__ = [
     "as_input",
     "default_data_dir",
     "is_available",
+    "is_folder",
     "load_dataset",
+    "slug",
+    "title",
 ]
 
-DATASETS = {"digits": digits, "mnist": mnist}
+DATASETS = {"digits": digits, "mnist": mnist, "fashion-mnist": fashion, "cifar10": cifar}
 
 
 def default_data_dir() -> Path:
@@ -33,23 +39,57 @@ def default_data_dir() -> Path:
     return Path(cache) / "densembed"
 
 
+def is_folder(name: str) -> bool:
+    """Whether a data set's name is one of a folder of pictures, there or not."""
+    return name.startswith(PREFIX)
+
+
 def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
     """The data set of that name, kept in memory once it was read.
 
     Args:
-        name: a key of `DATASETS`.
+        name: a key of `DATASETS`, or `folder:PATH` for a folder of pictures.
         data_dir: where its files are or go; `default_data_dir()` if None.
     Raises:
         DataError: an unknown name, or data that cannot be had.
     """
+    place = Path(data_dir) if data_dir else default_data_dir()
+    if is_folder(name):
+        return Folder.parse(name).load(place)
     if name not in DATASETS:
-        raise DataError(f"Unknown data set {name!r}; the known ones are {', '.join(DATASETS)}.")
-    return _load(name, Path(data_dir) if data_dir else default_data_dir())
+        raise DataError(
+            f"Unknown data set {name[:80]!r}; the known ones are {', '.join(DATASETS)}, and "
+            "folder:PATH for a folder of pictures, a class a subfolder."
+        )
+    return _load(name, place)
 
 
 def is_available(name: str) -> bool:
     """Whether a data set can be loaded without a network."""
+    if is_folder(name):
+        try:
+            return Folder.parse(name).available(default_data_dir())
+        except DataError:
+            return False
     return name in DATASETS and DATASETS[name].available(default_data_dir())
+
+
+def title(name: str, data_dir: str | Path | None = None) -> str:
+    """What a data set is called, without reading it; the name itself for an unknown one."""
+    if is_folder(name):
+        try:
+            place = Path(data_dir) if data_dir else default_data_dir()
+            return Folder.parse(name).title(place)
+        except DataError:
+            return name
+    return DATASETS[name].TITLE if name in DATASETS else name
+
+
+def slug(name: str, data_dir: str | Path | None = None) -> str:
+    """The name for a file or a folder: of a folder of pictures its title's letters and digits."""
+    if not is_folder(name):
+        return name
+    return re.sub(r"\W+", "-", title(name, data_dir).lower()).strip("-") or "pictures"
 
 
 @lru_cache(maxsize=4)

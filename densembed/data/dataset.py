@@ -33,6 +33,8 @@ class Dataset:
     classes: tuple[str, ...]
     train: Split
     test: Split
+    left_out: tuple[str, ...] = ()
+    """Files of a folder that are no pictures, by their places in it."""
 
     @property
     def input_shape(self) -> tuple[int, int, int]:

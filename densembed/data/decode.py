@@ -40,7 +40,7 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
             `FORMATS`, or a damaged one.
     """
     data = _read_bytes(source)
-    image = _open(data)
+    image = open_picture(data)
     if image.width * image.height > MAX_PIXELS:
         raise ImageError(
             f"The picture is {image.width} x {image.height} pixels; at most "
@@ -79,7 +79,8 @@ def _read_bytes(source: bytes | str | os.PathLike) -> bytes:
     return data
 
 
-def _open(data: bytes) -> Image.Image:
+def open_picture(data: bytes) -> Image.Image:
+    """A picture with its head read and its pixels not yet. Raises ImageError as `decode`."""
     try:
         return Image.open(io.BytesIO(data), formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:

@@ -67,7 +67,7 @@ def read_picture(
         raise ValueError(f"input_shape must be (1 or 3, height, width), not {tuple(input_shape)}")
     rgba = decode(source)
     if not digit or channels == 3:
-        return Picture(_whole(rgba, channels, (height, width)), "picture")
+        return Picture(whole(rgba, channels, (height, width)), "picture")
     ink, seen = find_digit(rgba)
     return Picture(torch.from_numpy(normalise_digit(ink, (height, width)))[None], seen)
 
@@ -125,7 +125,7 @@ def _keep_inside(centre: float, length: float, window: float) -> float:
     return min(max(centre, length - window / 2), window / 2)
 
 
-def _whole(rgba: np.ndarray, channels: int, size: tuple[int, int]) -> torch.Tensor:
+def whole(rgba: np.ndarray, channels: int, size: tuple[int, int]) -> torch.Tensor:
     """The picture's centre in the aspect of `size`, on white where it is transparent."""
     alpha = rgba[..., 3:]
     rgb = rgba[..., :3] * alpha + (1 - alpha)

@@ -8,6 +8,7 @@ import filelock
 import torch
 
 from densembed.data.dataset import DataError, Dataset, Split
+from densembed.data.download import advice, download
 
 TITLE = "MNIST"
 RAW = Path("MNIST/raw")
@@ -19,10 +20,8 @@ SHA256 = {
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
 """Of the unpacked files: a half-written one is found before it is trained on."""
-ADVICE = (
-    "Check the network, or put the four files into MNIST/raw under a folder and name it with "
-    "--data-dir or DENSEMBED_DATA; meanwhile the embedded data set 'digits' needs no download."
-)
+FILES = "the four files into MNIST/raw"
+DOWNLOAD = "some 12 MB"
 
 
 def available(data_dir: Path) -> bool:
@@ -47,7 +46,8 @@ def load(data_dir: Path) -> Dataset:
             damaged = [name for name in damaged if not _intact(raw / name)]
     if damaged:
         raise DataError(
-            f"{damaged[0]} in {raw} is damaged: delete it, so that it can be fetched anew. {ADVICE}"
+            f"{damaged[0]} in {raw} is damaged: delete it, so that it can be fetched anew. "
+            + advice(FILES)
         )
     from torchvision.datasets import MNIST
 
@@ -65,13 +65,11 @@ def _intact(path: Path) -> bool:
 def _download(data_dir: Path, raw: Path) -> None:
     from torchvision.datasets import MNIST
 
-    try:
+    def fetch() -> None:
+        for name in SHA256:  # torchvision takes a file that is there for a whole one
+            if (raw / name).is_file() and not _intact(raw / name):
+                (raw / name).unlink()
         raw.mkdir(parents=True, exist_ok=True)
-        # Two runs that start on an empty cache must not write the same archive at once.
-        with filelock.FileLock(data_dir / LOCK):
-            for name in SHA256:  # torchvision takes a file that is there for a whole one
-                if (raw / name).is_file() and not _intact(raw / name):
-                    (raw / name).unlink()
-            MNIST(data_dir, download=True)
-    except Exception as error:  # whatever a mirror does: refuse, time out, answer with a page
-        raise DataError(f"MNIST could not be downloaded. {ADVICE}") from error
+        MNIST(data_dir, download=True)
+
+    download(TITLE, data_dir / LOCK, fetch, FILES)

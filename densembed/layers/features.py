@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from densembed.intervals import per_axis
 from densembed.layers.embedding import Embedding
 
 
@@ -14,8 +15,8 @@ def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
     activation, moves nothing.
 
     Args:
-        layer: a convolution or pooling of `densembed.layers` with a fixed stride, a layer that
-            acts pixel by pixel, or an `nn.Sequential` of those.
+        layer: a convolution or pooling of `densembed.layers` or of torch with a fixed stride and
+            padding in numbers, a layer that acts pixel by pixel, or an `nn.Sequential` of those.
     Returns:
         a and b, each (axes,), rows then columns.
     """
@@ -25,11 +26,13 @@ def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
             a, b = places(inner, axes)
             stretch, offset = a.to(stretch) * stretch, a.to(stretch) * offset + b.to(stretch)
     elif hasattr(layer, "kernel_size"):
-        stretch = torch.tensor(layer.stride, dtype=stretch.dtype)
-        spans = torch.tensor(layer.kernel_size, dtype=stretch.dtype)
+        # torch's own layers keep one number for all axes, or one for each.
+        stretch = torch.tensor(per_axis(layer.stride, axes, "stride", 1), dtype=stretch.dtype)
+        spans = torch.tensor(per_axis(layer.kernel_size, axes, "kernel_size", 1)).to(stretch)
         if hasattr(layer, "amplitude"):
             spans = layer.amplitude().detach().mean(0).to(stretch)
-        before = [pad[0] if isinstance(pad, tuple) else pad for pad in layer.padding]
+        pads = layer.padding if isinstance(layer.padding, tuple) else (layer.padding,) * axes
+        before = [pad[0] if isinstance(pad, tuple) else pad for pad in pads]
         offset = (spans - stretch) / 2 - torch.tensor(before, dtype=stretch.dtype)
     return stretch, offset
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
-from densembed.data import DATASETS, DataError, Dataset, is_available, load_dataset
+from densembed.data import DATASETS, DataError, Dataset, is_available, is_folder, load_dataset
+from densembed.data import title as title_of
 from densembed.data.compact import MAX_TEXT, from_text, to_png, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
 from densembed.figures import picture_figure
@@ -36,8 +37,11 @@ class Input:
 def pick_input(checkpoint: Checkpoint) -> Input:
     """Widgets for the input; without a click it is a test image that is already there."""
     bar = st.container(horizontal=True)
+    ways = ["Samples", "Upload", *(["Draw"] if checkpoint.reads_digits else [])]
+    if st.session_state.get("from", "Samples") not in ways:
+        st.session_state["from"] = "Samples"
     way = bar.segmented_control(
-        "Input", ["Samples", "Upload", "Draw"], default="Samples", key="from",
+        "Input", ways, default="Samples", key="from",
         bind="query-params", required=True, persist_state="session",
     )  # fmt: skip
     _note_linked()
@@ -85,6 +89,8 @@ def _sample(checkpoint: Checkpoint, bar) -> Input:
     dataset = _dataset(checkpoint)
     usual = dataset.classes[7 % len(dataset.classes)]
     name_wrong_link("class", dataset.classes)
+    if st.session_state.get("class", usual) not in dataset.classes:  # of another model's data
+        st.session_state["class"] = usual
     wanted = bar.pills(
         "Class", dataset.classes, default=usual, key="class",
         bind="query-params", required=True, width="content", persist_state="session",
@@ -101,39 +107,58 @@ def _sample(checkpoint: Checkpoint, bar) -> Input:
 
 
 def test_images(checkpoint: Checkpoint) -> Dataset | None:
-    """The data set that `pick_input` shows samples of, None where there is none."""
-    own = checkpoint.config.dataset
-    dataset = load_dataset(own if is_available(own) else "digits")
-    return dataset if dataset.input_shape == checkpoint.header.input_shape else None
+    """The data set that the model learned from where it is here, else the embedded digits.
+
+    None where it is neither, or is not any more what the model knows: other classes, another shape.
+    """
+    for name in (checkpoint.config.dataset, "digits"):
+        if not is_available(name):
+            continue
+        try:
+            dataset = load_dataset(name)
+        except DataError:
+            continue
+        same = list(dataset.classes) == checkpoint.header.classes
+        if same and dataset.input_shape == checkpoint.header.input_shape:
+            return dataset
+    return None
 
 
 def _dataset(checkpoint: Checkpoint) -> Dataset:
-    """The data set that the model learned from where it is here, else one of the same shape."""
+    """As `test_images`; offers to fetch it, and ends the script where there is none."""
     own = checkpoint.config.dataset
-    name = own if is_available(own) else "digits"
-    if own != name and own in DATASETS:
+    if own in DATASETS and not is_available(own):
         _offer_download(own)
-        name = own if is_available(own) else name
-    dataset = load_dataset(name)
-    if dataset.input_shape != checkpoint.header.input_shape:
-        st.info("No test images of this model's shape are here. Upload a picture instead.")
+    dataset = test_images(checkpoint)
+    if dataset is None:
+        title = checkpoint.header.provenance.dataset_title
+        st.info(
+            f"The folder “{title}” that it learned from is gone or has changed, "
+            "so there are no test images: put it back, or upload a picture."
+            if is_folder(own)
+            else f"No test images of {title} for this model are here. Upload a picture instead."
+        )
         st.stop()
     return dataset
 
 
 def _offer_download(name: str) -> None:
-    title = DATASETS[name].TITLE
-    if st.button(f"Get {title}'s test images", help="Downloads the data set once, some 12 MB."):
+    source = DATASETS[name]
+    if st.button(
+        f"Get {source.TITLE}'s test images",
+        help=f"Downloads the data set once, {source.DOWNLOAD}.",
+    ):
         try:
-            with st.spinner(f"Downloading {title} …"):
+            with st.spinner(f"Downloading {source.TITLE} …"):
                 load_dataset(name)
         except DataError as error:
             st.warning(str(error))
 
 
 def _upload(checkpoint: Checkpoint, bar) -> Input:
+    digit = checkpoint.reads_digits
     file = bar.file_uploader(
-        "A picture of a handwritten digit", type=KINDS, key="upload",
+        "A picture of a handwritten digit" if digit else "A picture", type=KINDS, key="upload",
         help="Photograph, scan or drawing, up to 5 MB. It is read in memory and never stored; "
         "the page's link carries the small picture that the model gets.",
     )  # fmt: skip
@@ -144,8 +169,12 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
             st.session_state["picture"] = file.getvalue()
     if "picture" not in st.session_state:
         if (pixels := _linked(checkpoint)) is not None:
-            return Input(pixels, None, "upload", _seen(pixels))
-        st.info("Choose a picture: one digit, any colour, any size. It is found and centred.")
+            return Input(pixels, None, "upload", _seen(pixels) if digit else "picture")
+        st.info(
+            "Choose a picture: one digit, any colour, any size. It is found and centred."
+            if digit
+            else "Choose a picture of any size: its middle is cut out and made small."
+        )
         st.stop()
     try:
         picture = _read(st.session_state["picture"], checkpoint)
@@ -212,10 +241,10 @@ def remark(given: Input, *checkpoints: Checkpoint) -> None:
         st.warning("No ink was found in the picture, so there is nothing to read.")
     elif given.seen == "several digits":
         st.warning("There seem to be several digits; the model reads one at a time.")
-    elif given.source in DATASETS:
+    elif not given.own:
         others = [c.header.provenance for c in checkpoints if c.config.dataset != given.source]
         for own in sorted({provenance.dataset_title for provenance in others}):
             st.info(
-                f"A model that learned from {own} is shown {DATASETS[given.source].TITLE}: "
+                f"A model that learned from {own} is shown {title_of(given.source)}: "
                 "expect more errors than on its own kind of picture."
             )

@@ -2,9 +2,11 @@
 
 import streamlit as st
 
-from densembed.data import DATASETS
+from densembed.data import DATASETS, title
 from densembed.models import describe
 from densembed.runs import all_runs
+from pages.widgets.folder import FOLDER
+from pages.widgets.train_form import source_of
 from pages.widgets.trainer import WORDS, plain
 
 SHOWN = 20
@@ -21,8 +23,8 @@ def run_list(shown: str) -> None:
             continue
         name, state, link = st.columns([5, 2, 1], vertical_alignment="center")
         parts = [plain(run.name), describe(config.model)]
-        if config.dataset in DATASETS:
-            parts += [DATASETS[config.dataset].TITLE, f"{config.epochs} epochs"]
+        if source_of(config) in (*DATASETS, FOLDER):
+            parts += [plain(title(config.dataset)), f"{config.epochs} epochs"]
         name.markdown(" · ".join(filter(None, parts)))
         state.caption(f"{WORDS[run.state()]} · {run.started.day} {run.started:%B, %H:%M}")
         if run.identifier == shown:

@@ -11,7 +11,8 @@ import streamlit as st
 from densembed.config import RunConfig
 from densembed.data import DATASETS
 from densembed.runs import MAX_NAME, Run
-from pages.widgets.train_form import fill_in
+from pages.widgets.folder import FOLDER
+from pages.widgets.train_form import fill_in, source_of
 from pages.widgets.trainer import LIVE, cluster, start, telling
 
 CHANGED = "run-changed"
@@ -34,7 +35,7 @@ def run_verbs(run: Run, state: str, config: RunConfig) -> None:
     if state in LIVE:
         return
     _verb(row, "Start again", start, config, help="With the same seed: the same result.")
-    if config.dataset in DATASETS:
+    if source_of(config) in (*DATASETS, FOLDER):
         _verb(row, "Change and start", fill_in, config, help="Fills in the form above.")
     with contextlib.suppress(OSError):
         row.download_button(

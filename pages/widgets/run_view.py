@@ -7,7 +7,6 @@ import torch
 
 from densembed.checkpoint import Checkpoint, error_text
 from densembed.config import RunConfig
-from densembed.data import is_available, load_dataset
 from densembed.fields import view
 from densembed.figures import field_figure, picture_figure
 from densembed.models import describe
@@ -15,6 +14,7 @@ from densembed.runs import Run, read_only
 from densembed.runs.outlook import left_of
 from densembed.runs.story import tell as tell_story
 from densembed.training_figures import Course, course_figure
+from pages.widgets.inputs import test_images
 from pages.widgets.page import CHART, panel
 from pages.widgets.run_verbs import CHANGED, run_verbs
 from pages.widgets.trainer import LIVE, WORDS, cluster, duration, estimate_wait, is_live, plain
@@ -97,7 +97,7 @@ def _waiting(run: Run, place: int) -> str:
         return WORDS["queued"]
     text = f"{WORDS['queued']} · {place:,} before it"
     seconds = estimate_wait(run)
-    return f"{text} · about {duration(seconds)}" if seconds else text
+    return text if seconds is None else f"{text} · about {duration(seconds)}"
 
 
 def pictures(checkpoint: Checkpoint | None, course: Course, name: str = "") -> None:
@@ -110,10 +110,10 @@ def pictures(checkpoint: Checkpoint | None, course: Course, name: str = "") -> N
         return
     if not checkpoint.has_densities:
         picture.caption("Fully connected: one density a pixel, their sum is 1 everywhere.")
-    if is_available(checkpoint.config.dataset):
-        pinned = load_dataset(checkpoint.config.dataset).test.images[0]
-    else:
-        pinned = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8)
+    own = test_images(checkpoint)
+    pinned = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8)
+    if own is not None and own.name == checkpoint.config.dataset:
+        pinned = own.test.images[0]
     with picture:
         panel("the input", "the first test image" if pinned.any() else "blank")
         st.plotly_chart(

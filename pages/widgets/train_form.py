@@ -4,14 +4,17 @@ import streamlit as st
 from pydantic import ValidationError
 
 from densembed.config import RunConfig, explain
-from densembed.data import DATASETS, is_available
+from densembed.data import DATASETS, is_available, is_folder
 from densembed.training import pick_device
+from pages.widgets.folder import FOLDER, folder_fields, pick_folder, show_folder
 from pages.widgets.trainer import cluster, duration, estimate, model_name, start, tell
 
 MODELS = (
     "logistic-el-mnn-10-5", "logistic-el-mnn-8-4", "logistic-el-mnn-6-3", "logistic-el-15",
     "logistic-el-8", "logistic-el-5", "logistic-el-3", "linear", "mlp-50",
 )  # fmt: skip
+OWN_FOLDER = "A folder of pictures"
+EPOCHS = {"digits": 60, FOLDER: 20}
 DEFAULTS = {"new-rate": 0.002, "new-batch": 128, "new-seed": 0, "new-device": "auto"}
 
 
@@ -25,15 +28,17 @@ def train_form() -> None:
             help="Choose one, or type a name such as logistic-el-7 or logistic-el-mnn-12-6.",
         )  # fmt: skip
     with columns[1]:
-        dataset = st.selectbox(
-            "Data", list(DATASETS), format_func=lambda name: DATASETS[name].TITLE, key="new-data"
-        )
+        source = st.selectbox(
+            "Data", [*DATASETS, FOLDER], key="new-data",
+            format_func=lambda name: DATASETS[name].TITLE if name in DATASETS else OWN_FOLDER,
+        )  # fmt: skip
     with columns[2]:
-        st.session_state.setdefault(f"new-epochs-{dataset}", 60 if dataset == "digits" else 5)
+        st.session_state.setdefault(f"new-epochs-{source}", EPOCHS.get(source, 5))
         epochs = st.number_input(
-            "Epochs", 1, 10_000, key=f"new-epochs-{dataset}",
+            "Epochs", 1, 10_000, key=f"new-epochs-{source}",
             help="Passes over the training images.",
         )  # fmt: skip
+    dataset = pick_folder() if source == FOLDER else source
     with st.expander("More"):
         more = st.columns(4)
         rate = more[0].number_input(
@@ -50,13 +55,15 @@ def train_form() -> None:
         other = _others()
     try:
         config = RunConfig(
-            model=model, dataset=dataset, epochs=epochs, learning_rate=rate, batch_size=batch,
-            seed=seed, device=device, **other,
+            model=model, dataset=dataset or FOLDER, epochs=epochs, learning_rate=rate,
+            batch_size=batch, seed=seed, device=device, **other,
         )  # fmt: skip
         if not cluster().scheduler:
             pick_device(device)
     except (ValidationError, ValueError) as error:
         st.error(explain(error) if isinstance(error, ValidationError) else str(error))
+        return
+    if dataset is None or (is_folder(dataset) and not show_folder(dataset)):
         return
     bar = st.container(horizontal=True, vertical_alignment="center")
     if bar.button("Start training", type="primary"):
@@ -71,11 +78,20 @@ def train_form() -> None:
 
 def _say_how_long(bar, config: RunConfig) -> None:
     if not is_available(config.dataset):
-        bar.caption(f"{DATASETS[config.dataset].TITLE} is downloaded first (some 12 MB).")
+        source = DATASETS[config.dataset]
+        bar.caption(f"{source.TITLE} is downloaded first ({source.DOWNLOAD}).")
     elif cluster().scheduler:
         bar.caption("On the machines behind the scheduler.")
     else:
-        bar.caption(f"About {duration(estimate(config))} on this machine.")
+        try:
+            bar.caption(f"About {duration(estimate(config))} on this machine.")
+        except ValueError as error:  # damaged data, or pictures too small for the model
+            bar.caption(f"No estimate: {error}")
+
+
+def source_of(config: RunConfig) -> str:
+    """What of the form's data sets it is."""
+    return FOLDER if is_folder(config.dataset) else config.dataset
 
 
 def _others() -> dict:
@@ -90,8 +106,8 @@ def _others() -> dict:
 def fill_in(config: RunConfig) -> None:
     """Fill in the form with what a run was told."""
     fields = {
-        "new-model": config.model, "new-data": config.dataset,
-        f"new-epochs-{config.dataset}": config.epochs, "new-rate": config.learning_rate,
+        "new-model": config.model, "new-data": source_of(config), **folder_fields(config.dataset),
+        f"new-epochs-{source_of(config)}": config.epochs, "new-rate": config.learning_rate,
         "new-batch": config.batch_size, "new-seed": config.seed, "new-device": config.device,
     }  # fmt: skip
     named = {"model", "dataset", "epochs", "learning_rate", "batch_size", "seed", "device"}

@@ -29,19 +29,24 @@ def cluster() -> Cluster:
 
 @st.cache_data(show_spinner=False, max_entries=1000)
 def estimate(config: RunConfig) -> float:
-    """Seconds that a config trains on this machine; 0 where that cannot be tried."""
-    if not is_available(config.dataset):
-        return 0.0
-    try:
-        return estimate_seconds(config, load_dataset(config.dataset))
-    except ValueError:  # a device that only a worker has
-        return 0.0
+    """Seconds that a config trains on this machine. Raises ValueError where it cannot."""
+    return estimate_seconds(config, load_dataset(config.dataset))
 
 
-def estimate_wait(run: Run) -> float:
-    """Seconds until a run that waits may start."""
+def estimate_wait(run: Run) -> float | None:
+    """Seconds until a run that waits may start, None where that cannot be known here."""
     ahead = cluster().ahead(run) or []
-    return wait([seconds_left(one, estimate) for one in ahead], max(1, cluster().at_once(run)))
+    try:
+        lefts = [seconds_left(one, _estimate_here) for one in ahead]
+    except ValueError:  # a device that only a worker has, or data that is damaged
+        return None
+    return wait(lefts, max(1, cluster().at_once(run)))
+
+
+def _estimate_here(config: RunConfig) -> float:
+    if not is_available(config.dataset):
+        raise ValueError("The data would have to be downloaded first.")
+    return estimate(config)
 
 
 def is_live(run: Run, state: str) -> bool:

@@ -1,0 +1,117 @@
+"""The Paper page's sections beyond Table 1. Each is there once its results are in the gallery."""
+
+import streamlit as st
+
+from densembed import families, frontier, robustness
+from densembed.families_figures import families_figure, family_fields_figure
+from densembed.frontier_figures import frontier_figure
+from densembed.gallery import results
+from densembed.models import describe
+from densembed.paper_figures import table_figure
+from densembed.robustness_figures import following_figure, robustness_figure
+from pages.widgets.page import CHART
+
+KINDS = {"fixed": "With fixed densities", "moving": "With a micro network"}
+
+
+def evidence() -> None:
+    """All sections for which there are results."""
+    for section in (table2, families_section, frontier_section, robustness_section):
+        section()
+
+
+def _made_by(command: str) -> str:
+    return f"Made by `python -m densembed reproduce {command}`."
+
+
+def table2() -> None:
+    """Table 2, colour photographs: the tuned recipe where it is there, else the paper's."""
+    found = results("table2-")
+    if not found:
+        return
+    table = next((one for one in found if one["recipe"] == "tuned"), found[0])
+    rows = table["rows"]
+    st.subheader(f"Table 2: {table['dataset']}", anchor=False)
+    below = [row for row in rows if row["mean"] < row["paper_mean"]]
+    st.markdown(
+        f"The same networks on small colour photographs, with densities of their own for each "
+        f"channel. **{len(below)} of {len(rows)}** rows end below the paper's error."
+    )
+    if "JPEG" in table["dataset"] and (linear := [r for r in rows if r["model"] == "linear"]):
+        st.markdown(
+            "The pictures were compressed as JPEG, the paper's were not. The linear row, which has "
+            f"no densities, tells what that may cost: {linear[0]['mean']:.2f} ± "
+            f"{linear[0]['deviation']:.2f} % here, {linear[0]['paper_mean']:.2f} ± "
+            f"{linear[0]['paper_deviation']:.2f} % in the paper."
+        )
+    st.plotly_chart(
+        table_figure(rows), key="table2", config=CHART,
+        alt="Test error of each model on colour photographs, ours and the paper's",
+    )  # fmt: skip
+    st.caption(
+        f"Recipe {table['recipe']}; mean ± standard deviation of {len(rows[0]['errors'])} seeds. "
+        + _made_by(f"table2 --recipe {table['recipe']}")
+    )
+
+
+def families_section() -> None:
+    """Which density is best, and what the fields look like."""
+    for table in results("families-")[:1]:
+        st.subheader("Which density?", anchor=False)
+        st.markdown(families.finding(table))
+        st.plotly_chart(
+            families_figure(table), key="families", config=CHART,
+            alt="Test error of each family of densities, in two networks",
+        )  # fmt: skip
+        columns = st.columns(2, gap="medium")
+        for column, (kind, words) in zip(columns, KINDS.items(), strict=True):
+            if not families.of_kind(table, kind):
+                continue
+            with column:
+                st.markdown(f"{words}, after training, for the first test image:")
+                st.plotly_chart(
+                    family_fields_figure(table, kind), key=f"families-{kind}", config=CHART,
+                    alt=f"Receptive fields of every family. {words}",
+                )  # fmt: skip
+        st.caption(
+            f"Recipe {table['recipe']}, {len(table['rows'][0]['errors'])} seeds, "
+            f"{table['dataset']}. " + _made_by(f"families --recipe {table['recipe']}")
+        )
+
+
+def frontier_section() -> None:
+    """How few errors so many parameters can make."""
+    for table in results("frontier-")[:1]:
+        st.subheader("How far do so few parameters go?", anchor=False)
+        st.markdown(frontier.finding(table))
+        st.plotly_chart(
+            frontier_figure(table), key="frontier", config=CHART,
+            alt="Test error against the number of parameters",
+        )  # fmt: skip
+        st.caption(
+            f"Network and recipe were chosen on training images that were held out; the test "
+            f"images of {table['dataset']} were looked at once. No picture is augmented. "
+            + _made_by("frontier")
+        )
+
+
+def robustness_section() -> None:
+    """Errors on changed pictures, and the field that follows the digit."""
+    for table in results("robustness-")[:1]:
+        st.subheader("Does the field follow the digit?", anchor=False)
+        st.markdown(robustness.finding(table))
+        moving = [row for row in table["rows"] if "-mnn-" in row["model"]]
+        for row in moving[:1]:
+            st.plotly_chart(
+                following_figure(table, row["model"]), key="following", config=CHART,
+                alt="A digit at five places and the receptive field that it gets at each",
+            )  # fmt: skip
+            st.caption(f"{describe(row['model'])}: the field for one digit, shifted to the right.")
+        st.plotly_chart(
+            robustness_figure(table), key="robustness", config=CHART,
+            alt="Test error on shifted, scaled, turned and noisy digits",
+        )  # fmt: skip
+        st.caption(
+            f"{table['test_images']:,} test images of {table['dataset']}; no network learned from "
+            "changed pictures. " + _made_by("robustness")
+        )

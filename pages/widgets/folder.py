@@ -1,0 +1,72 @@
+"""Choosing a folder of pictures to train on."""
+
+import streamlit as st
+
+from densembed.data import DataError, is_folder, load_dataset
+
+FOLDER = "folder:"
+SHAPES = {
+    "": "as they are, or 32 × 32",
+    "1x28x28": "28 × 28, grey",
+    "3x32x32": "32 × 32, colour",
+    "3x48x48": "48 × 48, colour",
+    "3x64x64": "64 × 64, colour",
+}
+LAYOUT = (
+    "It holds a subfolder for each class, named as the class, with pictures of any size and "
+    "format. Where it has the folders train and test, those are used; else a fifth of the pictures "
+    "is kept for testing."
+)
+SHOWN = 5
+
+
+def pick_folder() -> str | None:
+    """Widgets for the folder and the pictures' size; the data set's name, None without one."""
+    columns = st.columns([5, 2], vertical_alignment="bottom")
+    path = columns[0].text_input(
+        "Folder, on the machine where this app runs", key="new-folder", max_chars=180,
+        placeholder="/home/me/photos", help=LAYOUT,
+    )  # fmt: skip
+    shapes = list(SHAPES)
+    if (own := st.session_state.get("new-shape", "")) not in SHAPES:
+        shapes.append(own)  # a duplicated run's
+    shape = columns[1].selectbox(
+        "Made to", shapes, format_func=lambda shape: SHAPES.get(shape, shape), key="new-shape",
+        help="Every picture is brought to this size: cut to its shape at the middle, and resized.",
+    )  # fmt: skip
+    if not path.strip():
+        st.caption(LAYOUT)
+        return None
+    return f"{FOLDER}{path.strip()}{'@' + shape if shape else ''}"
+
+
+def folder_fields(name: str) -> dict[str, str]:
+    """What the widgets hold for a data set of that name."""
+    if not is_folder(name):
+        return {}
+    path, at, shape = name.removeprefix(FOLDER).rpartition("@")
+    return {"new-folder": path if at else shape, "new-shape": shape if at else ""}
+
+
+def show_folder(name: str) -> bool:
+    """Read the folder and say what is in it; whether it can be trained on."""
+    try:
+        with st.spinner("Reading the pictures …"):
+            dataset = load_dataset(name)
+    except DataError as error:
+        st.error(str(error))
+        return False
+    channels, height, width = dataset.input_shape
+    kind = "grey" if channels == 1 else "colour"
+    text = (
+        f"{dataset.title}: {len(dataset.classes):,} classes, {len(dataset.train):,} pictures to "
+        f"train on and {len(dataset.test):,} to test, {height} × {width}, {kind}."
+    )
+    if dataset.left_out:
+        first = ", ".join(dataset.left_out[:SHOWN])
+        more = len(dataset.left_out) - SHOWN
+        text += f" Left out, as no pictures: {first}" + (
+            f" and {more:,} more." if more > 0 else "."
+        )
+    st.text(text)
+    return True

@@ -1,0 +1,234 @@
+"""A folder of pictures as a data set: layouts, shapes, stray files, and what is kept of it."""
+
+import hashlib
+import os
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from densembed.data import DataError, folder, is_available, load_dataset, slug, title
+from densembed.data.images import read_picture
+from tests.conftest import is_sentence
+
+CLASSES = ("cats", "dogs", "newts")
+
+
+def picture(path, size=(8, 6), mode="RGB", seed=0, **options):
+    """A noisy picture of (width, height); returns its pixels as (H, W[, 3])."""
+    shape = (size[1], size[0], 3)[: 3 if mode == "RGB" else 2]
+    pixels = np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path, **options)
+    return pixels
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Ten pictures a class, of one size, in no parts."""
+    root = tmp_path / "photos"
+    for k, name in enumerate(CLASSES):
+        for n in range(10):
+            picture(root / name / f"{n}.png", seed=10 * k + n)
+    return root
+
+
+def load(root, tmp_path, shape=""):
+    return load_dataset(f"folder:{root}{shape}", tmp_path / "data")
+
+
+def fails(name, tmp_path) -> str:
+    with pytest.raises(DataError) as caught:
+        load_dataset(name, tmp_path / "data")
+    assert is_sentence(str(caught.value))
+    return str(caught.value)
+
+
+def test_a_fifth_by_the_hash_of_the_name_is_for_testing(photos, tmp_path):
+    data = load(photos, tmp_path)
+    for_testing = [
+        n
+        for n in range(10)
+        if int(hashlib.sha256(f"{n}.png".encode()).hexdigest()[:16], 16) % 5 == 0
+    ]
+    assert len(data.test) == 3 * len(for_testing) > 0
+    assert len(data.train) == 30 - len(data.test)
+    first = np.asarray(Image.open(photos / "cats" / f"{for_testing[0]}.png"))
+    assert (data.test.images[0].numpy() == first.transpose(2, 0, 1)).all()
+    assert (data.classes, data.title, data.left_out) == (CLASSES, "photos", ())
+    assert data.test.labels.tolist() == sorted(data.test.labels.tolist())
+    before = data.test.images
+    picture(photos / "cats" / "new.png", seed=99)
+    again = load(photos, tmp_path)
+    assert len(again.train) + len(again.test) == 31
+    assert all(any(torch.equal(one, other) for other in again.test.images) for one in before)
+
+
+def test_folders_named_train_and_test_are_the_parts(tmp_path):
+    root = tmp_path / "split"
+    for part, count in (("train", 4), ("test", 2)):
+        for name in CLASSES:
+            for n in range(count):
+                picture(root / part / name / f"{n}.png", seed=len(name) + n)
+    data = load(root, tmp_path)
+    assert (len(data.train), len(data.test)) == (12, 6)
+    assert data.train.labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+
+
+@pytest.mark.parametrize(
+    ("mode", "size", "asked", "shape"),
+    [
+        ("RGB", (8, 6), "", (3, 6, 8)),
+        ("L", (8, 6), "", (1, 6, 8)),
+        ("RGB", (70, 70), "", (3, 32, 32)),
+        ("RGB", (8, 6), "@1x10x12", (1, 10, 12)),
+        ("L", (40, 20), "@3x7x9", (3, 7, 9)),
+    ],
+)
+def test_shapes(mode, size, asked, shape, tmp_path):
+    root = tmp_path / "shapes"
+    for name in CLASSES[:2]:
+        for n in range(12):
+            picture(root / name / f"{n}.png", size, mode, n)
+    data = load(root, tmp_path, asked)
+    assert data.input_shape == shape
+    # What a page makes of the same file when somebody uploads it.
+    for n in range(12):
+        own = read_picture(root / "cats" / f"{n}.png", shape, digit=False).pixels
+        both = (*data.train.images, *data.test.images)
+        assert any(torch.equal(own, one) for one in both)
+
+
+def test_pictures_of_many_kinds_come_out_in_one_shape(tmp_path):
+    root = tmp_path / "kinds"
+    for name in CLASSES[:2]:
+        for n in range(10):
+            picture(root / name / f"{n}.png", (20 + n, 30), seed=n)
+        picture(root / name / "a.jpg", (33, 21), seed=1)
+        picture(root / name / "b.gif", (9, 9), "L", seed=2)
+        Image.new("RGBA", (12, 12), (255, 0, 0, 0)).save(root / name / "c.webp")
+        turned = Image.Exif()
+        turned[274] = 6
+        picture(root / name / "d.jpg", (32, 32), seed=3, exif=turned)
+    data = load(root, tmp_path)
+    assert data.input_shape == (3, 32, 32)
+    assert len(data.train) + len(data.test) == 28
+    turned_right = read_picture(root / "cats" / "d.jpg", (3, 32, 32), digit=False).pixels
+    assert any(torch.equal(turned_right, one) for one in (*data.train.images, *data.test.images))
+
+
+def test_files_that_are_no_pictures_are_named_and_left_out(photos, tmp_path):
+    (photos / "cats" / "notes.txt").write_text("cats")
+    whole = (photos / "dogs" / "3.png").read_bytes()
+    (photos / "dogs" / "cut.png").write_bytes(whole[: len(whole) // 2])
+    (photos / "dogs" / ".hidden").write_text("")
+    (photos / "readme.md").write_text("not a class")
+    data = load(photos, tmp_path)
+    assert data.left_out == ("cats/notes.txt", "dogs/cut.png")
+    assert len(data.train) + len(data.test) == 30
+
+
+def test_decoded_once(photos, tmp_path, monkeypatch):
+    first = load(photos, tmp_path)
+    folder._load.cache_clear()
+    monkeypatch.setattr(folder, "_pixels", lambda *_: pytest.fail("decoded again"))
+    second = load(photos, tmp_path)
+    assert torch.equal(first.train.images, second.train.images)
+    assert torch.equal(first.test.labels, second.test.labels)
+    assert (first.classes, first.title) == (second.classes, second.title)
+
+
+def test_a_copy_elsewhere_uses_what_was_kept(photos, tmp_path, monkeypatch):
+    """As from an archive: the same names, sizes and times in whole seconds."""
+    load(photos, tmp_path)
+    moved = tmp_path / "elsewhere" / "photos"
+    shutil.copytree(photos, moved)
+    for path in moved.rglob("*.png"):
+        os.utime(path, (0, int((photos / path.relative_to(moved)).stat().st_mtime)))
+    monkeypatch.setattr(folder, "_pixels", lambda *_: pytest.fail("decoded again"))
+    assert len(load(moved, tmp_path).train) > 0
+
+
+def test_a_changed_picture_is_read_anew(photos, tmp_path):
+    before = load(photos, tmp_path)
+    folder._load.cache_clear()
+    pixels = picture(photos / "cats" / "1.png", seed=77)
+    os.utime(photos / "cats" / "1.png", (1, 1))
+    after = load(photos, tmp_path)
+    wanted = torch.from_numpy(pixels.transpose(2, 0, 1).copy())
+    assert any(torch.equal(one, wanted) for one in (*after.train.images, *after.test.images))
+    assert not any(torch.equal(one, wanted) for one in (*before.train.images, *before.test.images))
+
+
+def test_a_damaged_cache_is_made_again(photos, tmp_path):
+    load(photos, tmp_path)
+    folder._load.cache_clear()
+    (kept,) = (tmp_path / "data" / "folders").iterdir()
+    kept.write_bytes(kept.read_bytes()[:100])
+    assert len(load(photos, tmp_path).train) > 0
+
+
+def test_a_data_folder_that_cannot_be_written_is_no_fault(photos, tmp_path):
+    (tmp_path / "data").write_text("a file where the folder would be")
+    assert len(load(photos, tmp_path).train) > 0
+
+
+def test_few_caches_are_kept(photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "MOST_CACHES", 2)
+    for side in (5, 6, 7, 8):
+        load(photos, tmp_path, f"@3x{side}x{side}")
+    assert len(list((tmp_path / "data" / "folders").iterdir())) == 2
+
+
+def test_a_relative_folder_may_lie_in_the_data_folder(photos, tmp_path, monkeypatch):
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path / "photos")
+    assert is_available("folder:photos")
+    assert load_dataset("folder:photos").name == "folder:photos"
+    assert (title("folder:photos"), slug("folder:photos")) == ("photos", "photos")
+
+
+def test_a_folder_of_cifar_says_so(tmp_path):
+    classes = (
+        "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
+    )  # fmt: skip
+    root = tmp_path / "mine"
+    for part in ("train", "test"):
+        for name in classes:
+            picture(root / part / name / "0.jpg", (32, 32))
+    data = load(root, tmp_path)
+    assert data.title == title(f"folder:{root}") == "CIFAR-10 (JPEG)"
+    assert slug(f"folder:{root}") == "cifar-10-jpeg"
+    assert data.input_shape == (3, 32, 32)
+    for name in classes:
+        (root / "train" / name / "0.jpg").unlink()
+        picture(root / "train" / name / "0.jpg", (48, 48))
+    assert load(root, tmp_path).title == title(f"folder:{root}") == "mine"
+
+
+def test_what_cannot_be_used_is_one_sentence(photos, tmp_path):
+    assert "gone" in fails(f"folder:{tmp_path / 'gone'}", tmp_path)
+    assert not is_available(f"folder:{tmp_path / 'gone'}")
+    assert title(f"folder:{tmp_path / 'gone'}") == "gone"
+    for wrong in ("folder:", "folder:@3x8x8", f"folder:{photos}@2x8x8", f"folder:{photos}@3x8x999",
+                  f"folder:{photos}@big"):  # fmt: skip
+        fails(wrong, tmp_path)
+        assert not is_available(wrong)
+    shutil.rmtree(photos / "dogs")
+    shutil.rmtree(photos / "newts")
+    assert "two" in fails(f"folder:{photos}", tmp_path)
+    picture(photos / "dogs" / "4.png")
+    for path in (photos / "cats").iterdir():
+        if folder._for_testing(path.name):
+            path.unlink()
+    fails(f"folder:{photos}", tmp_path)
+
+
+def test_a_class_to_test_needs_pictures_to_train_on(tmp_path):
+    root = tmp_path / "split"
+    for part, names in (("train", CLASSES[:2]), ("test", CLASSES)):
+        for name in names:
+            picture(root / part / name / "0.png")
+    assert "newts" in fails(f"folder:{root}", tmp_path)

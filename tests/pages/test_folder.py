@@ -1,0 +1,159 @@
+"""Models that learned from a folder of colour pictures, on every page."""
+
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from densembed.checkpoint import Checkpoint, Recorder
+from densembed.config import RunConfig
+from densembed.data import load_dataset
+from densembed.fields import view
+from densembed.training import train
+from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT
+from pages.widgets.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
+from tests.pages.conftest import charts, headings, pills, settle, values, visit
+
+CLASSES = ("blue [sky]", "green", "red*")
+MODELS = {"fixed": "logistic-el-3", "moving": "logistic-el-mnn-3-2", "plain": "linear"}
+
+
+def colours(root, count=30):
+    """A folder of noisy pictures in three colours, 12 rows by 14 columns."""
+    random = np.random.default_rng(0)
+    for k, name in enumerate(CLASSES):
+        (root / name).mkdir(parents=True)
+        for n in range(count):
+            pixels = random.integers(0, 90, (12, 14, 3), np.uint8)
+            pixels[..., 2 - k] += 150
+            Image.fromarray(pixels).save(root / name / f"{n}.png")
+    (root / CLASSES[0] / "notes.txt").write_text("no picture")
+    return root
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    return colours(tmp_path_factory.mktemp("own") / "photos")
+
+
+@pytest.fixture(scope="module")
+def models(photos) -> dict[str, Checkpoint]:
+    found = {}
+    for key, model in MODELS.items():
+        config = RunConfig(model=model, dataset=f"folder:{photos}", epochs=2, device="cpu")
+        dataset = load_dataset(config.dataset)
+        recorder = Recorder(config, dataset)
+        for event in train(config, dataset):
+            recorder.add(event)
+        found[key] = recorder.checkpoint("done")
+    return found
+
+
+@pytest.fixture
+def gallery(small_gallery, models):
+    for key, checkpoint in models.items():
+        checkpoint.save(small_gallery / f"{key}.safetensors")
+    return small_gallery
+
+
+@pytest.mark.parametrize("key", MODELS)
+def test_explore_shows_the_field_of_a_colour_picture(gallery, models, key, photos):
+    app = visit(model=key, **{"class": "green", "example": "2"})
+    dataset = load_dataset(f"folder:{photos}")
+    index = (dataset.test.labels == 1).nonzero()[1, 0]
+    picture = dataset.test.images[index]
+    shown = charts(app)
+    assert shown["picture"]["data"][0]["type"] == "image"
+    seen = view(models[key], picture)
+    np.testing.assert_allclose(values(shown["after"]), seen.fields[-1].sum(0), 1e-5, 1e-7)
+    assert "green" in headings(app)
+
+
+@pytest.mark.parametrize("key", MODELS)
+@pytest.mark.parametrize("more", [None, WHAT, ONE, COMPUTES, ATLAS, TAKE])
+def test_every_closer_look_works_in_colour(gallery, key, more):
+    app = visit(model=key)
+    if more == ONE and key == "plain":
+        return
+    if more:
+        pills(app, "more").set_value(more).run()
+        settle(app)
+    ways = [FIELD, OVER, DIFFERENCE] + ([DENSITIES] if key != "plain" else []) + [CLASS]
+    for way in ways:
+        pills(app, "show").set_value(way).run()
+        settle(app)
+
+
+def test_what_is_drawn_for_digits_is_not_offered(gallery):
+    app = visit(model="moving")
+    assert list(pills(app, "from").options) == ["Samples", "Upload"]
+    app = visit(model="small")
+    assert "Draw" in pills(app, "from").options
+
+
+def test_another_models_choices_do_not_break_it(gallery):
+    app = visit(model="small", **{"from": "Draw", "class": "3"})
+    app.selectbox(key="model").select("moving").run()
+    settle(app)
+    assert charts(app)["picture"]["data"][0]["type"] == "image"
+
+
+def test_compare_takes_two_of_them(gallery, models):
+    app = visit("compare", first="moving", second="fixed")
+    assert len(charts(app)) > 5
+    for opened in ("Model and recipe", "Where they disagree"):
+        pills(app, "open").set_value(opened).run()
+        settle(app)
+    app = visit("compare", first="moving", second="small")
+    assert "different shapes" in app.info[0].value
+
+
+def test_a_folder_that_is_gone_is_one_sentence(gallery, models, tmp_path):
+    for key, checkpoint in models.items():
+        header = checkpoint.header.model_copy(deep=True)
+        header.config = header.config.model_copy(update={"dataset": f"folder:{tmp_path}/gone"})
+        Checkpoint(header, checkpoint.tensors).save(gallery / f"{key}.safetensors")
+    for page, link in (("", {"model": "moving"}), ("compare", {"first": "moving"})):
+        app = visit(page, **link)
+        (said,) = [info.value for info in app.info if "gone" in info.value]
+        assert "photos" in said
+        assert str(tmp_path) not in said
+
+
+def test_a_folder_with_other_classes_is_not_taken_for_its_own(gallery, models, tmp_path):
+    other = colours(tmp_path / "photos")
+    shutil.move(other / "green", other / "grass")
+    header = models["moving"].header.model_copy(deep=True)
+    header.config = header.config.model_copy(update={"dataset": f"folder:{other}"})
+    Checkpoint(header, models["moving"].tensors).save(gallery / "moving.safetensors")
+    app = visit(model="moving")
+    assert any("has changed" in info.value for info in app.info)
+
+
+def test_train_asks_for_the_folder_and_says_what_is_in_it(gallery, photos):
+    app = visit("train")
+    app.selectbox(key="new-data").select("folder:").run()
+    settle(app)
+    assert not any(button.label == "Start training" for button in app.button)
+    app.text_input(key="new-folder").input(str(photos)).run()
+    settle(app)
+    (said,) = [text.value for text in app.text if "pictures" in text.value]
+    dataset = load_dataset(f"folder:{photos}")
+    assert "photos: 3 classes" in said
+    assert f"{len(dataset.train)} pictures to train on and {len(dataset.test)} to test" in said
+    assert "12 × 14, colour" in said
+    assert "blue [sky]/notes.txt" in said
+    assert any(button.label == "Start training" for button in app.button)
+    app.selectbox(key="new-shape").select("3x48x48").run()
+    settle(app)
+    assert any("48 × 48, colour" in text.value for text in app.text)
+
+
+def test_train_names_a_folder_that_cannot_be_used(gallery, tmp_path):
+    app = visit("train")
+    app.selectbox(key="new-data").select("folder:").run()
+    app.text_input(key="new-folder").input(str(tmp_path / "nothing")).run()
+    settle(app)
+    assert "nothing" in app.error[0].value
+    assert not any(button.label == "Start training" for button in app.button)
