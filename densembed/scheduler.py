@@ -9,6 +9,7 @@ The workers see the same folders under the same paths, and have this package:
 import os
 
 from densembed.config import RunConfig
+from densembed.data import DataError
 
 VARIABLE = "DENSEMBED_SCHEDULER"
 PATIENCE = 5
@@ -66,7 +67,7 @@ def explain_failure(future) -> str:
         return "The workers that took it died, one after the other, perhaps for want of memory."
     if isinstance(error, OSError):
         return f"The worker could not read or write a file: {error.strerror or 'it is gone'}."
-    if isinstance(error, ValueError):
+    if isinstance(error, DataError | ValueError):
         return str(error)
     return (
         f"The worker could not do it ({type(error).__name__}): it needs the same version of "

@@ -4,7 +4,7 @@ import streamlit as st
 from pydantic import ValidationError
 
 from densembed.config import RunConfig, explain
-from densembed.data import DATASETS, is_available, is_folder
+from densembed.data import DATASETS, DataError, is_available, is_folder
 from densembed.training import pick_device
 from pages.widgets.folder import FOLDER, folder_fields, pick_folder, show_folder
 from pages.widgets.trainer import cluster, duration, estimate, model_name, start, tell
@@ -85,7 +85,10 @@ def _say_how_long(bar, config: RunConfig) -> None:
     else:
         try:
             bar.caption(f"About {duration(estimate(config))} on this machine.")
-        except ValueError as error:  # damaged data, or pictures too small for the model
+        except (
+            DataError,
+            ValueError,
+        ) as error:  # damaged data, or pictures too small for the model
             bar.caption(f"No estimate: {error}")
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from densembed.cluster import Cluster
 from densembed.config import RunConfig
-from densembed.data import is_available, load_dataset
+from densembed.data import DataError, is_available, load_dataset
 from densembed.models import check_name, describe
 from densembed.runs import Run
 from densembed.runs.outlook import seconds_left, wait
@@ -38,14 +38,14 @@ def estimate_wait(run: Run) -> float | None:
     ahead = cluster().ahead(run) or []
     try:
         lefts = [seconds_left(one, _estimate_here) for one in ahead]
-    except ValueError:  # a device that only a worker has, or data that is damaged
+    except (DataError, ValueError):  # a device that only a worker has, or data that is damaged
         return None
     return wait(lefts, max(1, cluster().at_once(run)))
 
 
 def _estimate_here(config: RunConfig) -> float:
     if not is_available(config.dataset):
-        raise ValueError("The data would have to be downloaded first.")
+        raise DataError("The data would have to be downloaded first.")
     return estimate(config)
 
 
@@ -62,7 +62,7 @@ def telling() -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or "it is gone"
         st.session_state[TROUBLE] = f"The run's folder cannot be written: {reason}."
-    except ValueError as error:  # no scheduler, a setting that is no number
+    except (DataError, ValueError) as error:  # no scheduler, a setting that is no number
         st.session_state[TROUBLE] = str(error)
 
 

@@ -219,10 +219,12 @@ def test_a_run_whose_server_has_ended_is_started_here(small_gallery, runs_root, 
 
 
 def test_a_waiting_run_sees_its_place(small_gallery, runs_root, monkeypatch):
-    monkeypatch.setattr("densembed.cluster.Cluster.place", lambda self, run: 2)
-    run = Run.create(QUICK)
+    first, second, run = (Run.create(QUICK) for _ in range(3))
+    for one, step in ((first, 6), (second, 9)):  # 6 and 3 steps of 256 are left
+        one.append("progress", step=step, steps=12, loss=1.0, images_per_second=25.6)
+    monkeypatch.setattr("densembed.cluster.Cluster.ahead", lambda self, run: [first, second])
     app = visit("train", run=run.identifier)
-    assert app.get("progress")[0].proto.text == "waiting to start · 2 before it …"
+    assert app.get("progress")[0].proto.text == "waiting to start · 2 before it · about 2 minutes …"
     settle(app.button(key="pause").click().run())
     assert run.state() == "paused"
 
