@@ -27,6 +27,7 @@ from densembed.experiments import (
 )
 from densembed.process import settle
 from densembed.runs import Run, execute
+from densembed.sweep_command import add_sweep, sweep_command
 from densembed.training import Diverged, Epoch, Progress, test_error, train
 
 ABOUT = "Density-embedding layers: receptive fields that adapt."
@@ -88,6 +89,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command = _command(commands, "reproduce", reproduce_command, "the paper's results, made anew")
     add_reproduce(command)
+
+    command = _command(commands, "sweep", sweep_command, "train a grid over fields of a config")
+    add_sweep(command)
 
     command = _command(commands, "benchmark", benchmark_command, "measure every speed claim")
     add_benchmark(command)

@@ -1,13 +1,14 @@
 """Where runs execute: worker processes of our own, started on first use, or a scheduler's.
 
-A worker only calls `runs.execute`; what it does is read from the run's folder, by anyone. Where a
-worker dies, Dask gives its run to the next one, which goes on with it.
+A worker only calls `runs.execute`, or trains a group of a sweep; what it does is read from the
+folder, by anyone. Where a worker dies, Dask gives its run to the next one, which goes on with it.
 """
 
 import atexit
 import os
 import secrets
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from densembed.scheduler import (
     resources,
     scheduler_address,
 )
-from densembed.slots import end_workers, slots, start_workers
+from densembed.slots import end_workers, runs_per_device, slots, start_workers
 from densembed.training import pick_device
 
 NICENESS = 10
@@ -39,6 +40,7 @@ class _Task:
 
     run: Run
     data_dir: str | None
+    train: Callable[[str, str | None], str]
     device: str
     """The type of device here, or "" where a scheduler's workers have it."""
     wanted: dict[str, float]
@@ -58,25 +60,31 @@ class Cluster:
     their order is Dask's.
     """
 
-    def __init__(self, scheduler: str | None = None):
+    def __init__(self, scheduler: str | None = None, per_device: int | None = None):
         self.scheduler = scheduler or scheduler_address()
+        self._per_device = per_device
         self._lock = threading.RLock()
         self._client = None
         self._slots: dict[str, tuple[str, dict]] = {}
         self._tasks: list[_Task] = []
 
-    def submit(self, run: Run, data_dir: str | None = None) -> None:
+    def submit(
+        self,
+        run: Run,
+        data_dir: str | None = None,
+        train: Callable[[str, str | None], str] = execute,
+    ) -> None:
         """Queue a run. Returns at once; the run goes on whatever becomes of the caller.
 
-        Twice does no harm: whoever comes second finds nothing to do. Raises SchedulerError where
-        no scheduler answers.
+        Twice does no harm: whoever comes second finds nothing to do. `train` gets the folder and
+        `data_dir` in the worker. Raises SchedulerError where no scheduler answers.
         """
         with self._lock:
             self._start()
             config = run.config
             device = "" if self.scheduler else _device(config)
             wanted = resources(config) if self.scheduler and config else {}
-            self._tasks.append(_Task(run, data_dir, device, wanted))
+            self._tasks.append(_Task(run, data_dir, train, device, wanted))
             self._hand_out()
 
     def ahead(self, run: Run) -> list[Run] | None:
@@ -127,7 +135,7 @@ class Cluster:
         else:
             from distributed import Client
 
-            self._slots = slots()
+            self._slots = slots(self._per_device or runs_per_device())
             self._client = Client(start_workers(self._slots), set_as_default=False)
         atexit.register(self.close)
 
@@ -150,7 +158,7 @@ class Cluster:
 
         # The future is kept: a Dask task that nobody holds is forgotten.
         task.future = self._client.submit(
-            _execute_politely, str(task.run.path), task.data_dir, resources=wanted,
+            _politely, task.train, str(task.run.path), task.data_dir, resources=wanted,
             key=f"densembed-{task.run.identifier}-{secrets.token_hex(4)}", pure=False,
         )  # fmt: skip
         if self.scheduler:
@@ -186,10 +194,10 @@ def _device(config: RunConfig | None) -> str:
         return "cpu"
 
 
-def _execute_politely(path: str, data_dir: str | None) -> str:
+def _politely(train: Callable[[str, str | None], str], path: str, data_dir: str | None) -> str:
     if not Path(path).is_dir():
         return UNSEEN
     if os.name == "posix" and os.nice(0) < NICENESS:
         os.nice(NICENESS - os.nice(0))
     settle()
-    return execute(path, data_dir)
+    return train(path, data_dir)

@@ -67,10 +67,13 @@ def hold_out(dataset: Dataset, count: int = HELD_OUT) -> Dataset:
     )
 
 
-def together(jobs: Sequence[Job], data_dir: str | None = None) -> None:
+def together(
+    jobs: Sequence[Job], data_dir: str | None = None, stop: Callable[[], bool] = lambda: False
+) -> None:
     """Train jobs of one shape in this process, in one step, and leave the checkpoint of each.
 
-    Where one of them diverges, each is trained again alone, so that it takes none with it.
+    Where one of them diverges, each is trained again alone, so that it takes none with it. Where
+    `stop` says yes, nothing is left.
     """
     settle()
     torch.backends.cudnn.deterministic = True  # the same numbers from the same command
@@ -80,12 +83,14 @@ def together(jobs: Sequence[Job], data_dir: str | None = None) -> None:
         dataset = hold_out(dataset)
     configs = [job.config for job in jobs]
     recorder = Recorder(first.config, dataset)
-    for event in train_members(configs, dataset):
+    for event in train_members(configs, dataset, stop):
         recorder.add(event)
     complete = len(recorder.header.epochs) == first.config.epochs
+    if not complete and stop():
+        return
     if not complete and len(jobs) > 1:
         for job in jobs:
-            together([job], data_dir)
+            together([job], data_dir, stop)
         return
     whole = recorder.checkpoint("done" if complete else "diverged")
     for job, part in zip(jobs, split(whole, configs), strict=True):

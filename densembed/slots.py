@@ -24,7 +24,7 @@ def runs_per_device() -> int:
     return int(text)
 
 
-def slots() -> dict[str, tuple[str, dict[str, str]]]:
+def slots(per_device: int) -> dict[str, tuple[str, dict[str, str]]]:
     """The slots of this machine: name → (type of device, environment of its process)."""
     devices: list[tuple[str, dict[str, str]]] = [("cpu", {})]
     if torch.cuda.is_available():
@@ -36,7 +36,7 @@ def slots() -> dict[str, tuple[str, dict[str, str]]]:
     return {
         f"slot-{number}-{place}": device
         for number, device in enumerate(devices)
-        for place in range(runs_per_device())
+        for place in range(per_device)
     }
 
 
@@ -64,6 +64,7 @@ def start_workers(names: dict[str, tuple[str, dict[str, str]]]):
 
 def end_workers(cluster) -> None:
     """End the processes now. Else Dask waits for a training; its folder is whole at any time."""
+    logging.getLogger("distributed.nanny").setLevel(logging.ERROR)  # it would say that it does so
     cluster.sync(_close, list(cluster.workers.values()))
     cluster.close(timeout=3)
 
