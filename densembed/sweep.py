@@ -141,6 +141,11 @@ class Sweep:
         return self.path.name
 
     @property
+    def started(self) -> datetime:
+        """When it was asked for, in this machine's time."""
+        return Run(self.path).started
+
+    @property
     def plan(self) -> Plan | None:
         try:
             return Plan.model_validate_json((self.path / "plan.json").read_bytes())

@@ -8,6 +8,8 @@ import plotly.graph_objects as go
 from densembed.sweep import Row
 
 HEIGHT = 420
+MOST_TICKS = 8
+COLOURS = ("#2f6f9f", "#c0713a", "#5f8f63", "#8a6fa8", "#9aa3ad", "#b59a3c")
 
 
 def label(change: dict) -> str:
@@ -45,10 +47,16 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
     if same:
         figure.update_xaxes(type="category")
     else:
-        figure.update_xaxes(type="log", title="parameters", dtick="D2")
+        counts = sorted({row.parameters for row in done})
+        shown = counts if len(counts) <= MOST_TICKS else None
+        figure.update_xaxes(
+            type="log", title="parameters", tickvals=shown,
+            ticktext=shown and [f"{count:,}" for count in shown],
+        )  # fmt: skip
     figure.update_yaxes(title="test error, %", rangemode="tozero")
     figure.update_layout(
         height=HEIGHT,
+        colorway=COLOURS,
         margin={"l": 8, "r": 8, "t": 28, "b": 48},
         showlegend=len(series) > 1,
         legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom"},

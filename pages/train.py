@@ -5,12 +5,18 @@ import streamlit as st
 from densembed import gallery
 from densembed.models import describe
 from densembed.runs import Run, read_only
+from densembed.sweep import Sweep
 from densembed.training_figures import Course
 from pages.widgets.models import first_choice, titles
 from pages.widgets.page import begin
 from pages.widgets.run_list import run_list
 from pages.widgets.run_view import pictures, run_view
+from pages.widgets.sweep_form import sweep_form
+from pages.widgets.sweep_view import sweep_list, sweep_view
 from pages.widgets.train_form import train_form
+from pages.widgets.trainer import tell
+
+ONE, SEVERAL = "One model", "A sweep"
 
 
 def main() -> None:
@@ -18,18 +24,53 @@ def main() -> None:
         "How does a receptive field learn?",
         "Start a training and watch the densities find their places. It goes on when you leave.",
     )
-    if read_only():
-        st.info("This is a public demonstration: nothing is trained or deleted here.")
-    else:
+    _follow_link()
+    one, several = st.tabs([ONE, SEVERAL], key="kind", on_change="rerun")
+    with one if one.open else several:
+        if read_only():
+            st.info("This is a public demonstration: nothing is trained or deleted here.")
+        (_one if one.open else _several)()
+
+
+def _follow_link() -> None:
+    """Open the tab that a new link is for."""
+    link = {name: st.query_params.get(name, "") for name in ("run", "sweep")}
+    if link != st.session_state.get("kind-link"):
+        if any(link.values()):
+            st.session_state["kind"] = SEVERAL if link["sweep"] else ONE
+        st.session_state["kind-link"] = link
+
+
+def _one() -> None:
+    if not read_only():
         train_form()
+        tell()
     identifier = st.query_params.get("run", "")
     if run := Run.find(identifier):
+        st.query_params["run"] = identifier  # a page link's does not reach the address by itself
         run_view(run)
     else:
-        if identifier:
-            st.warning(f"The link asks for “{identifier[:40]}”, which is not here any more.")
+        _name_what_is_gone(identifier)
         _example()
     run_list(identifier)
+
+
+def _several() -> None:
+    if not read_only():
+        sweep_form()
+        tell()
+    identifier = st.query_params.get("sweep", "")
+    if sweep := Sweep.find(identifier):
+        st.query_params["sweep"] = identifier
+        sweep_view(sweep)
+    else:
+        _name_what_is_gone(identifier)
+    sweep_list(identifier)
+
+
+def _name_what_is_gone(identifier: str) -> None:
+    if identifier:
+        st.warning(f"The link asks for “{identifier[:40]}”, which is not here any more.")
 
 
 def _example() -> None:

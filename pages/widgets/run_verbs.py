@@ -24,19 +24,19 @@ def run_verbs(run: Run, state: str, config: RunConfig) -> None:
     wish = run.wish()
     waits = state == "queued" and cluster().place(run) is None
     if state in LIVE and not waits:
-        _verb(row, "Pause", run.pause, disabled=wish in ("pause", "stop"))
+        verb(row, "Pause", run.pause, disabled=wish in ("pause", "stop"))
     if waits:
-        _verb(row, "Start here", cluster().submit, run)
+        verb(row, "Start here", cluster().submit, run)
     if state in ("paused", "interrupted") or (state == "failed" and run.resume_path.is_file()):
-        _verb(row, "Resume", _resume, run)
-        _verb(row, "One epoch", _resume, run, 1, help="Go on to the epoch's end, and pause.")
+        verb(row, "Resume", _resume, run)
+        verb(row, "One epoch", _resume, run, 1, help="Go on to the epoch's end, and pause.")
     if state in (*LIVE, "paused", "interrupted"):
-        _verb(row, "Stop", run.stop, disabled=wish == "stop")
+        verb(row, "Stop", run.stop, disabled=wish == "stop")
     if state in LIVE:
         return
-    _verb(row, "Start again", start, config, help="With the same seed: the same result.")
+    verb(row, "Start again", start, config, help="With the same seed: the same result.")
     if source_of(config) in (*DATASETS, FOLDER):
-        _verb(row, "Change and start", fill_in, config, help="Fills in the form above.")
+        verb(row, "Change and start", fill_in, config, help="Fills in the form above.")
     with contextlib.suppress(OSError):
         row.download_button(
             "Download", run.checkpoint_path.read_bytes(), f"{run.identifier}.safetensors",
@@ -45,20 +45,22 @@ def run_verbs(run: Run, state: str, config: RunConfig) -> None:
     with row.popover("Rename"):
         key = f"name-{run.identifier}"
         st.text_input("Name", run.name, MAX_NAME, key=key)
-        _verb(st, "Rename", lambda: run.rename(st.session_state[key]))
+        verb(st, "Rename", lambda: run.rename(st.session_state[key]))
     with row.popover("Delete"):
         st.write("What it learned is lost for good.")
-        _verb(st, "Delete for good", _delete, run)
+        verb(st, "Delete for good", _delete, run)
 
 
-def _verb(row, verb: str, action, *args, **kwargs) -> None:
+def verb(row, name: str, action, *args, changed: str = CHANGED, key: str = "", **kwargs) -> None:
+    """A button that does something, says what went wrong, and has the whole page drawn anew."""
     row.button(
-        verb, key=verb.lower().replace(" ", "-"), on_click=_do, args=(action, *args), **kwargs
-    )
+        name, key=key or name.lower().replace(" ", "-"), on_click=_do,
+        args=(changed, action, *args), **kwargs,
+    )  # fmt: skip
 
 
-def _do(action, *args) -> None:
-    st.session_state[CHANGED] = True
+def _do(changed: str, action, *args) -> None:
+    st.session_state[changed] = True
     with telling():
         action(*args)
 

@@ -7,7 +7,7 @@ from densembed.config import RunConfig, explain
 from densembed.data import DATASETS, DataError, is_available, is_folder
 from densembed.training import pick_device
 from pages.widgets.folder import FOLDER, folder_fields, pick_folder, show_folder
-from pages.widgets.trainer import cluster, duration, estimate, model_name, start, tell
+from pages.widgets.trainer import cluster, duration, estimate, model_name, start
 
 MODELS = (
     "logistic-el-mnn-10-5", "logistic-el-mnn-8-4", "logistic-el-mnn-6-3", "logistic-el-15",
@@ -73,7 +73,6 @@ def train_form() -> None:
             st.session_state.pop("new-other", None)
             st.rerun()
     _say_how_long(bar, config)
-    tell()
 
 
 def _say_how_long(bar, config: RunConfig) -> None:

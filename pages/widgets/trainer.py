@@ -76,7 +76,7 @@ def start(config: RunConfig) -> bool:
     with telling():
         run = Run.create(config)
         cluster().submit(run)
-        st.query_params["run"] = run.identifier
+        st.query_params.from_dict({"run": run.identifier})
         return True
     return False
 
