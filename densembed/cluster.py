@@ -14,7 +14,7 @@ from pathlib import Path
 
 from densembed.config import RunConfig
 from densembed.process import settle
-from densembed.runs import Run, execute
+from densembed.runs import Run, all_runs, execute
 from densembed.scheduler import (
     connect,
     explain_failure,
@@ -24,10 +24,13 @@ from densembed.scheduler import (
     scheduler_address,
 )
 from densembed.slots import end_workers, runs_per_device, slots, start_workers
+from densembed.sweep import all_sweeps
 from densembed.training import pick_device
 
 NICENESS = 10
 """Training yields to the server, so that a page answers while both share two cores."""
+LOOK_EVERY = 0.1
+"""Seconds between looks at what Dask has finished."""
 UNSEEN = "unseen"
 UNSEEN_REASON = (
     "The worker does not see the run's folder: the machines must share it, under the same path."
@@ -48,6 +51,10 @@ class _Task:
     future: object = None
 
     @property
+    def over(self) -> bool:
+        return self.future is not None and self.future.done()
+
+    @property
     def queue(self) -> tuple:
         """Equal for those that wait for one another."""
         return self.device, tuple(self.wanted)
@@ -65,6 +72,7 @@ class Cluster:
         self._per_device = per_device
         self._lock = threading.RLock()
         self._client = None
+        self._closed = threading.Event()
         self._slots: dict[str, tuple[str, dict]] = {}
         self._tasks: list[_Task] = []
 
@@ -96,7 +104,8 @@ class Cluster:
             mine = self._task(run)
             if mine is None:
                 return None
-            rivals = [task.run for task in self._tasks if task.queue == mine.queue]
+            tasks = [task for task in self._tasks if task is mine or not task.over]
+            rivals = [task.run for task in tasks if task.queue == mine.queue]
         rivals = list(dict.fromkeys(rivals))
         return rivals[: rivals.index(run)]
 
@@ -128,6 +137,7 @@ class Cluster:
     def _start(self) -> None:
         if self._client is not None and self._client.status == "closed":
             self._client, self._tasks = None, []  # its scheduler has gone away
+            self._closed.set()
         if self._client is not None:
             return
         if self.scheduler:
@@ -137,6 +147,8 @@ class Cluster:
 
             self._slots = slots(self._per_device or runs_per_device())
             self._client = Client(start_workers(self._slots), set_as_default=False)
+        self._closed = threading.Event()
+        threading.Thread(target=self._watch, args=(self._closed,), daemon=True).start()
         atexit.register(self.close)
 
     def _hand_out(self) -> None:
@@ -163,27 +175,52 @@ class Cluster:
         )  # fmt: skip
         if self.scheduler:
             fire_and_forget(task.future)
-        task.future.add_done_callback(lambda future: self._ended(task, future))
 
-    def _ended(self, task: _Task, future) -> None:
-        if future.status == "error":
-            task.run.give_up(explain_failure(future))
-        elif future.status == "finished" and future.result() == UNSEEN:
-            task.run.give_up(UNSEEN_REASON)
-        with self._lock:
-            if task in self._tasks:  # not closed meanwhile
-                self._tasks.remove(task)
-                self._hand_out()
+    def _watch(self, closed: threading.Event) -> None:
+        """Hand out the next run where one has ended; in a thread of its own.
+
+        Dask's own callbacks need threads that a server which is shutting down has no more.
+        """
+        while not closed.wait(LOOK_EVERY):
+            with self._lock:
+                ended = [task for task in self._tasks if task.over]
+            for task in ended:
+                _explain(task)
+            with self._lock:
+                if ended and not closed.is_set():
+                    self._tasks = [task for task in self._tasks if task not in ended]
+                    self._hand_out()
 
     def close(self) -> None:
         """End our workers; runs that they trained are then interrupted. A scheduler's go on."""
         with self._lock:
             client, self._client, self._tasks = self._client, None, []
+            self._closed.set()
         if client is not None:
             cluster = client.cluster
             client.close(timeout=2)
             if cluster is not None:
                 end_workers(cluster)
+
+
+def _explain(task: _Task) -> None:
+    """Say in the run's folder why Dask could not have it trained, where that is so."""
+    if task.future.status == "error":
+        task.run.give_up(explain_failure(task.future))
+    elif task.future.status == "finished" and task.future.result() == UNSEEN:
+        task.run.give_up(UNSEEN_REASON)
+
+
+def take_up(cluster: Cluster) -> None:
+    """Go on with all that a server which has ended left half done or waiting, oldest first."""
+    for run in reversed(all_runs()):
+        if (state := run.state()) in ("interrupted", "queued"):
+            if state == "interrupted":
+                run.resume()
+            cluster.submit(run)
+    for sweep in reversed(all_sweeps()):
+        if sweep.state() in ("interrupted", "queued"):
+            sweep.submit(cluster)
 
 
 def _device(config: RunConfig | None) -> str:

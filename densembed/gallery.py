@@ -47,11 +47,11 @@ def _open(path: Path, version: int) -> Checkpoint:
 
 @lru_cache(maxsize=1024)  # a list of many runs must not read them all again on each click
 def _title(path: Path, version: int) -> str:
-    checkpoint = _open(path, version)
-    parts = [describe(checkpoint.config.model), f"{checkpoint.parameters:,} parameters"]
-    if checkpoint.errors:
-        parts.append(f"{error_text(checkpoint.errors)} error")
-    parts.append(checkpoint.header.provenance.dataset_title)
+    header, parameters = Checkpoint.peek(path)
+    parts = [describe(header.config.model), f"{parameters:,} parameters"]
+    if header.errors:
+        parts.append(f"{error_text(header.errors)} error")
+    parts.append(header.provenance.dataset_title)
     return " · ".join(parts)
 
 

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from densembed import gallery
+from densembed.checkpoint import CheckpointError
 from densembed.models import describe
 from densembed.runs import Run, read_only
 from densembed.sweep import Sweep
@@ -75,10 +76,10 @@ def _name_what_is_gone(identifier: str) -> None:
 
 def _example() -> None:
     """A training that ships, so that the page shows what it is about before the first click."""
-    options = titles()
-    if not options:
+    try:
+        checkpoint = gallery.find(first_choice(titles())).open()
+    except (CheckpointError, StopIteration):  # an empty gallery
         return
-    checkpoint = gallery.find(first_choice(options)).open()
     st.subheader(f"For example: {describe(checkpoint.config.model)}", anchor=False)
     pictures(checkpoint, Course.of_epochs(checkpoint.header.epochs))
 

@@ -38,7 +38,11 @@ def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpo
     chosen = linked_select(label, options, key, default)
     if story := gallery.STORIES.get(chosen):
         st.caption(story)
-    return gallery.find(chosen).open()
+    try:
+        return gallery.find(chosen).open()
+    except CheckpointError as error:  # damage that the list did not see
+        st.error(str(error))
+        st.stop()
 
 
 def mark(checkpoint: Checkpoint) -> str:

@@ -1,16 +1,17 @@
 """The cluster that all tabs share, and what the widgets about training have in common."""
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 
 import streamlit as st
 
-from densembed.cluster import Cluster
+from densembed.cluster import Cluster, take_up
 from densembed.config import RunConfig
 from densembed.data import DataError, is_available, load_dataset
 from densembed.models import check_name, describe
-from densembed.runs import Run
+from densembed.runs import Run, read_only
 from densembed.runs.outlook import seconds_left, wait
 from densembed.training import estimate_seconds
 
@@ -22,9 +23,17 @@ WORDS = {
 TROUBLE = "trouble"
 
 
+RESUME = "DENSEMBED_RESUME"
+
+
 @st.cache_resource
 def cluster() -> Cluster:
-    return Cluster()
+    """The server's one; where `DENSEMBED_RESUME` says so, it goes on with what is half done."""
+    found = Cluster()
+    if os.environ.get(RESUME, "") not in ("", "0") and not read_only():
+        with telling():
+            take_up(found)
+    return found
 
 
 @st.cache_data(show_spinner=False, max_entries=1000)
