@@ -182,14 +182,18 @@ class Cluster:
         Dask's own callbacks need threads that a server which is shutting down has no more.
         """
         while not closed.wait(LOOK_EVERY):
-            with self._lock:
-                ended = [task for task in self._tasks if task.over]
-            for task in ended:
-                _explain(task)
-            with self._lock:
-                if ended and not closed.is_set():
-                    self._tasks = [task for task in self._tasks if task not in ended]
-                    self._hand_out()
+            self._clear(closed)
+
+    def _clear(self, closed: threading.Event) -> None:
+        """Let go of what has ended. Dask does anew what somebody still holds when a worker dies."""
+        with self._lock:
+            ended = [task for task in self._tasks if task.over]
+        for task in ended:
+            _explain(task)
+        with self._lock:
+            if ended and not closed.is_set():
+                self._tasks = [task for task in self._tasks if task not in ended]
+                self._hand_out()
 
     def close(self) -> None:
         """End our workers; runs that they trained are then interrupted. A scheduler's go on."""

@@ -187,8 +187,9 @@ def test_two_servers_on_one_folder(cluster, root):
     other = Cluster()
     run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
     after = Run.create(RunConfig(**SHORT), root)
-    for server in (cluster, other):
-        server.submit(run)
+    cluster.submit(run)
+    wait_for(lambda: started(run))
+    other.submit(run)
     other.submit(after)
     wait_for(lambda: after.state() == "done")
     assert run.state() == "running"
@@ -204,7 +205,7 @@ def test_as_many_at_once_as_is_said_and_the_others_in_order(root, monkeypatch):
     runs = [Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root) for _ in range(4)]
     for run in runs:
         several.submit(run)
-    wait_for(lambda: runs[0].state() == runs[1].state() == "running")
+    wait_for(lambda: started(runs[0]) and started(runs[1]))
     assert [several.place(run) for run in runs] == [0, 0, 1, 2]
     assert [several.at_once(run) for run in runs] == [2] * 4
     assert several.ahead(runs[3]) == runs[:3]
