@@ -1,24 +1,36 @@
 """The router: which pages there are."""
 
+import os
+
 import streamlit as st
 import torch
 
 from densembed import plugins
 
-st.session_state.routed = True  # see pages.widgets.page.begin
-torch.set_num_threads(1)  # A page computes little, and a second thread would wait for training's.
-page = st.navigation(
-    [
-        st.Page("pages/explore.py", title="Explore", default=True),
-        st.Page("pages/train.py", title="Train"),
-        st.Page("pages/compare.py", title="Compare"),
-        st.Page("pages/paper.py", title="Paper"),
-        st.Page("pages/lab.py", title="Lab"),
-    ],
-    position="top",
-)
-try:
-    plugins.load()
-except plugins.PluginError as error:
-    st.error(str(error))
-page.run()
+
+def main() -> None:
+    st.session_state.routed = True  # see pages.widgets.page.begin
+    torch.set_num_threads(1)  # a page computes little; a second thread waits for training's
+    page = st.navigation(
+        [
+            st.Page("pages/explore.py", title="Explore", default=True),
+            st.Page("pages/train.py", title="Train"),
+            st.Page("pages/compare.py", title="Compare"),
+            st.Page("pages/paper.py", title="Paper"),
+            st.Page("pages/lab.py", title="Lab"),
+        ],
+        position="top",
+    )
+    try:
+        plugins.load()
+    except plugins.PluginError as error:
+        st.error(str(error))
+    if os.environ.get("DENSEMBED_RESUME"):
+        from pages.widgets.trainer import cluster
+
+        cluster()  # goes on with what is half done, whatever page is visited first
+    page.run()
+
+
+if __name__ != "__mp_main__":  # a worker process that a page starts imports this file, too
+    main()

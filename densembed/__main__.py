@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,16 +14,20 @@ from pydantic import ValidationError
 
 from densembed import plugins
 from densembed.checkpoint import Checkpoint, CheckpointError, Recorder, error_text
+from densembed.cluster import Cluster
 from densembed.config import RunConfig, explain
 from densembed.data import DataError, Dataset, as_input, load_dataset
 from densembed.data.images import ImageError, read_picture
 from densembed.experiments import (
     add_benchmark,
     add_reproduce,
+    add_scheduler,
     benchmark_command,
     reproduce_command,
 )
 from densembed.process import settle
+from densembed.runs import Run, execute
+from densembed.sweep_command import add_sweep, sweep_command
 from densembed.training import Diverged, Epoch, Progress, test_error, train
 
 ABOUT = "Density-embedding layers: receptive fields that adapt."
@@ -60,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     _config_flags(command)
     command.add_argument("--data-dir", type=Path, help="folder with the data set's files")
     command.add_argument("--out", type=Path, help="write this one file instead of a run's folder")
+    add_scheduler(command)
 
     command = _command(commands, "evaluate", _evaluate, "test error of checkpoints")
     command.add_argument("checkpoint", type=Path, nargs="+")
@@ -83,6 +89,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command = _command(commands, "reproduce", reproduce_command, "the paper's results, made anew")
     add_reproduce(command)
+
+    command = _command(commands, "sweep", sweep_command, "train a grid over fields of a config")
+    add_sweep(command)
 
     command = _command(commands, "benchmark", benchmark_command, "measure every speed claim")
     add_benchmark(command)
@@ -146,12 +155,13 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
-    from densembed.runs import Run, execute
-
     _name_left_out(load_dataset(config.dataset, options.data_dir))
     run = Run.create(config)
     print(f"run {run.identifier} in {run.path}")
-    state = execute(str(run.path), options.data_dir)
+    if options.scheduler:
+        state = _on_workers(run, options)
+    else:
+        state = execute(str(run.path), options.data_dir)
     if state == "stopped":
         print(f"stopped; the last snapshot is in {run.checkpoint_path}", file=sys.stderr)
         return 130
@@ -159,6 +169,26 @@ def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
         raise UsageError(run.events()[-1].get("reason") or f"The run was {state}.")
     _report(run.checkpoint(), run.checkpoint_path)
     return 0
+
+
+def _on_workers(run: Run, options: argparse.Namespace) -> str:
+    """Hand it to a scheduler and wait; Ctrl-C stops it as it would here."""
+    cluster = Cluster(options.scheduler)
+    cluster.submit(run, str(options.data_dir.absolute()) if options.data_dir else None)
+    if wanting := cluster.wanting(run):
+        print(wanting)
+    try:
+        _wait(cluster, run)
+    except KeyboardInterrupt:
+        run.stop()
+        _wait(cluster, run)
+    cluster.close()
+    return run.state()
+
+
+def _wait(cluster: Cluster, run: Run) -> None:
+    while cluster.ahead(run) is not None:
+        time.sleep(0.2)
 
 
 NAMED = 20

@@ -107,6 +107,12 @@ class Header(BaseModel):
     plugins: list[ShortText] = Field([], max_length=20)
     """Modules that the model needs, by name: compared with those loaded, never imported."""
 
+    @property
+    def errors(self) -> list[float] | None:
+        """Test error of each member in percent at the last snapshot, None before an epoch's end."""
+        known = [epoch for epoch in self.epochs if epoch.step <= self.steps[-1]]
+        return known[-1].test_error if known else None
+
     @field_validator("classes")
     @classmethod
     def _distinct(cls, classes: list[str]) -> list[str]:
@@ -141,8 +147,7 @@ class Checkpoint:
     @property
     def errors(self) -> list[float] | None:
         """Test error of each member in percent at the last snapshot, None before an epoch's end."""
-        known = [epoch for epoch in self.header.epochs if epoch.step <= self.steps[-1]]
-        return known[-1].test_error if known else None
+        return self.header.errors
 
     @property
     def typical(self) -> int:
@@ -208,6 +213,26 @@ class Checkpoint:
         except OSError as error:
             raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
         return cls.from_bytes(data, path.name)
+
+    @classmethod
+    def peek(cls, path: str | os.PathLike) -> tuple[Header, int]:
+        """The header and the number of parameters, without the tensors: for a list of many files.
+
+        Raises CheckpointError as `open`; but only `open` finds damage among the tensors.
+        """
+        path = Path(path)
+        try:
+            with open(path, "rb") as file:
+                first = file.read(8)
+                header = _read_header(first + file.read(MAX_HEADER), path.name)
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+        try:
+            with torch.device("meta"):
+                model = _empty_model(header)
+        except ValueError as error:
+            raise CheckpointError(f"{path.name} has a damaged header: {error}") from error
+        return header, sum(parameter.numel() for parameter in model.parameters())
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "The file") -> "Checkpoint":

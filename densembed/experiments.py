@@ -14,6 +14,7 @@ from densembed.data import is_folder, load_dataset, slug, title
 from densembed.jobs import Job
 from densembed.paper import TABLES, Row
 from densembed.reproduce import RECIPES
+from densembed.scheduler import scheduler_address
 
 DEFAULT_OUT = Path("checkpoints/reproduction")
 TABLE_DATA = {"table1": "mnist", "table2": "cifar10"}
@@ -36,7 +37,15 @@ def add_reproduce(command: argparse.ArgumentParser) -> None:
         "--processes", type=int,
         help="trainings side by side (default one a core; one on a GPU, where 4 to 8 fill it)",
     )  # fmt: skip
-    command.add_argument("--scheduler", help="address of a Dask scheduler, tcp://host:8786")
+    add_scheduler(command)
+
+
+def add_scheduler(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--scheduler", default=scheduler_address(), metavar="ADDRESS",
+        help="train on the workers of a Dask scheduler, tcp://host:8786 "
+        "(default: what DENSEMBED_SCHEDULER says, else this machine)",
+    )  # fmt: skip
 
 
 def reproduce_command(options: argparse.Namespace) -> None:

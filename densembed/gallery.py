@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from densembed.checkpoint import Checkpoint, CheckpointError, error_text
+from densembed.checkpoint import Checkpoint, CheckpointError, Header, error_text
 from densembed.models import describe
 from densembed.runs import all_runs
 
@@ -47,15 +47,15 @@ def _open(path: Path, version: int) -> Checkpoint:
 
 @lru_cache(maxsize=1024)  # a list of many runs must not read them all again on each click
 def _title(path: Path, version: int) -> str:
-    return one_line(_open(path, version))
+    return one_line(*Checkpoint.peek(path))
 
 
-def one_line(checkpoint: Checkpoint) -> str:
+def one_line(header: Header, parameters: int) -> str:
     """Model, parameters, error, source of the data."""
-    parts = [describe(checkpoint.config.model), f"{checkpoint.parameters:,} parameters"]
-    if checkpoint.errors:
-        parts.append(f"{error_text(checkpoint.errors)} error")
-    parts.append(checkpoint.header.provenance.dataset_title)
+    parts = [describe(header.config.model), f"{parameters:,} parameters"]
+    if header.errors:
+        parts.append(f"{error_text(header.errors)} error")
+    parts.append(header.provenance.dataset_title)
     return " · ".join(parts)
 
 

@@ -19,6 +19,7 @@ from densembed.checkpoint import Checkpoint, CheckpointError, Recorder
 from densembed.config import RunConfig
 from densembed.data import Dataset, Split, load_dataset
 from densembed.process import settle
+from densembed.scheduler import SchedulerError, connect, explain_failure, resources
 from densembed.training import MAY_DIFFER, pick_device, train_members
 
 HELD_OUT = 10_000
@@ -66,10 +67,13 @@ def hold_out(dataset: Dataset, count: int = HELD_OUT) -> Dataset:
     )
 
 
-def together(jobs: Sequence[Job], data_dir: str | None = None) -> None:
+def together(
+    jobs: Sequence[Job], data_dir: str | None = None, stop: Callable[[], bool] = lambda: False
+) -> None:
     """Train jobs of one shape in this process, in one step, and leave the checkpoint of each.
 
-    Where one of them diverges, each is trained again alone, so that it takes none with it.
+    Where one of them diverges, each is trained again alone, so that it takes none with it. Where
+    `stop` says yes, nothing is left.
     """
     settle()
     torch.backends.cudnn.deterministic = True  # the same numbers from the same command
@@ -79,12 +83,14 @@ def together(jobs: Sequence[Job], data_dir: str | None = None) -> None:
         dataset = hold_out(dataset)
     configs = [job.config for job in jobs]
     recorder = Recorder(first.config, dataset)
-    for event in train_members(configs, dataset):
+    for event in train_members(configs, dataset, stop):
         recorder.add(event)
     complete = len(recorder.header.epochs) == first.config.epochs
+    if not complete and stop():
+        return
     if not complete and len(jobs) > 1:
         for job in jobs:
-            together([job], data_dir)
+            together([job], data_dir, stop)
         return
     whole = recorder.checkpoint("done" if complete else "diverged")
     for job, part in zip(jobs, split(whole, configs), strict=True):
@@ -160,7 +166,7 @@ def pool(scheduler: str | None, processes: int) -> Iterator:
     from distributed import Client, LocalCluster
 
     if scheduler:
-        with Client(scheduler, timeout=10) as client:
+        with connect(scheduler) as client:
             yield client
         return
     with (
@@ -209,10 +215,14 @@ def run(
 
     with pool(scheduler, min(processes, len(work))) as client:
         tasks = {
-            client.submit(together, members, data_dir, pure=False, retries=3): members
+            client.submit(
+                together, members, data_dir, pure=False, retries=3,
+                resources=resources(members[0].config) if scheduler else None,
+            ): members
             for members in work
-        }
-        for task in as_completed(tasks):
-            task.result()
+        }  # fmt: skip
+        for task in as_completed(tasks, loop=client.loop):
+            if task.status != "finished":
+                raise SchedulerError(explain_failure(task))
             for job in tasks[task]:
                 finished(job)

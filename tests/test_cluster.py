@@ -1,13 +1,14 @@
 """The real worker process: one cluster for all tests here."""
 
 import os
+import subprocess
 import sys
 import time
 
 import psutil
 import pytest
 
-from densembed.cluster import NICENESS, Cluster
+from densembed.cluster import NICENESS, Cluster, take_up
 from densembed.config import RunConfig
 from densembed.runs import Run
 
@@ -179,3 +180,88 @@ def test_closing_what_never_started_does_nothing():
     before = children()
     Cluster().close()
     assert children() == before
+
+
+def test_two_servers_on_one_folder(cluster, root):
+    """Both are told to train it: one does, and the other one's worker is free for the next."""
+    other = Cluster()
+    run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    after = Run.create(RunConfig(**SHORT), root)
+    cluster.submit(run)
+    wait_for(lambda: started(run))
+    other.submit(run)
+    other.submit(after)
+    wait_for(lambda: after.state() == "done")
+    assert run.state() == "running"
+    assert [event["kind"] for event in run.events()].count("start") == 1
+    run.stop()
+    wait_for(lambda: run.state() == "stopped")
+    other.close()
+
+
+def test_as_many_at_once_as_is_said_and_the_others_in_order(root, monkeypatch):
+    monkeypatch.setenv("DENSEMBED_RUNS_PER_DEVICE", "2")
+    several = Cluster()
+    runs = [Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root) for _ in range(4)]
+    for run in runs:
+        several.submit(run)
+    wait_for(lambda: started(runs[0]) and started(runs[1]))
+    assert [several.place(run) for run in runs] == [0, 0, 1, 2]
+    assert [several.at_once(run) for run in runs] == [2] * 4
+    assert several.ahead(runs[3]) == runs[:3]
+    assert started(runs[0]) != started(runs[1])
+    runs[1].stop()
+    wait_for(lambda: runs[2].state() == "running")
+    assert runs[3].state() == "queued"
+    assert [several.place(run) for run in runs] == [0, None, 0, 1]
+    for run in runs:
+        run.stop()
+    wait_for(lambda: {run.state() for run in runs} == {"stopped"})
+    several.close()
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two", "65", "1.5", "²"])
+def test_runs_per_device_is_a_number(value, root, monkeypatch):
+    monkeypatch.setenv("DENSEMBED_RUNS_PER_DEVICE", value)
+    with pytest.raises(ValueError, match="DENSEMBED_RUNS_PER_DEVICE is a number from 1 to 64"):
+        Cluster().submit(Run.create(RunConfig(**SHORT), root))
+
+
+SERVER = """
+import sys, time
+from pathlib import Path
+from densembed.cluster import Cluster
+from densembed.runs import Run
+if __name__ == "__main__":
+    cluster = Cluster()
+    for path in sys.argv[1:]:
+        cluster.submit(Run(Path(path)))
+    time.sleep(1000)
+"""
+
+
+def test_a_server_that_is_killed_takes_its_workers_along_and_the_next_goes_on(
+    cluster, runs_root, tmp_path
+):
+    half, waiting, paused = (
+        Run.create(RunConfig(**SHORT | {"epochs": epochs}), runs_root) for epochs in (10_000, 1, 1)
+    )
+    paused.pause()
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    command = [sys.executable, str(script), str(half.path), str(waiting.path)]
+    server = subprocess.Popen(command, env=environment)
+    worker = wait_for(lambda: started(half))
+    wait_for(half.resume_path.is_file)
+    server.kill()
+    server.wait(10)
+    wait_for(lambda: not psutil.pid_exists(worker), 10)
+    assert half.state() == "interrupted"
+    assert waiting.state() == "queued"
+    take_up(cluster)
+    wait_for(lambda: half.state() == "running")
+    assert last_start(half)["step"] > 0
+    half.stop()
+    wait_for(lambda: waiting.state() == "done")
+    assert paused.state() == "paused"

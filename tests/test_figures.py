@@ -7,7 +7,6 @@ import pytest
 
 from densembed.fields import view
 from densembed.figures import (
-    curves_figure,
     difference_figure,
     field_figure,
     opinion_figure,
@@ -117,25 +116,3 @@ def test_opinions():
     assert figure.layout.yaxis.type == "category"  # "0" … "9" are names, not numbers
     unmarked = opinion_figure([("now", first, "#000000")], ["a", "b", "c"], right=None)
     assert list(unmarked.data[0].y) == ["a", "b", "c"]
-
-
-def test_curves():
-    figure = curves_figure(
-        [("train", [1, 2], [[3.0], [2.0]]), ("test", [1], [[4.0]])], "epoch", "loss"
-    )
-    assert [trace.name for trace in figure.data] == ["train", "test"]
-    assert list(figure.data[0].x) == [1, 2]
-    assert list(figure.data[0].y) == [3.0, 2.0]
-    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("epoch", "loss")
-    assert figure.layout.showlegend
-    assert not curves_figure([("one", [1], [[1.0]])], "x", "y").layout.showlegend
-    assert len(curves_figure([], "x", "y").data) == 0
-
-
-def test_curves_of_several_members_have_a_band():
-    """The mean, and around it one sample standard deviation: up along x and back."""
-    (line, band) = curves_figure([("m", [1, 2], [[1.0, 3.0], [4.0, 4.0]])], "x", "y").data
-    assert list(line.y) == [2.0, 4.0]
-    assert list(band.x) == [1, 2, 2, 1]
-    np.testing.assert_allclose(band.y, [2 + 2**0.5, 4, 4, 2 - 2**0.5])
-    assert band.showlegend is False

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from densembed import gallery
-from densembed.checkpoint import CheckpointError
+from densembed.checkpoint import Checkpoint, CheckpointError
 from densembed.config import RunConfig
 from densembed.gallery import Entry, entries, find, gallery_folder
 from densembed.runs import Run
@@ -103,3 +103,17 @@ def test_where_it_is(monkeypatch, tmp_path, runs_root):
 
 def test_the_network_that_is_opened_answers(shelf):
     assert find("a-model").open().model()(torch.rand(2, 1, 28, 28)).shape == (2, 10)
+
+
+def test_a_peek_is_what_opening_finds(trained, trained_file, tmp_path):
+    header, parameters = Checkpoint.peek(trained_file)
+    opened = Checkpoint.open(trained_file)
+    assert header == opened.header
+    assert parameters == opened.parameters
+    assert header.errors == opened.errors
+    for content in (b"", b"x" * 7, b"\xff" * 100, trained_file.read_bytes()[:200]):
+        (tmp_path / "bad.safetensors").write_bytes(content)
+        with pytest.raises(CheckpointError):
+            Checkpoint.peek(tmp_path / "bad.safetensors")
+    with pytest.raises(CheckpointError):
+        Checkpoint.peek(tmp_path / "absent.safetensors")

@@ -30,7 +30,8 @@ class Upload:
 
     @property
     def title(self) -> str:
-        return f"{gallery.one_line(self.checkpoint)} · your file {self.name}"
+        line = gallery.one_line(self.checkpoint.header, self.checkpoint.parameters)
+        return f"{line} · your file {self.name}"
 
 
 def uploads() -> dict[str, Upload]:
@@ -94,7 +95,11 @@ def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpo
         st.caption("Your file, kept for this session: a link to it says elsewhere that it is gone.")
     elif story := gallery.STORIES.get(chosen):
         st.caption(story)
-    return opened(chosen)
+    try:
+        return opened(chosen)
+    except CheckpointError as error:  # damage that the list did not see
+        st.error(str(error))
+        st.stop()
 
 
 def _name_gone_upload(key: str, default: str, options: dict[str, str]) -> None:

@@ -167,7 +167,15 @@ def test_a_paused_run_is_resumed_or_stopped(small_gallery, runs_root, submitted)
     run = paused()
     app = visit("train", run=run.identifier)
     assert app.info[0].value.startswith("Paused · test error")
-    assert {"resume", "one-epoch", "stop", "again", "duplicate", "rename", "delete"} <= verbs(app)
+    assert {
+        "resume",
+        "one-epoch",
+        "stop",
+        "start-again",
+        "change-and-start",
+        "rename",
+        "delete-for-good",
+    } <= verbs(app)
     assert "pause" not in verbs(app)
     settle(app.button(key="resume").click().run())
     assert submitted == [run]
@@ -192,7 +200,7 @@ def test_one_epoch_is_one_more(small_gallery, runs_root, submitted):
 
 def test_an_interrupted_run_says_what_is_kept(small_gallery, runs_root, submitted):
     run = Run.create(QUICK)
-    run._append("start", process=1, step=0)
+    run.append("start", process=1, step=0)
     app = visit("train", run=run.identifier)
     assert app.warning[0].value.startswith("Interrupted: ")
     assert is_sentence(app.warning[0].value)
@@ -211,24 +219,26 @@ def test_a_run_whose_server_has_ended_is_started_here(small_gallery, runs_root, 
 
 
 def test_a_waiting_run_sees_its_place(small_gallery, runs_root, monkeypatch):
-    monkeypatch.setattr("densembed.cluster.Cluster.place", lambda self, run: 2)
-    run = Run.create(QUICK)
+    first, second, run = (Run.create(QUICK) for _ in range(3))
+    for one, step in ((first, 6), (second, 9)):  # 6 and 3 steps of 256 are left
+        one.append("progress", step=step, steps=12, loss=1.0, images_per_second=25.6)
+    monkeypatch.setattr("densembed.cluster.Cluster.ahead", lambda self, run: [first, second])
     app = visit("train", run=run.identifier)
-    assert app.get("progress")[0].proto.text == "waiting to start · 2 before it …"
+    assert app.get("progress")[0].proto.text == "waiting to start · 2 before it · about 2 minutes …"
     settle(app.button(key="pause").click().run())
     assert run.state() == "paused"
 
 
 def test_a_run_that_trains_says_what_is_left(small_gallery, runs_root):
     run = Run.create(QUICK)
-    run._append("start", process=1, step=0)
-    run._append("progress", step=6, steps=12, loss=1.0, images_per_second=25.6)
+    run.append("start", process=1, step=0)
+    run.append("progress", step=6, steps=12, loss=1.0, images_per_second=25.6)
     with filelock.FileLock(run.path / "lock"):
         app = visit("train", run=run.identifier)
         assert app.get("progress")[0].proto.text == (
             "training · step 6 of 12 · 26 images a second · 60 s left"
         )
-        assert "delete" not in verbs(app)
+        assert "delete-for-good" not in verbs(app)
         settle(app.button(key="pause").click().run())
         assert run.wish() == "pause"
         assert app.button(key="pause").disabled
@@ -240,7 +250,7 @@ def test_start_again_is_the_same_run_anew(small_gallery, runs_root, submitted):
     run = Run.create(QUICK.model_copy(update={"seed": 7, "weight_decay": 0.1}))
     run.stop()
     app = visit("train", run=run.identifier)
-    settle(app.button(key="again").click().run())
+    settle(app.button(key="start-again").click().run())
     (again,) = submitted
     assert again != run
     assert again.config == run.config
@@ -253,7 +263,7 @@ def test_a_duplicate_fills_in_the_form(small_gallery, runs_root, submitted):
     run = Run.create(config)
     run.stop()
     app = visit("train", run=run.identifier)
-    settle(app.button(key="duplicate").click().run())
+    settle(app.button(key="change-and-start").click().run())
     assert any("weight decay 0.1" in caption.value for caption in app.caption)
     app.number_input(key="new-seed").set_value(8)
     settle(app.run())
@@ -278,7 +288,7 @@ def test_delete_removes_the_folder(small_gallery, runs_root):
     run, other = Run.create(QUICK), Run.create(QUICK)
     run.stop()
     app = visit("train", run=run.identifier)
-    settle(app.button(key="delete").click().run())
+    settle(app.button(key="delete-for-good").click().run())
     assert not run.path.exists()
     assert other.path.exists()
     assert "run" not in app.query_params
@@ -287,10 +297,12 @@ def test_delete_removes_the_folder(small_gallery, runs_root):
 
 def test_the_log_is_a_click_away(small_gallery, runs_root):
     run = Run.create(QUICK)
-    run._append("end", state="failed", reason="It broke.")
+    run.append("end", state="failed", reason="It broke.")
     (run.path / "log.txt").write_text("IndexError: **x**")
     app = visit("train", run=run.identifier)
-    assert [code.value for code in app.code] == ["IndexError: **x**"]
+    (log,) = (code.value.splitlines() for code in app.code)
+    assert log[0].endswith("  failed: It broke.")
+    assert log[1] == "IndexError: **x**"
     assert "resume" not in verbs(app)
 
 
@@ -299,7 +311,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(small_gallery, runs_root,
         raise OSError(28, "No space left on device")
 
     app = visit("train")
-    monkeypatch.setattr("densembed.runs.replace_file", full)
+    monkeypatch.setattr("densembed.runs.folder.replace_file", full)
     settle(app.button[0].click().run())
     assert app.error[0].value == "The run's folder cannot be written: No space left on device."
 

@@ -21,7 +21,8 @@ import torch
 
 from densembed.cluster import Cluster
 from densembed.config import RunConfig
-from densembed.runs import RESTARTS, Run
+from densembed.runs import Run
+from densembed.runs.execution import RESTARTS
 
 CONFIGS = (
     {"model": "logistic-el-3", "epochs": 120, "batch_size": 16},
@@ -52,11 +53,11 @@ def main() -> int:
             )
             quiet, disturbed = Run.create(config, root), Run.create(config, root)
             cluster.submit(quiet)
-            _wait(lambda run=quiet: run.state() == "done")
+            _wait(lambda run=quiet: run.state() == "done", quiet)
             cluster.submit(disturbed)
             planned = -(-(options.kills - killed) // (options.runs - number))
             lost = [step for _ in range(planned) if (step := _kill(disturbed, draw)) is not None]
-            _wait(lambda run=disturbed: run.state() == "done")
+            _wait(lambda run=disturbed: run.state() == "done", disturbed)
             killed += len(lost)
             again += lost
             if fault := _difference(quiet, disturbed):
@@ -80,13 +81,15 @@ def main() -> int:
 
 def _kill(run: Run, draw: random.Random) -> int | None:
     """Kill its process; how many steps are lost, or None where it had ended before."""
-    _wait(lambda: (run.events() or [{"kind": ""}])[-1]["kind"] in ("progress", "epoch", "end"))
+    _wait(lambda: (run.events() or [{"kind": ""}])[-1]["kind"] in ("progress", "epoch", "end"), run)
     time.sleep(draw.uniform(0, LONGEST_WAIT))
     if run.state() != "running":
         return None
     events, starts = run.events(), _starts(run)
     os.kill(starts[-1]["process"], signal.SIGKILL)
-    _wait(lambda: len(_starts(run)) > len(starts))
+    _wait(lambda: len(_starts(run)) > len(starts) or run.state() == "done", run)
+    if len(_starts(run)) == len(starts):  # it had ended while we looked
+        return None
     seen = max(event.get("step", 0) for event in events)
     return max(0, seen - _starts(run)[-1]["step"])
 
@@ -109,11 +112,11 @@ def _difference(quiet: Run, disturbed: Run) -> str:
     return "" if told[0] == told[1] else "other metrics"
 
 
-def _wait(condition, seconds: float = 300) -> None:
+def _wait(condition, run: Run, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            raise TimeoutError("A run did not go on.")
+            raise TimeoutError(f"It did not go on: {run.state()}, {run.events()[-3:]}")
         time.sleep(0.02)
 
 

@@ -16,10 +16,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from densembed import runs
 from densembed.checkpoint import Checkpoint
 from densembed.config import RunConfig
-from densembed.runs import Run, all_runs, execute, runs_folder
+from densembed.runs import Run, all_runs, events, execute, execution, folder, runs_folder
 from tests.conftest import is_sentence
 
 ENDLESS = 10_000
@@ -80,10 +79,10 @@ def test_from_queued_to_done(new):
     assert (found[0], found[-1]) == ("start", "end")
     assert found.count("epoch") == 2
     assert "progress" in found
-    events = run.events()
-    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
-    assert events[-1]["reason"] == ""
-    assert events[0]["process"] == os.getpid()
+    told = run.events()
+    assert [event["time"] for event in told] == sorted(event["time"] for event in told)
+    assert told[-1]["reason"] == ""
+    assert told[0]["process"] == os.getpid()
 
 
 def test_checkpoint_of_a_run_is_that_of_the_training(new, digits):
@@ -220,7 +219,7 @@ def test_other_failures(new, monkeypatch, error, words):
         raise error
 
     run = new()
-    monkeypatch.setattr(runs, "train", broken)
+    monkeypatch.setattr(execution, "train", broken)
     assert execute(str(run.path)) == "failed"
     assert words in end_of(run)["reason"]
     assert end_of(run)["reason"].endswith(".")
@@ -228,7 +227,7 @@ def test_other_failures(new, monkeypatch, error, words):
 
 def test_the_log_has_the_traceback_of_the_unforeseen(new, monkeypatch):
     run = new()
-    monkeypatch.setattr(runs, "train", lambda *_: [][1])
+    monkeypatch.setattr(execution, "train", lambda *_: [][1])
     execute(str(run.path))
     assert "IndexError" in (run.path / "log.txt").read_text()
 
@@ -269,8 +268,8 @@ class FullDisk:
 def test_no_file_can_be_replaced(new, monkeypatch, count):
     """It ends in a sentence, what it had opens, and with room on the disk it goes on."""
     undisturbed, run = new(epochs=3), new(epochs=3)
-    monkeypatch.setattr(runs, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(runs, "KEEP_EVERY", 0.0)
+    monkeypatch.setattr(execution, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(execution, "KEEP_EVERY", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", FullDisk(os.replace, count))
         assert execute(str(run.path)) == run.state() == "failed"
@@ -288,7 +287,7 @@ def test_no_event_can_be_appended(new, monkeypatch, count):
     """Not even the end can be said: that is an interruption, from which it goes on."""
     undisturbed, run = new(epochs=3), new(epochs=3)
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "_append", FullDisk(Run._append, count))
+        patch.setattr(Run, "append", FullDisk(Run.append, count))
         assert execute(str(run.path)) == "failed"
     assert run.state() == ("interrupted" if count else "queued")
     run.resume()
@@ -301,7 +300,7 @@ def test_a_folder_that_is_not_writable(new, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     run = new()
-    monkeypatch.setattr(runs.filelock, "FileLock", refused)
+    monkeypatch.setattr(execution.filelock, "FileLock", refused)
     assert execute(str(run.path)) == "failed"
 
 
@@ -330,7 +329,7 @@ def small_disk(tmp_path):
 
 def test_a_disk_that_is_really_full(small_disk, new, monkeypatch):
     """The checkpoint from before opens, and with room again the run goes on."""
-    monkeypatch.setattr(runs, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(execution, "SAVE_EVERY", 0.0)
     config = RunConfig(**SHORT | {"epochs": 20})
     run, undisturbed = Run.create(config, small_disk), new(epochs=20)
     run.resume(epochs=1)
@@ -340,7 +339,7 @@ def test_a_disk_that_is_really_full(small_disk, new, monkeypatch):
         for _ in range(1000):
             filler.write(bytes(4096))
     (run.path / "control").unlink()
-    run._append("queue")  # there is room at the end of that file's last block
+    run.append("queue")  # there is room at the end of that file's last block
     assert execute(str(run.path)) == "failed"
     assert run.state() in ("failed", "interrupted")  # with no room left even for that line
     assert set(before) <= set(run.checkpoint().steps)
@@ -441,9 +440,11 @@ BUSY = {"model": "logistic-el-3", "epochs": 100, "batch_size": 16}
 
 def test_a_run_that_was_killed_ends_bit_for_bit_as_one_that_was_not(new, monkeypatch):
     """Three times, at random moments, each after at least one step."""
-    monkeypatch.setattr(runs, "KEEP_EVERY", 0.2)
-    worker = WORKER.replace("; execute(", "; runs.KEEP_EVERY = 0.2; execute(")
-    monkeypatch.setattr(sys.modules[__name__], "WORKER", "from densembed import runs; " + worker)
+    monkeypatch.setattr(execution, "KEEP_EVERY", 0.2)
+    worker = WORKER.replace("; execute(", "; execution.KEEP_EVERY = 0.2; execute(")
+    monkeypatch.setattr(
+        sys.modules[__name__], "WORKER", "from densembed.runs import execution; " + worker
+    )
     undisturbed, killed = new(**BUSY), new(**BUSY)
     for deaths in range(3):
         process = begin(killed)
@@ -463,7 +464,7 @@ def test_a_run_that_was_killed_ends_bit_for_bit_as_one_that_was_not(new, monkeyp
 def test_a_run_that_dies_again_and_again_fails(new):
     run = new(epochs=ENDLESS)
     for _ in range(4):
-        run._append("start", process=1, step=0)
+        run.append("start", process=1, step=0)
     assert run.state() == "interrupted"
     assert execute(str(run.path)) == "failed"
     assert "died 4 times" in end_of(run)["reason"]
@@ -547,7 +548,7 @@ def test_one_epoch_asked_for_within_one_ends_with_it(new):
 
 def test_resume_takes_a_pause_back(new, monkeypatch):
     """However close the two are: it goes on, or is queued again."""
-    monkeypatch.setattr(runs, "PATIENCE", 0.3)
+    monkeypatch.setattr(folder, "PATIENCE", 0.3)
     run = new(epochs=ENDLESS)
     for wait in (0.0, 0.2, 0.4, 0.6):
         worker = InThread(run)
@@ -617,10 +618,10 @@ def test_without_what_was_kept_it_begins_anew(new):
 
 def test_a_line_that_was_cut_off_spoils_no_other(new):
     run = new()
-    run._append("start", process=1)
+    run.append("start", process=1)
     with open(run.path / "events.jsonl", "ab") as file:
         file.write(b'{"kind": "epo')
-    run._append("end", state="stopped", reason="")
+    run.append("end", state="stopped", reason="")
     assert kinds(run) == ["start", "end"]
 
 
@@ -712,7 +713,7 @@ def test_no_text_finds_a_run_that_is_not_there(text):
 def test_identifiers_are_found_and_differ(new):
     made = [new() for _ in range(20)]
     assert len({run.identifier for run in made}) == 20
-    assert all(runs.IDENTIFIER.fullmatch(run.identifier) for run in made)
+    assert all(folder.IDENTIFIER.fullmatch(run.identifier) for run in made)
     assert {run.identifier for run in all_runs()} == {run.identifier for run in made}
 
 
@@ -747,7 +748,7 @@ def test_where_runs_are(monkeypatch, tmp_path):
 )
 def test_a_damaged_line_is_left_out(new, line):
     run = new()
-    run._append("start", process=1)
+    run.append("start", process=1)
     with open(run.path / "events.jsonl", "ab") as file:
         file.write(line)
     assert kinds(run) == ["start"]
@@ -756,18 +757,18 @@ def test_a_damaged_line_is_left_out(new, line):
 
 def test_lines_after_a_damaged_one_count(new):
     run = new()
-    run._append("start", process=1)
+    run.append("start", process=1)
     with open(run.path / "events.jsonl", "ab") as file:
         file.write(b'{"kind": "pro\n')
-    run._append("end", state="stopped", reason="")
+    run.append("end", state="stopped", reason="")
     assert kinds(run) == ["start", "end"]
     assert run.state() == "stopped"
 
 
 def test_endless_events_are_not_read(new, monkeypatch):
     run = new()
-    run._append("start", process=1)
-    monkeypatch.setattr(runs, "MAX_EVENTS_BYTES", 5)
+    run.append("start", process=1)
+    monkeypatch.setattr(events, "MAX_EVENTS_BYTES", 5)
     assert run.events() == []
 
 
@@ -842,7 +843,7 @@ def test_two_hundred_runs_are_listed_newest_first(runs_root):
 )
 def test_lines_of_another_version_are_passed_over(new, line):
     run = new()
-    run._append("start", process=1)
+    run.append("start", process=1)
     with open(run.path / "events.jsonl", "a") as file:
         file.write(json.dumps(line) + "\n")
     assert [event["kind"] for event in run.events()] == ["start"]
@@ -854,3 +855,15 @@ def test_a_folder_whose_digits_are_no_date_is_no_run(new, runs_root):
     new().path.rename(odd)
     assert Run.find(odd.name, runs_root) is None
     assert all_runs(runs_root) == []
+
+
+def test_the_last_event_is_that_of_all_of_them(new):
+    run = new()
+    assert run.last is None
+    for step in range(1, 2000):  # longer than the part of the file that is looked at
+        run.append("progress", step=step, steps=2000, images_per_second=1.0)
+    assert run.last == run.events()[-1]
+    assert run.last["step"] == 1999
+    with open(run.path / "events.jsonl", "ab") as file:
+        file.write(b"\xff" * events.TAIL_BYTES + b"\n")
+    assert run.last["step"] == 1999

@@ -1,0 +1,159 @@
+"""Training the run in a folder to its end, whatever happens on the way."""
+
+import contextlib
+import math
+import os
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import filelock
+import torch
+
+from densembed.checkpoint import Recorder
+from densembed.data import DataError, load_dataset
+from densembed.resume import code_path, differences, load_resume, save_resume
+from densembed.runs.events import end_state, starts
+from densembed.runs.folder import Run
+from densembed.training import Diverged, Epoch, Event, Progress, Resume, Snapshot, train
+
+SAVE_EVERY = 1.0
+"""Seconds between checkpoints while snapshots and epochs come fast; the end always writes one."""
+KEEP_EVERY = 1.0
+"""Seconds between resume states: so much is trained again after a kill, at most."""
+RESTARTS = 3
+"""How often a run whose process died goes on by itself."""
+DISK_ADVICE = "The last checkpoint is kept: free some disk space, and resume it."
+
+
+def execute(path: str, data_dir: str | None = None) -> str:
+    """Train the run in a folder to its end, in this process; returns the state it ended in.
+
+    Whoever comes second finds the lock taken and leaves. A run whose process died goes on from
+    what it kept, `RESTARTS` times. Nothing is raised: a failure is a state with a sentence.
+    """
+    run = Run(Path(path))
+    if not run.path.is_dir():  # deleted in the queue; taking the lock would make it anew
+        return "failed"
+    try:
+        with filelock.FileLock(run.path / "lock", timeout=2):
+            return _execute_locked(run, data_dir)
+    except filelock.Timeout:
+        return "running"
+    except OSError:  # the folder is gone or not writable; there is no place to say more
+        return "failed"
+
+
+def _execute_locked(run: Run, data_dir: str | None) -> str:
+    if state := end_state(run.last):
+        return state
+    if state := {"stop": "stopped", "pause": "paused"}.get(run.wish()):
+        return _end(run, state)
+    if (deaths := starts(run.events())) > RESTARTS:
+        return _end(
+            run, "failed",
+            f"The process that trained it died {deaths} times, perhaps for want of memory. "
+            "What it had is kept.",
+        )  # fmt: skip
+    try:
+        end = _train(run, data_dir)
+        while end[0] == "paused" and not run.wish():  # taken back while it was being obeyed
+            end = _train(run, data_dir)
+        return _end(run, *end)
+    except (DataError, ValueError) as error:
+        return _end(run, "failed", str(error))
+    except OSError as error:
+        return _fail(run, f"The run could not be saved: {error.strerror}. {DISK_ADVICE}")
+    except (MemoryError, torch.OutOfMemoryError):
+        return _end(run, "failed", "The memory ran out. Choose a smaller model or batch size.")
+    except Exception as error:
+        return _fail(run, f"Training failed ({type(error).__name__}); the log says more.")
+
+
+def _fail(run: Run, reason: str) -> str:
+    """Say so first, while a full disk may have room for that, and then log the exception."""
+    _end(run, "failed", reason)
+    with contextlib.suppress(OSError):
+        (run.path / "log.txt").write_text(traceback.format_exc())
+    return "failed"
+
+
+def _end(run: Run, state: str, reason: str = "") -> str:
+    run.append("end", state=state, reason=reason)
+    if state in ("done", "stopped", "diverged"):
+        run.resume_path.unlink(missing_ok=True)
+    return state
+
+
+def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
+    config = run.config
+    if config is None:
+        raise ValueError("The run's configuration is gone or damaged. Start a new run.")
+    for left in run.path.glob(".*.safetensors.*.tmp"):  # what a process that died was writing
+        left.unlink(missing_ok=True)
+    code = code_path(config)
+    kept = load_resume(run.resume_path)
+    resume, before = kept or (None, code)
+    run.append(
+        "start", process=os.getpid(), step=resume.step if resume else 0,
+        path=code, changed=differences(before, code),
+    )  # fmt: skip
+    dataset = load_dataset(config.dataset, data_dir)
+    recorder = Recorder(config, dataset)
+    if resume:
+        recorder.go_on(run.checkpoint(), resume.step)
+    event, wishes = None, []
+
+    def wished() -> bool:
+        word = run.wish()
+        if word in ("stop", "pause") or (word == "step" and isinstance(event, Epoch)):
+            wishes.append(word)
+        return bool(wishes)
+
+    saved = placed = -math.inf
+    stale = False
+    for event in _interruptible(train(config, dataset, wished, resume)):
+        recorder.add(event)
+        now = time.monotonic()
+        if isinstance(event, Progress | Epoch):
+            run.append(type(event).__name__.lower(), **asdict(event))
+        if isinstance(event, Diverged):
+            recorder.checkpoint("diverged").save(run.checkpoint_path)
+            reason = (
+                f"The loss left all bounds at step {event.step:,}. "
+                "Choose a lower learning rate; the last good snapshot is kept."
+            )
+            return "diverged", reason
+        if isinstance(event, Resume):
+            resume = event
+        stale = stale or isinstance(event, Snapshot | Epoch)
+        placing = isinstance(event, Resume) and now - placed > KEEP_EVERY
+        # The first snapshot, and then not more than one file a second: early ones come fast. And
+        # before the place, which is of no use without what was learnt on the way there.
+        if stale and (placing or now - saved > SAVE_EVERY):
+            recorder.checkpoint().save(run.checkpoint_path)
+            saved, stale = now, False
+        if placing:
+            save_resume(run.resume_path, resume, code)
+            placed = now
+    if wishes and wishes[-1] != "stop" and not _complete(recorder):
+        recorder.checkpoint().save(run.checkpoint_path)
+        save_resume(run.resume_path, resume, code)
+        return "paused", ""
+    outcome = "done" if _complete(recorder) else "stopped"
+    recorder.checkpoint(outcome).save(run.checkpoint_path)
+    return outcome, ""
+
+
+def _interruptible(events: Iterator[Event]) -> Iterator[Event]:
+    """Ctrl-C stops a run like the button does: what it has is kept."""
+    try:
+        yield from events
+    except KeyboardInterrupt:
+        return
+
+
+def _complete(recorder: Recorder) -> bool:
+    return len(recorder.header.epochs) == recorder.header.config.epochs

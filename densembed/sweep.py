@@ -1,0 +1,357 @@
+"""A grid over fields of a config: its members, which of them train in one step, what came of it.
+
+A sweep is a folder:
+
+plan.json         the base config and the values of each field
+control           "stop", where a person asked for it
+001/, 002/, …     a group of members of one shape, with events.jsonl and lock as a run has them
+001/K.safetensors member K of the plan, once it is done
+
+A member that is done is not trained again: after a kill, a stop or a restart the rest goes on.
+"""
+
+import contextlib
+import csv
+import io
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from statistics import mean, stdev
+
+import filelock
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from densembed import jobs
+from densembed.checkpoint import Checkpoint, CheckpointError, replace_file
+from densembed.config import RunConfig, explain
+from densembed.data import DataError
+from densembed.jobs import Job
+from densembed.runs import Run, runs_folder
+from densembed.runs.events import end_state, starts
+from densembed.runs.execution import RESTARTS
+from densembed.runs.folder import IDENTIFIER
+
+MOST_MEMBERS = 1000
+FIXED = ("seed", "seeds")
+OVER = ("done", "diverged")
+
+
+class Plan(BaseModel):
+    """What a sweep is told: a config, and for some of its fields several values each.
+
+    `base.seeds` members are trained of each combination: base.seed, base.seed + 1, …
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    base: RunConfig
+    grid: dict[str, list]
+
+    @model_validator(mode="after")
+    def _check(self) -> "Plan":
+        known = [name for name in RunConfig.model_fields if name not in FIXED]
+        if not self.grid:
+            raise ValueError("a sweep needs a field with several values")
+        for name, values in self.grid.items():
+            if name not in known:
+                raise ValueError(f"{name[:40]!r} cannot be varied; choose of {', '.join(known)}")
+            if not values or len(set(map(str, values))) < len(values):
+                raise ValueError(f"{name} needs values that differ")
+        count = self.base.seeds
+        for values in self.grid.values():
+            count *= len(values)
+        if count > MOST_MEMBERS:
+            raise ValueError(f"{count:,} trainings are too many; {MOST_MEMBERS:,} are the most")
+        self.combinations()  # each is a config, or raises
+        return self
+
+    def combinations(self) -> list[dict]:
+        """The values of the grid's fields in each combination, as the config takes them."""
+        found = []
+        for values in product(*self.grid.values()):
+            change = dict(zip(self.grid, values, strict=True))
+            config = RunConfig(**self.base.model_dump() | change)
+            found.append({name: getattr(config, name) for name in self.grid})
+        return found
+
+    def members(self) -> list[RunConfig]:
+        """A config for each seed of each combination."""
+        base = self.base.model_dump()
+        return [
+            RunConfig(**base | change | {"seed": self.base.seed + k, "seeds": 1})
+            for change in self.combinations()
+            for k in range(self.base.seeds)
+        ]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A combination and what came of its seeds so far; `parameters` is None before the first."""
+
+    change: dict
+    parameters: int | None
+    errors: list[float]
+    diverged: int
+    seeds: int
+
+    @property
+    def mean(self) -> float | None:
+        return mean(self.errors) if self.errors else None
+
+    @property
+    def deviation(self) -> float:
+        return stdev(self.errors) if len(self.errors) > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One sweep's folder, seen from any process."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, plan: Plan, path: Path | None = None) -> "Sweep":
+        """Make its folder, or find it where the same plan is there already.
+
+        Raises ValueError where another one is.
+        """
+        path = path or sweeps_folder() / f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+        sweep = cls(path)
+        if (path / "plan.json").exists():
+            if sweep.plan != plan:
+                raise ValueError(f"{path.name[:60]} holds another sweep: choose another folder.")
+            return sweep
+        path.mkdir(parents=True, exist_ok=True)
+        replace_file(path / "plan.json", plan.model_dump_json(indent=1).encode())
+        return sweep
+
+    @classmethod
+    def find(cls, identifier: str) -> "Sweep | None":
+        """The sweep of that identifier, or None. An identifier is data: it is never a path."""
+        if not IDENTIFIER.fullmatch(identifier):
+            return None
+        sweep = cls(sweeps_folder() / identifier)
+        return sweep if sweep.plan else None
+
+    @property
+    def identifier(self) -> str:
+        return self.path.name
+
+    @property
+    def started(self) -> datetime:
+        """When it was asked for, in this machine's time."""
+        return Run(self.path).started
+
+    @property
+    def plan(self) -> Plan | None:
+        try:
+            return Plan.model_validate_json((self.path / "plan.json").read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def jobs(self) -> list[Job]:
+        """Its members in the order of the plan, each with its place in a group's folder."""
+        try:
+            return _jobs(self.path, (self.path / "plan.json").stat().st_mtime_ns)
+        except OSError:
+            return []
+
+    def groups(self) -> list["Group"]:
+        """Its members in groups of one shape."""
+        return [Group(path) for path in sorted({job.path.parent for job in self.jobs()})]
+
+    def submit(self, cluster, data_dir: str | None = None) -> None:
+        """Queue the groups that are not over, after taking back a stop."""
+        (self.path / "control").unlink(missing_ok=True)
+        for group in self.groups():
+            if not group.over():
+                group.path.mkdir(exist_ok=True)
+                group.resume()
+                cluster.submit(group, data_dir, train_group)
+
+    def stop(self) -> None:
+        """Ask for the end: what is done is kept, what is under way is not."""
+        replace_file(self.path / "control", b"stop")
+
+    def state(self) -> str:
+        """queued, running, done, stopped, failed or interrupted."""
+        states = {group.state() for group in self.groups()}
+        order = ("running", "queued", "interrupted", "failed", "stopped")
+        return next((state for state in order if state in states), "done")
+
+    def reason(self) -> str:
+        """Why a group failed, or ""."""
+        lasts = [group.last or {} for group in self.groups()]
+        return next((last["reason"] for last in lasts if last.get("reason")), "")
+
+    def rows(self) -> list[Row]:
+        """A row for each combination, in the order of the grid."""
+        plan, found = self.plan, [_result(job) for job in self.jobs()]
+        seeds = plan.base.seeds
+        rows = []
+        for k, change in enumerate(plan.combinations()):
+            part = [result for result in found[k * seeds : (k + 1) * seeds] if result]
+            errors = [result["error"] for result in part if result["outcome"] == "done"]
+            parameters = part[0]["parameters"] if part else None
+            rows.append(Row(change, parameters, errors, len(part) - len(errors), seeds))
+        return rows
+
+    def as_csv(self) -> str:
+        """A line for each member that is over: all fields, parameters, outcome, error in %."""
+        out = io.StringIO()
+        fields = [name for name in RunConfig.model_fields if name != "seeds"]
+        results = ["parameters", "outcome", "test_error", "seconds"]
+        table = csv.DictWriter(out, [*fields, *results], lineterminator="\n")
+        table.writeheader()
+        for job in self.jobs():
+            if result := _result(job):
+                table.writerow(
+                    job.config.model_dump(include=set(fields))
+                    | {
+                        "parameters": result["parameters"], "outcome": result["outcome"],
+                        "test_error": result["error"], "seconds": round(result["seconds"], 3),
+                    }
+                )  # fmt: skip
+        return out.getvalue()
+
+    def delete(self) -> None:
+        Run(self.path).delete()
+
+
+class Group(Run):
+    """A group of a sweep: a run of several members, whose wish is the sweep's."""
+
+    @property
+    def sweep(self) -> Sweep:
+        return Sweep(self.path.parent)
+
+    @property
+    def identifier(self) -> str:
+        return f"{self.path.parent.name}-{self.path.name}"
+
+    @property
+    def config(self) -> RunConfig | None:
+        """That of its first member: they share the device and all that takes time."""
+        return next((job.config for job in self.jobs()), None)
+
+    def jobs(self) -> list[Job]:
+        return [job for job in self.sweep.jobs() if job.path.parent == self.path]
+
+    def todo(self) -> list[Job]:
+        return [job for job in self.jobs() if _result(job) is None]
+
+    def over(self) -> bool:
+        return not self.todo()
+
+    def wish(self) -> str:
+        return "stop" if Run(self.path.parent).wish() == "stop" else ""
+
+    def state(self) -> str:
+        return "done" if self.over() else super().state()
+
+    def resume(self, epochs: int | None = None) -> None:
+        """Count its deaths anew: a person asked for it."""
+        self._append_idle(("", "failed", "stopped"), "queue")
+
+
+def sweeps_folder() -> Path:
+    return runs_folder() / "sweeps"
+
+
+def all_sweeps() -> list[Sweep]:
+    """Every sweep in the folder, newest first."""
+    if not sweeps_folder().is_dir():
+        return []
+    names = sorted((entry.name for entry in sweeps_folder().iterdir()), reverse=True)
+    return [sweep for name in names if (sweep := Sweep.find(name))]
+
+
+def read_values(name: str, text: str) -> list:
+    """The values of a field from a person's "0.002, 0.01". Raises ValueError for none."""
+    values = [part.strip() for part in text.split(",") if part.strip()]
+    if not values:
+        raise ValueError(f"Give the values of {name}, separated by commas.")
+    return values
+
+
+def make_plan(base: dict, grid: dict[str, list]) -> Plan:
+    """A plan. Raises ValueError with one sentence."""
+    try:
+        first = {name: values[0] for name, values in grid.items() if values}
+        return Plan(base=RunConfig(**base | first), grid=grid)
+    except ValidationError as error:
+        raise ValueError(explain(error)) from error
+
+
+def train_group(path: str, data_dir: str | None = None) -> str:
+    """Train what is left of a group in this process; returns the state it ended in."""
+    group = Group(Path(path))
+    try:
+        with filelock.FileLock(group.path / "lock", timeout=2):
+            return _train_locked(group, data_dir)
+    except filelock.Timeout:
+        return "running"
+    except OSError:  # the folder is gone or not writable; there is no place to say more
+        return "failed"
+
+
+def _train_locked(group: Group, data_dir: str | None) -> str:
+    if end_state(group.last) == "failed":
+        return "failed"
+    if group.over() or group.wish():
+        return "done" if group.over() else "stopped"
+    if (deaths := starts(group.events())) > RESTARTS:
+        return _fail(group, f"The process that trained it died {deaths} times.")
+    group.append("start")
+    try:
+        jobs.together(group.todo(), data_dir, lambda: bool(group.wish()))
+    except (DataError, ValueError) as error:
+        return _fail(group, str(error))
+    except OSError as error:
+        return _fail(group, f"A checkpoint could not be saved: {error.strerror}.")
+    except Exception as error:
+        return _fail(group, f"Training failed ({type(error).__name__}).")
+    return "stopped" if group.wish() else "done"
+
+
+def _fail(group: Group, reason: str) -> str:
+    with contextlib.suppress(OSError):
+        group.append("end", state="failed", reason=reason)
+    return "failed"
+
+
+@lru_cache(maxsize=64)
+def _jobs(path: Path, version: int) -> list[Job]:
+    plan = Sweep(path).plan
+    members = [Job(config, path) for config in plan.members()] if plan else []
+    groups = jobs.groups(members)
+    place = {id(job.config): k for k, group in enumerate(groups, 1) for job in group}
+    return [
+        Job(job.config, path / f"{place[id(job.config)]:03d}" / f"{number}.safetensors")
+        for number, job in enumerate(members, 1)
+    ]
+
+
+def _result(job: Job) -> dict | None:
+    """What a member came to, once it is over."""
+    try:
+        return _read(job.path, job.path.stat().st_mtime_ns, job.config.model_dump_json())
+    except (OSError, CheckpointError):
+        return None
+
+
+@lru_cache(maxsize=4 * MOST_MEMBERS)  # a page asks for all of them every other second
+def _read(path: Path, version: int, config: str) -> dict | None:
+    checkpoint = Checkpoint.open(path)
+    header = checkpoint.header
+    if json.loads(config) != header.config.model_dump() or header.outcome not in OVER:
+        return None
+    return {
+        "outcome": header.outcome,
+        "parameters": checkpoint.parameters,
+        "error": checkpoint.errors[0] if checkpoint.errors else None,
+        "seconds": sum(epoch.seconds for epoch in header.epochs),
+    }

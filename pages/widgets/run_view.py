@@ -1,0 +1,158 @@
+"""One run as it goes: how far it is, what can be done, its receptive field and its curves."""
+
+import time
+
+import streamlit as st
+import torch
+
+from densembed.checkpoint import Checkpoint, error_text
+from densembed.config import RunConfig
+from densembed.fields import view
+from densembed.figures import field_figure, picture_figure
+from densembed.models import describe
+from densembed.runs import Run, read_only
+from densembed.runs.outlook import left_of
+from densembed.runs.story import tell as tell_story
+from densembed.training_figures import Course, course_figure
+from pages.widgets.inputs import test_images
+from pages.widgets.page import CHART, panel
+from pages.widgets.run_verbs import CHANGED, run_verbs
+from pages.widgets.trainer import LIVE, WORDS, cluster, duration, estimate_wait, is_live, plain
+from pages.widgets.zoom import DOUBLE_CLICK, keep_zoom
+
+INTERRUPTED = (
+    "It ended without a word: the server was stopped, or the disk is full. What it had is kept."
+)
+CURVES_EVERY = 3.0
+
+
+def run_view(run: Run) -> None:
+    """Follows a run that is live by itself; to be called where it is to be seen."""
+    live = is_live(run, run.state())
+    st.fragment(_follow, run_every=1.0 if live else None)(run, live)
+
+
+def _follow(run: Run, was_live: bool) -> None:
+    events = run.events()
+    state = run.state()
+    if st.session_state.pop(CHANGED, False) or (was_live and not is_live(run, state)):
+        st.rerun()  # the whole page: the polling ends and the list says how it went
+    config = run.config
+    if config is None:
+        st.warning("This run is gone, or needs a plugin that is not loaded here.")
+        return
+    st.subheader(plain(run.name) or describe(config.model), anchor=False)
+    _status(run, state, events, config)
+    if not read_only():
+        run_verbs(run, state, config)
+    course = _now_and_then(run, events, state == "running")
+    pictures(run.checkpoint(), course, run.identifier)
+    if events:
+        with st.expander("Log"):
+            st.code("\n".join([*tell_story(events), run.log]).strip(), language=None)
+
+
+def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None:
+    last = next((event for event in reversed(events) if event["kind"] == "progress"), None)
+    epochs = [event for event in events if event["kind"] == "epoch"]
+    error = f"test error {error_text(epochs[-1]['test_error'])}" if epochs else ""
+    place = cluster().place(run) if state in ("queued", "interrupted") else None
+    if state == "queued" and place is None:
+        st.info("Waiting to start, but not on this server: the one that queued it may have ended.")
+        return
+    if state in LIVE or place is not None:
+        if wanting := cluster().wanting(run):
+            st.info(wanting)
+        elif state == "interrupted":
+            st.progress(0.0, "its process died; going on from what was kept …")
+        elif state == "queued":
+            st.progress(0.0, _waiting(run, place) + " …")
+        elif last:
+            share = last["step"] / last["steps"]
+            line = f"{WORDS[state]} · step {last['step']:,} of {last['steps']:,}"
+            rate = f"{last['images_per_second']:,.0f} images a second"
+            left = left_of(last, config)
+            rest = f"{duration(left)} left" if left else ""
+            st.progress(share, " · ".join(filter(None, (line, error, rate, rest))))
+        else:
+            st.progress(0.0, "starting …")
+        return
+    reason = events[-1].get("reason", "") if events else ""
+    text = " · ".join(filter(None, (WORDS[state], error)))
+    if state == "interrupted":
+        reason = INTERRUPTED
+    if reason:
+        st.warning(f"{text.capitalize()}: {reason}")
+    else:
+        (st.success if state == "done" else st.info)(f"{text.capitalize()}.")
+    if run.checkpoint_path.is_file():
+        st.page_link(
+            "pages/explore.py", label="Show it in Explore", icon=":material/arrow_forward:",
+            query_params={"model": run.identifier},
+        )  # fmt: skip
+
+
+def _waiting(run: Run, place: int) -> str:
+    if not place:
+        return WORDS["queued"]
+    text = f"{WORDS['queued']} · {place:,} before it"
+    seconds = estimate_wait(run)
+    return text if seconds is None else f"{text} · about {duration(seconds)}"
+
+
+def pictures(checkpoint: Checkpoint | None, course: Course, name: str = "") -> None:
+    """One pinned test image, its receptive field before training and now, and the curves."""
+    picture, *fields, curve = st.columns(4, gap="small")
+    with curve:
+        _curves(course, name)
+    if checkpoint is None:
+        fields[0].caption("The receptive field appears with the first steps.")
+        return
+    if not checkpoint.has_densities:
+        picture.caption("Fully connected: one density a pixel, their sum is 1 everywhere.")
+    own = test_images(checkpoint)
+    pinned = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8)
+    if own is not None and own.name == checkpoint.config.dataset:
+        pinned = own.test.images[0]
+    with picture:
+        panel("the input", "the first test image" if pinned.any() else "blank")
+        st.plotly_chart(
+            picture_figure(pinned.numpy()), key="pinned", config=CHART,
+            alt="The picture that the receptive fields are for",
+        )  # fmt: skip
+    seen = view(checkpoint, pinned, [0, -1])
+    last = checkpoint.steps[-1]
+    titles = ("before training", f"after {last:,} steps")
+    notes = ("epoch 0", f"epoch {checkpoint.epoch_of(last):.3g}")
+    for index, column in enumerate(fields):
+        with column:
+            panel(titles[index], notes[index])
+            st.plotly_chart(
+                field_figure(seen.fields[index], seen.x, seen.y, seen.top),
+                key=f"field-{index}", config=CHART,
+                alt=f"Receptive field {titles[index]}, for the first test image",
+            )  # fmt: skip
+
+
+def _curves(course: Course, name: str) -> None:
+    panel("how it goes", "error at each epoch's end")
+    if not course.steps and not course.errors:
+        st.caption("The curves begin with the first steps.")
+        return
+    log = st.session_state.get("log-scale", False)
+    figure = course_figure(course, log)
+    keep_zoom(figure, "curve", f"{name} {log}")
+    st.plotly_chart(
+        figure, key="curve", config=CHART | DOUBLE_CLICK,
+        alt="Test error, loss and learning rate over the steps",
+    )  # fmt: skip
+    st.toggle("Logarithmic scale", key="log-scale")
+
+
+def _now_and_then(run: Run, events: list[dict], live: bool) -> Course:
+    """The curves of some seconds ago: each new chart would end a drag within it."""
+    name, drawn, course = st.session_state.get("course", ("", 0.0, None))
+    if not live or name != run.identifier or time.monotonic() - drawn >= CURVES_EVERY:
+        course = Course.of_events(events)
+        st.session_state["course"] = (run.identifier, time.monotonic(), course)
+    return course

@@ -1,0 +1,127 @@
+"""One sweep as it goes: a table and a plot of what is finished, and the list of all."""
+
+import streamlit as st
+
+from densembed.models import describe
+from densembed.runs import read_only
+from densembed.sweep import Row, Sweep, all_sweeps
+from densembed.sweep_figures import sweep_figure
+from pages.widgets.page import CHART
+from pages.widgets.run_verbs import verb
+from pages.widgets.trainer import WORDS, cluster
+
+CHANGED = "sweep-changed"
+SHOWN = 20
+
+
+def sweep_view(sweep: Sweep) -> None:
+    """Follows a sweep that is under way by itself."""
+    live = _is_live(sweep)
+    st.fragment(_follow, run_every=2.0 if live else None)(sweep, live)
+
+
+def _is_live(sweep: Sweep) -> bool:
+    here = any(cluster().ahead(group) is not None for group in sweep.groups())
+    return here or sweep.state() == "running"
+
+
+def _follow(sweep: Sweep, was_live: bool) -> None:
+    live = _is_live(sweep)
+    if st.session_state.pop(CHANGED, False) or was_live != live:
+        st.rerun()
+    if sweep.plan is None:
+        st.warning("This sweep is gone, or needs a plugin that is not loaded here.")
+        return
+    rows = sweep.rows()
+    over = sum(len(row.errors) + row.diverged for row in rows)
+    total = sum(row.seeds for row in rows)
+    state = sweep.state()
+    st.subheader(_title(sweep), anchor=False)
+    if live:
+        st.progress(over / total, f"{over:,} of {total:,} trainings are finished")
+    elif state == "done":
+        st.success(f"Done: {total:,} trainings.")
+    else:
+        kept = f"{over:,} of {total:,} trainings are finished and kept."
+        st.info(" ".join(filter(None, (f"{WORDS[state].capitalize()}:", sweep.reason(), kept))))
+    if not read_only():
+        _verbs(sweep, live, state)
+    if over:
+        table, plot = st.columns(2, gap="medium")
+        table.dataframe(_table(rows), hide_index=True, height="content", key="sweep-table")
+        plot.plotly_chart(
+            sweep_figure(rows), key="sweep-plot", config=CHART,
+            alt="Test error of each combination against its parameters",
+        )  # fmt: skip
+    else:
+        st.caption("A line appears with each group of trainings that is finished.")
+
+
+def _verbs(sweep: Sweep, live: bool, state: str) -> None:
+    row = st.container(horizontal=True, vertical_alignment="center")
+    if live:
+        verb(row, "Stop", sweep.stop, changed=CHANGED, key="stop-sweep")
+    elif state != "done":
+        verb(row, "Resume", lambda: sweep.submit(cluster()), changed=CHANGED, key="resume-sweep")
+    row.download_button(
+        "Download as CSV", sweep.as_csv(), f"sweep-{sweep.identifier}.csv", "text/csv",
+        key="sweep-csv", on_click="ignore",
+    )  # fmt: skip
+    if not live:
+        with row.popover("Delete"):
+            st.write("What its models learned is lost for good.")
+            verb(st, "Delete for good", lambda: _delete(sweep), changed=CHANGED, key="delete-sweep")
+
+
+def _delete(sweep: Sweep) -> None:
+    sweep.delete()
+    st.query_params.pop("sweep", None)
+
+
+def _table(rows: list[Row]) -> list[dict]:
+    return [
+        {
+            **{
+                name.replace("_", " "): describe(value) if name == "model" else str(value)
+                for name, value in row.change.items()
+            },
+            "parameters": row.parameters,
+            "test error, %": None if row.mean is None else round(row.mean, 2),
+            "±": round(row.deviation, 2) if len(row.errors) > 1 else None,
+            "finished": _finished(row),
+        }
+        for row in rows
+    ]
+
+
+def _finished(row: Row) -> str:
+    text = f"{len(row.errors) + row.diverged} of {row.seeds}"
+    return f"{text}, {row.diverged} diverged" if row.diverged else text
+
+
+def _title(sweep: Sweep) -> str:
+    plan = sweep.plan
+    parts = [
+        ", ".join(map(describe, values)) if name == "model" and len(values) < 4
+        else f"{len(values)} values of {name.replace('_', ' ')}"
+        for name, values in plan.grid.items()
+    ]  # fmt: skip
+    return " · ".join(parts)
+
+
+def sweep_list(shown: str) -> None:
+    st.subheader("Sweeps", anchor=False)
+    sweeps = all_sweeps()
+    if not sweeps:
+        st.caption("None yet. The first one appears here as soon as you start it.")
+    for sweep in sweeps[:SHOWN]:
+        name, state, link = st.columns([5, 2, 1], vertical_alignment="center")
+        name.markdown(_title(sweep))
+        started = sweep.started
+        state.caption(f"{WORDS[sweep.state()]} · {started.day} {started:%B, %H:%M}")
+        if sweep.identifier == shown:
+            link.caption("shown above")
+        else:
+            link.page_link("pages/train.py", label="Show", query_params={"sweep": sweep.identifier})
+    if len(sweeps) > SHOWN:
+        st.caption(f"… and {len(sweeps) - SHOWN:,} older ones.")

@@ -1,0 +1,127 @@
+"""A sweep on the Train page, without starting a worker."""
+
+import csv
+
+import pytest
+
+from densembed.sweep import Sweep, all_sweeps, make_plan, train_group
+from tests.conftest import is_sentence
+from tests.pages.conftest import charts, settle, values, visit
+
+BASE = {"epochs": 1, "batch_size": 256, "device": "cpu", "seeds": 2}
+GRID = {"model": ["logistic-el-2", "linear"], "learning_rate": [0.002, 0.05]}
+
+
+@pytest.fixture
+def handed(monkeypatch) -> list:
+    """Groups that were handed to the cluster, which is not there."""
+    groups = []
+    monkeypatch.setattr(
+        "densembed.cluster.Cluster.submit",
+        lambda self, group, data_dir=None, train=None: groups.append((group, train)),
+    )
+    return groups
+
+
+@pytest.fixture
+def sweep(small_gallery, runs_root) -> Sweep:
+    return Sweep.create(make_plan(BASE, GRID))
+
+
+def train_first(sweep: Sweep, count: int) -> None:
+    for group in sweep.groups()[:count]:
+        group.path.mkdir(exist_ok=True)
+        assert train_group(str(group.path)) == "done"
+
+
+def text(app) -> str:
+    said = [e.value for kind in (app.info, app.success, app.warning, app.caption) for e in kind]
+    return " ".join([*said, *(bar.proto.text for bar in app.get("progress"))])
+
+
+def open_tab(app):
+    app.session_state["kind"] = "A sweep"
+    return settle(app.run())
+
+
+def test_the_form_starts_what_it_says(small_gallery, runs_root, handed):
+    app = open_tab(visit("train"))
+    app.number_input(key="sweep-epochs").set_value(1)
+    app.text_input(key="sweep-learning_rate").set_value("0.002, 0.05,0.1")
+    settle(app.run())
+    assert "18 trainings" in text(app)
+    settle(app.button(key="start-sweep").click().run())
+    (sweep,) = all_sweeps()
+    assert sweep.plan.grid == {
+        "model": ["logistic-el-3", "logistic-el-5"], "learning_rate": ["0.002", "0.05", "0.1"]
+    }  # fmt: skip
+    assert [(group.path, train) for group, train in handed] == [
+        (group.path, train_group) for group in sweep.groups()
+    ]
+    assert sweep.identifier in str(app.query_params["sweep"])
+
+
+@pytest.mark.parametrize("wrong", ["", "fast", "0.1, 0.1", "-1", "nan"])
+def test_values_that_are_none_are_one_sentence(small_gallery, runs_root, wrong):
+    app = open_tab(visit("train"))
+    app.text_input(key="sweep-learning_rate").set_value(wrong)
+    settle(app.run())
+    assert is_sentence(app.error[0].value)
+    assert not [button for button in app.button if button.key == "start-sweep"]
+
+
+def test_a_sweep_half_way(sweep, handed):
+    train_first(sweep, 1)
+    app = visit("train", sweep=sweep.identifier)
+    assert "4 of 8 trainings are finished and kept." in text(app)
+    table = app.dataframe[0].value
+    rows = sweep.rows()
+    assert list(table["parameters"].dropna()) == [rows[0].parameters] * 2
+    assert list(table["finished"]) == ["2 of 2", "2 of 2", "0 of 2", "0 of 2"]
+    assert table["test error, %"][1] == pytest.approx(rows[1].mean, abs=0.005)
+    assert len(charts(app)["sweep-plot"]["data"]) == 1
+    settle(app.button(key="resume-sweep").click().run())
+    assert [group for group, _ in handed] == sweep.groups()[1:]
+
+
+def test_a_sweep_that_is_done(sweep):
+    train_first(sweep, 2)
+    app = visit("train", sweep=sweep.identifier)
+    assert app.success[0].value == "Done: 8 trainings."
+    drawn = charts(app)["sweep-plot"]
+    rows = sweep.rows()
+    assert list(values(drawn, "y")) == [rows[0].mean, rows[2].mean]
+    assert list(values(drawn, "x")) == [rows[0].parameters, rows[2].parameters]
+    assert len(list(csv.DictReader(sweep.as_csv().splitlines()))) == 8
+
+
+def test_a_sweep_that_failed_says_why(sweep):
+    group = sweep.groups()[0]
+    group.path.mkdir()
+    group.append("end", state="failed", reason="The disk is full.")
+    assert "The disk is full." in sweep.reason()
+    sweep.groups()[1].path.mkdir()
+    sweep.groups()[1].append("end", state="failed", reason="The disk is full.")
+    assert "Failed: The disk is full. 0 of 8" in text(visit("train", sweep=sweep.identifier))
+
+
+def test_delete(sweep, handed):
+    sweep.stop()
+    app = visit("train", sweep=sweep.identifier)
+    settle(app.button(key="delete-sweep").click().run())
+    assert not sweep.path.exists()
+    assert not app.warning
+
+
+@pytest.mark.parametrize("link", ["../../x", "20240101-000000-abcdef", "%00"])
+def test_a_link_to_a_sweep_that_is_gone_is_named(small_gallery, runs_root, link):
+    (warning,) = visit("train", sweep=link).warning
+    assert is_sentence(warning.value)
+
+
+def test_read_only(sweep, handed, monkeypatch):
+    train_first(sweep, 1)
+    monkeypatch.setenv("DENSEMBED_READ_ONLY", "1")
+    app = visit("train", sweep=sweep.identifier)
+    assert not app.button
+    assert "sweep-plot" in charts(app)

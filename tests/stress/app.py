@@ -1,0 +1,140 @@
+"""How the app holds up: memory, patience and its end, with a real server and a real browser.
+
+    python -m tests.stress.app memory       growth from the 5th to the 20th session
+    python -m tests.stress.app busy         a page's answer while two runs train
+    python -m tests.stress.app list         the Train page with 200 old runs
+    python -m tests.stress.app end          Ctrl-C while a run trains
+
+Prints what it measured. Not for pytest: times are the machine's.
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from densembed.config import RunConfig
+from densembed.runs import Run, execute
+from tests.browser.conftest import FLAGS, ROOT, chromium, serve, settle
+
+FIRST, LAST = 5, 20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=MEASURES, nargs="+")
+    options = parser.parse_args()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        for what in options.what:
+            with _folder() as folder:
+                MEASURES[what](browser, folder)
+        browser.close()
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="densembed-app-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _session(browser: Browser, address: str) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.goto(address)
+    yield settle(page)
+    context.close()
+
+
+def _server() -> psutil.Process:
+    """The server that this process has started."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if "streamlit" in child.cmdline():
+                return child
+    raise RuntimeError("The server is gone.")
+
+
+def memory(browser: Browser, folder: Path) -> None:
+    keys = sorted(path.stem for path in (ROOT / "checkpoints/paper").glob("*.safetensors"))
+    seen = []
+    with serve(folder) as address:
+        for number in range(1, LAST + 1):
+            for key in keys:
+                with _session(browser, f"{address}/?model={key}"):
+                    pass
+            seen.append(_server().memory_info().rss / 2**20)
+            print(f"session {number:2}: {seen[-1]:7.1f} MB", flush=True)
+    print(
+        f"memory over {len(keys)} checkpoints: from session {FIRST} to {LAST} it grew by "
+        f"{seen[LAST - 1] - seen[FIRST - 1]:.1f} MB"
+    )
+
+
+def busy(browser: Browser, folder: Path) -> None:
+    os.environ["DENSEMBED_RUNS_PER_DEVICE"] = "2"
+    runs = [
+        Run.create(RunConfig(model="logistic-el-mnn-10-5", epochs=10_000), folder / "runs")
+        for _ in range(2)
+    ]
+    with serve(folder) as address:
+        for run in runs:
+            with _session(browser, f"{address}/train?run={run.identifier}") as page:
+                page.get_by_role("button", name="Start here").click()
+                expect(page.get_by_test_id("stProgress")).to_contain_text("step", timeout=90_000)
+        for link in ("/", "/?model=logistic-el-15-digits", "/train", "/lab", "/"):
+            begun = time.perf_counter()
+            with _session(browser, address + link):
+                print(f"two runs train: {link} answered in {time.perf_counter() - begun:.2f} s")
+        for run in runs:
+            run.stop()
+    del os.environ["DENSEMBED_RUNS_PER_DEVICE"]
+
+
+def old_list(browser: Browser, folder: Path) -> None:
+    root = folder / "runs"
+    first = Run.create(RunConfig(model="logistic-el-mnn-6-3", epochs=200), root)
+    execute(str(first.path))
+    for number in range(199):
+        copy = root / f"20240101-{number // 60:02d}{number % 60:02d}00-{number:06x}"
+        shutil.copytree(first.path, copy)
+    with serve(folder) as address:
+        for link in ("/train", "/train", "/", "/"):
+            begun = time.perf_counter()
+            with _session(browser, address + link):
+                print(f"200 runs: {link} answered in {time.perf_counter() - begun:.2f} s")
+
+
+def end(browser: Browser, folder: Path) -> None:
+    with serve(folder) as address:
+        run = Run.create(RunConfig(model="logistic-el-5", epochs=10_000), folder / "runs")
+        with _session(browser, f"{address}/train?run={run.identifier}") as page:
+            page.get_by_role("button", name="Start here").click()
+            expect(page.get_by_test_id("stProgress")).to_contain_text("step")
+        server = _server()
+        family = [server, *server.children(recursive=True)]
+        begun = time.perf_counter()
+        server.send_signal(signal.SIGINT)
+        _, alive = psutil.wait_procs(family, timeout=20)
+        print(
+            f"Ctrl-C: {len(family)} processes ended in {time.perf_counter() - begun:.2f} s, "
+            f"{len(alive)} are left; the run is {run.state()}"
+        )
+
+
+MEASURES = {"memory": memory, "busy": busy, "list": old_list, "end": end}
+
+if __name__ == "__main__":
+    main()
