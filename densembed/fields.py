@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
+from densembed.gamma import axes_gamma
 
 RESOLUTION = 4
 TOP_PERCENTILE = 99.5
@@ -59,6 +60,15 @@ def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTIO
 def _sum(embedding: nn.Module, x: Tensor | None, resolution: int) -> Tensor:
     rows, columns = embedding.pdf_axes(x, resolution)
     return rows.transpose(-1, -2) @ columns
+
+
+@torch.inference_mode()
+def pixel_field(model: nn.Module, x: Tensor | None = None) -> np.ndarray:
+    """Σ_i Γ_i[m, n], the mass that the densities have in each pixel: (inputs, channels, H, W)."""
+    embedding = model.embedding
+    loc, scale = embedding.placement(x)
+    rows, columns = axes_gamma(embedding.density, loc, scale, embedding.sizes, embedding.truncate)
+    return (rows.transpose(-1, -2) @ columns).float().cpu().numpy()
 
 
 @dataclass(frozen=True)

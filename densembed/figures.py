@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-DENSITY_SCALE = "Cividis"
+DENSITY_SCALE, SIGNED_SCALE = "Cividis", "RdBu_r"
 BEFORE, AFTER = "#9aa3ad", "#2f6f9f"
 FIELD_HEIGHT = 380
 MARGIN = {"l": 8, "r": 8, "t": 8, "b": 64}
@@ -80,7 +80,7 @@ def difference_figure(
         y=y,
         zmin=-bound,
         zmax=bound,
-        colorscale="RdBu_r",
+        colorscale=SIGNED_SCALE,
         colorbar=_bar(name),
         hovertemplate="column %{x:.2f}, row %{y:.2f}<br>%{z:+.4f} " + unit + "<extra></extra>",
     )

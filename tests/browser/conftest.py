@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
@@ -153,3 +154,16 @@ def drawn(page: Page, key: str) -> list[list[float]]:
     heatmap = chart(page, key)
     expect(heatmap.locator(".heatmaplayer image")).to_be_visible()
     return heatmap.evaluate("plot => plot._fullData[0].z.map(row => Array.from(row))")
+
+
+def painted(page: Page, panel: str) -> np.ndarray:
+    """The numbers of one of Explore's moving fields, `before` or `after`, as they are painted."""
+    canvas = page.locator(f".st-key-stage .{panel} canvas")
+    expect(canvas).to_be_visible()
+    values, width = canvas.evaluate("canvas => [Array.from(canvas.values), canvas.width]")
+    return np.array(values).reshape(-1, width)
+
+
+def stage_at(page: Page, step: int) -> None:
+    """Wait until the slider of Explore stands at a step."""
+    expect(page.locator(".st-key-stage .stage")).to_have_attribute("data-step", str(step))

@@ -8,7 +8,7 @@ from densembed.data import load_dataset
 from densembed.data.images import read_picture
 from densembed.fields import view
 from tests.conftest import is_sentence
-from tests.pages.conftest import ROOT, charts, headings, pills, scale, settle, values, visit
+from tests.pages.conftest import ROOT, charts, pills, rest_at, settle, stage, values, visit
 
 SHIPPED = sorted((ROOT / "checkpoints/paper").glob("*.safetensors"))
 
@@ -26,15 +26,16 @@ def upload(app, path, name="picture.png", kind="image/png"):
 
 
 def shows(app, checkpoint: Checkpoint, pixels, index: int = -1) -> None:
-    """The page draws this input, its fields before and at a snapshot, and the opinions."""
-    drawn, seen = charts(app), view(checkpoint, pixels)
+    """The page draws this input, and at a snapshot; it holds the field and opinion of each."""
+    drawn, seen, moving = charts(app), view(checkpoint, pixels), stage(app)
     np.testing.assert_allclose(values(drawn["picture"]), pixels[0].numpy() / 255, atol=1e-6)
-    np.testing.assert_allclose(values(drawn["before"]), seen.fields[0].sum(0), 1e-5, 1e-7)
-    np.testing.assert_allclose(values(drawn["after"]), seen.fields[index].sum(0), 1e-5, 1e-7)
-    assert scale(drawn["before"]) == scale(drawn["after"]) == pytest.approx((0, seen.top))
-    for trace, k in enumerate((0, index)):
-        bars = values(drawn["opinion"], "x", trace)
-        np.testing.assert_allclose(bars, seen.probabilities[k], 1e-4, 1e-6)
+    assert moving["step"] == checkpoint.steps[index]
+    assert moving["steps"] == checkpoint.steps
+    fields = np.stack(seen.fields).sum(1)
+    np.testing.assert_allclose(moving["values"], fields, 0, np.ptp(fields) / 131000)
+    assert all(scale["low"] <= 0 for scale in moving["scales"])
+    assert moving["scales"][0]["high"] == pytest.approx(seen.top)
+    np.testing.assert_allclose(moving["probabilities"], seen.probabilities, 1e-4, 1e-6)
 
 
 def test_first_visit_shows_a_shipped_model(monkeypatch, runs_root):
@@ -59,10 +60,10 @@ def test_slider_moves_the_field_and_not_the_scale(small_gallery, trained):
     app = visit()
     for index in (0, len(trained.steps) // 2, -1):
         step = trained.steps[index]
-        settle(app.select_slider(key="step").set_value(step).run())
-        shows(app, trained, sample(7), index)
-    settle(app.select_slider(key="step").set_value(trained.steps[3]).run())
-    assert f"after {trained.steps[3]:,} steps" in headings(app)
+        shows(rest_at(app, step), trained, sample(7), index)
+        last = step == trained.steps[-1]
+        assert app.query_params.get("step") == (None if last else str(step))
+    assert stage(app)["titles"][3] == f"after {trained.steps[3]:,} steps"
 
 
 def test_class_and_example(small_gallery, trained):
@@ -70,8 +71,7 @@ def test_class_and_example(small_gallery, trained):
     pills(app, "class").set_value("3").run()
     app.number_input(key="example").set_value(4).run()
     shows(settle(app), trained, sample(3, 4))
-    labels = charts(app)["opinion"]["data"][0]["y"]
-    assert [name for name in labels if "◂" in name] == [labels[3]]
+    assert stage(app)["right"] == 3
 
 
 def test_link_holds_the_view(small_gallery, trained):
@@ -112,13 +112,14 @@ def test_upload(small_gallery, trained, pictures):
     assert not charts(app)
     upload(app, pictures["digit"])
     shows(app, trained, read_picture(pictures["digit"]).pixels)
-    assert not any("◂" in name for name in charts(app)["opinion"]["data"][0]["y"])
+    assert stage(app)["right"] is None
 
 
 def test_upload_without_ink_gets_no_opinion(small_gallery, pictures):
     app = upload(visit(), pictures["empty"])
     assert "No ink" in app.warning[0].value
-    assert "opinion" not in charts(app)
+    assert stage(app)["probabilities"] is None
+    assert "no ink" in stage(app)["said"][-1]
     assert not values(charts(app)["picture"]).any()
 
 
@@ -141,13 +142,12 @@ def test_upload_that_is_too_large_is_one_sentence(small_gallery, tmp_path):
 def test_upload_survives_other_pages(small_gallery, trained, pictures):
     app = upload(visit(), pictures["digit"])
     pixels = read_picture(pictures["digit"]).pixels
-    for page, chart in (("compare", "first-chosen"), ("explore", "after")):
+    for page in ("compare", "explore"):
         app.switch_page(f"pages/{page}.py").run()
         pills(app, "from").set_value("Upload").run()  # AppTest forgets it, a browser does not
         drawn = charts(settle(app))
         np.testing.assert_allclose(values(drawn["picture"]), pixels[0].numpy() / 255, atol=1e-6)
-        after = view(trained, pixels).fields[-1].sum(0)
-        np.testing.assert_allclose(values(drawn[chart]), after, 1e-5, 1e-7)
+    shows(app, trained, pixels)
 
 
 def test_model_of_other_data_says_so(mnist_model):
@@ -161,11 +161,13 @@ def test_model_of_other_data_says_so(mnist_model):
 
 def test_change_of_model_forgets_a_step_that_it_lacks(mnist_model, trained):
     app = visit(model="other")
-    settle(app.select_slider(key="step").set_value(trained.steps[4]).run())
+    rest_at(app, mnist_model.steps[4])
     settle(app.selectbox(key="model").set_value("small").run())
-    shows(app, trained, sample(7), trained.steps.index(app.select_slider(key="step").value))
+    shows(app, trained, sample(7), 4)  # it has that step, too
     settle(app.selectbox(key="model").set_value("other").run())
-    assert app.select_slider(key="step").value in mnist_model.steps
+    rest_at(app, mnist_model.steps[-1])
+    settle(app.selectbox(key="model").set_value("small").run())
+    shows(app, trained, sample(7))
 
 
 def test_files_that_do_not_open_are_left_out(small_gallery, trained, trained_file):
