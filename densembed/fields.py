@@ -1,6 +1,7 @@
 """Receptive fields as arrays with their coordinates: what the figures and the exports show."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -85,7 +86,7 @@ class View:
     fields: list[np.ndarray]
     probabilities: np.ndarray
 
-    @property
+    @cached_property
     def top(self) -> float:
         """End of the colour scale that all steps share, per square pixel, channels added.
 
@@ -113,7 +114,7 @@ def view(
     x = as_input(pixels[None])
     fields, probabilities = [], []
     for index in snapshots:
-        model = checkpoint.model(index, member)
+        model = checkpoint.network(index, member)
         found = field(model, x, resolution)
         fields.append(found.values[0])
         probabilities.append(model(x)[0].softmax(0).numpy())

@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from densembed.fields import view
+from pages.widgets.changes import change_input
 from pages.widgets.inputs import pick_input, remark, show_input
 from pages.widgets.models import pick_checkpoint
 from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT, atlas, computes, one, what
 from pages.widgets.page import begin, name_wrong_link
 from pages.widgets.stage import chosen_step, show_stage
 from pages.widgets.take import copy_link, take_away
-from pages.widgets.views import pick_show
+from pages.widgets.views import pick_show, see
 
 begin(
     "What does this network look at?",
@@ -26,6 +26,9 @@ remark(given, checkpoint)
 index = chosen_step(checkpoint.steps)
 picture, moving = st.columns([1, 3], gap="small")
 with picture:
+    shown = st.container()
+    given = change_input(given)
+with shown:
     show_input(given, checkpoint)
 
 deeper = [WHAT, *([ONE] if checkpoint.has_densities else []), COMPUTES, ATLAS, TAKE]
@@ -38,12 +41,13 @@ with st.container(horizontal=True, horizontal_alignment="distribute"):
     )  # fmt: skip
     copy_link()
 
-seen = view(checkpoint, given.pixels)
+known = see(checkpoint, given.pixels)
+seen = known.view
 with showing:
     answer = int(seen.probabilities[-1].argmax())
     show = pick_show(checkpoint, answer, asks_class=opened == COMPUTES)
 with moving:
-    show_stage(checkpoint, given, seen, show, index)
+    show_stage(checkpoint, given, known, show, index)
 
 if opened != ONE:
     st.query_params.pop("density", None)

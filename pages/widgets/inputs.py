@@ -11,6 +11,7 @@ from densembed.checkpoint import Checkpoint
 from densembed.data import DATASETS, DataError, Dataset, is_available, load_dataset
 from densembed.data.compact import MAX_TEXT, from_text, to_png, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
+from densembed.familiar import familiar
 from densembed.figures import picture_figure
 from pages.widgets import draw_pad
 from pages.widgets.page import CHART, name_wrong_link, panel
@@ -20,12 +21,16 @@ KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
 
 @dataclass(frozen=True)
 class Input:
-    """What the models get: pixels (C, H, W) uint8, the true class's index where it is known."""
+    """What the models get: pixels (C, H, W) uint8, the true class's index where it is known.
+
+    `seen` and `clean` are what `read_picture` says of a picture of one's own.
+    """
 
     pixels: Tensor
     label: int | None = None
     source: str = ""
     seen: str = "digit"
+    clean: bool = True
 
     @property
     def own(self) -> bool:
@@ -153,7 +158,7 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
         del st.session_state["picture"]
         st.error(str(error))
         st.stop()
-    return Input(picture.pixels, None, "upload", picture.seen)
+    return Input(picture.pixels, None, "upload", picture.seen, picture.clean)
 
 
 def _draw(checkpoint: Checkpoint) -> Input:
@@ -172,7 +177,7 @@ def _draw(checkpoint: Checkpoint) -> Input:
     except ImageError as error:
         st.error(str(error))
         return nothing
-    return Input(picture.pixels, None, "drawing", picture.seen)
+    return Input(picture.pixels, None, "drawing", picture.seen, picture.clean)
 
 
 def _seen(pixels: Tensor) -> str:
@@ -194,6 +199,8 @@ def show_input(given: Input, checkpoint: Checkpoint) -> None:
         )  # fmt: skip
         return
     notes = {"no ink": "no ink yet", "several digits": "several digits: it reads one at a time"}
+    if unlike(given, checkpoint):
+        notes["digit"] = "unlike what this model learned"
     panel("draw a digit", notes.get(given.seen, f"read as {size}, at the lower right"))
     linked = _linked(checkpoint)
     base = None if linked is None else _url(linked, checkpoint.reads_digits)
@@ -204,6 +211,19 @@ def _url(pixels: Tensor, invert: bool = False) -> str:
     return draw_pad.PREFIX + base64.b64encode(to_png(pixels, invert)).decode()
 
 
+def unlike(given: Input, checkpoint: Checkpoint) -> bool:
+    """Whether an input is unlike what a model learned from, as far as its data are here."""
+    if not given.clean:
+        return True
+    name = checkpoint.config.dataset
+    if given.seen != "digit" or not is_available(name):
+        return False
+    dataset = load_dataset(name)
+    if dataset.input_shape != checkpoint.header.input_shape:
+        return False
+    return not familiar(dataset).knows(given.pixels[None])[0]
+
+
 def remark(given: Input, *checkpoints: Checkpoint) -> None:
     """Say what a person should know of this input before believing the models."""
     if given.source == "drawing":
@@ -212,6 +232,11 @@ def remark(given: Input, *checkpoints: Checkpoint) -> None:
         st.warning("No ink was found in the picture, so there is nothing to read.")
     elif given.seen == "several digits":
         st.warning("There seem to be several digits; the model reads one at a time.")
+    elif given.own and any(unlike(given, checkpoint) for checkpoint in checkpoints):
+        st.warning(
+            "This is unlike what the model learned from: it names a class whatever it is shown, so "
+            "do not believe its answer."
+        )
     elif given.source in DATASETS:
         others = [c.header.provenance for c in checkpoints if c.config.dataset != given.source]
         for own in sorted({provenance.dataset_title for provenance in others}):

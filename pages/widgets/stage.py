@@ -12,9 +12,9 @@ from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
 from densembed.data.compact import to_png
 from densembed.density_figures import AGAINST, DIM, FOR
-from densembed.fields import TOP_PERCENTILE, View, pixel_field
+from densembed.fields import TOP_PERCENTILE, pixel_field
 from densembed.figures import AFTER, BEFORE, DENSITY_SCALE, SIGNED_SCALE
-from densembed.meaning import Densities, densities
+from densembed.meaning import Densities
 from pages.widgets.inputs import Input
 from pages.widgets.page import name_wrong_link
 from pages.widgets.views import (
@@ -22,10 +22,11 @@ from pages.widgets.views import (
     DENSITIES,
     OVER,
     PIXELS,
+    Seen,
     Show,
     class_field,
     density_number,
-    numbers_lines,
+    moment,
 )
 
 FOLDER = Path(__file__).parent
@@ -53,28 +54,28 @@ def chosen_step(steps: list[int]) -> int:
     return steps.index(step)
 
 
-def show_stage(checkpoint: Checkpoint, given: Input, seen: View, show: Show, index: int) -> None:
+def show_stage(checkpoint: Checkpoint, given: Input, seen: Seen, show: Show, index: int) -> None:
     """Fields before training and at the slider's step, and what the model says, for every step."""
     steps, header = checkpoint.steps, checkpoint.header
-    placed = _placed(checkpoint, given.pixels)
-    probabilities = None if given.seen == "no ink" else seen.probabilities
+    across, down = seen.view.x, seen.view.y
+    probabilities = None if given.seen == "no ink" else seen.view.probabilities
     data = {
         "step": steps[index],
         "steps": steps,
         "titles": [moment(checkpoint, k) for k in range(len(steps))],
         "notes": [f"epoch {checkpoint.epoch_of(step):.3g}" for step in steps],
-        "numbers": numbers_lines(seen, placed),
+        "numbers": seen.numbers,
         "said": _said(probabilities, header.classes, len(steps)),
         "classes": header.classes,
         "right": given.label,
         "probabilities": None if probabilities is None else np.round(probabilities, 6).tolist(),
         "colours": [BEFORE, AFTER],
         "legend": ["before training", "at the step"],
-        "size": [round(axis[0] + axis[-1]) for axis in (seen.x, seen.y)],
+        "size": [round(axis[0] + axis[-1]) for axis in (across, down)],
         "way": show.way,
         "contours": show.contours,
         "picture": _picture(given.pixels, show),
-        **_look(checkpoint, given.pixels, seen, show, placed),
+        **_look(checkpoint, given.pixels, seen, show),
     }
     _stage(data=data, key="stage", on_step_change=_moved, on_density_change=_chosen)
 
@@ -87,22 +88,6 @@ def _chosen() -> None:
     """A click on a density opens it below."""
     st.session_state["density"] = st.session_state["stage"].density
     st.session_state["more"] = "One density"
-
-
-def moment(checkpoint: Checkpoint, index: int) -> str:
-    """When a snapshot was taken, in words."""
-    if index == 0:
-        return "before training"
-    if index == len(checkpoint.steps) - 1 and checkpoint.header.outcome == "done":
-        return "after training"
-    return f"after {checkpoint.steps[index]:,} steps"
-
-
-def _placed(checkpoint: Checkpoint, pixels: Tensor) -> list[Densities] | None:
-    if not checkpoint.has_densities:
-        return None
-    x = as_input(pixels[None])
-    return [densities(checkpoint.model(k), x) for k in range(len(checkpoint.steps))]
 
 
 def _said(probabilities: np.ndarray | None, classes: list[str], steps: int) -> list[str]:
@@ -120,15 +105,13 @@ def _picture(pixels: Tensor, show: Show) -> dict | None:
     return {"url": url, "opacity": show.opacity}
 
 
-def _look(
-    checkpoint: Checkpoint, pixels: Tensor, seen: View, show: Show, placed: list[Densities] | None
-) -> dict:
+def _look(checkpoint: Checkpoint, pixels: Tensor, seen: Seen, show: Show) -> dict:
     """The numbers to draw at every step and their colour scales."""
-    x, count = as_input(pixels[None]), len(seen.steps)
+    x, count = as_input(pixels[None]), len(seen.view.steps)
     name = checkpoint.header.classes[show.label]
     alt = "Receptive field, a heatmap of the sum of the densities,"
     if show.way == DENSITIES:
-        scale, dots = _dots(placed, show.label, f"weight for {name}")
+        scale, dots = _dots(seen.densities, show.label, f"weight for {name}")
         alt = f"Densities as ellipses, coloured by their weight for {name},"
         return {"stack": None, "scales": [scale], "dots": dots, "alt": alt}
     if show.way == CLASS:
@@ -138,15 +121,15 @@ def _look(
         scales = [_scale(-bound, bound, f"weight for {name} × density per pixel²", "per pixel²")]
         alt = f"Densities times their weights for {name}, summed,"
     elif show.way == PIXELS:
-        values = [pixel_field(checkpoint.model(k), x)[0].sum(0) for k in range(count)]
+        values = [pixel_field(checkpoint.network(k), x)[0].sum(0) for k in range(count)]
         top = max(float(np.percentile(each, TOP_PERCENTILE)) for each in values)
         scales = [_scale(0, top, "mass of the densities in a pixel, ΣΓ", "in this pixel")]
         alt = "Sum of Γ over the densities, a heatmap of the pixels,"
     else:
-        values = [each.sum(0) for each in seen.fields]
+        values = [each.sum(0) for each in seen.view.fields]
         scales = [
-            _scale(0, seen.top, "density per pixel²", "per pixel²"),
-            _scale(-seen.top, seen.top, "difference, density per pixel²", "per pixel²"),
+            _scale(0, seen.view.top, "density per pixel²", "per pixel²"),
+            _scale(-seen.view.top, seen.view.top, "difference, density per pixel²", "per pixel²"),
         ]
     return {**pack(np.stack(values)), "scales": scales, "dots": None, "alt": alt}
 

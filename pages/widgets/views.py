@@ -8,8 +8,9 @@ from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
-from densembed.fields import View
-from densembed.meaning import Densities, class_weights, measure, moved, weighted_field
+from densembed.fields import View, view
+from densembed.meaning import Densities, class_weights, densities, measure, moved, weighted_field
+from pages.widgets.models import mark
 from pages.widgets.page import name_wrong_link
 
 FIELD, OVER, DIFFERENCE, SWIPE = "field", "on the input", "difference", "swipe"
@@ -29,7 +30,7 @@ class Show:
 
 def ways(checkpoint: Checkpoint) -> list[str]:
     """Those that make sense for a model."""
-    linear = class_weights(checkpoint.model()) is not None
+    linear = class_weights(checkpoint.network()) is not None
     return [
         FIELD,
         OVER,
@@ -80,10 +81,42 @@ def density_number(count: int) -> int:
     return min(max(st.session_state.get("density") or linked, 1), count)
 
 
+def moment(checkpoint: Checkpoint, index: int) -> str:
+    """When a snapshot was taken, in words."""
+    if index == 0:
+        return "before training"
+    if index == len(checkpoint.steps) - 1 and checkpoint.header.outcome == "done":
+        return "after training"
+    return f"after {checkpoint.steps[index]:,} steps"
+
+
 def class_field(checkpoint: Checkpoint, pixels: Tensor, label: int, index: int) -> np.ndarray:
     """Σ_i w_ci φ_i of one snapshot."""
-    model = checkpoint.model(index)
+    model = checkpoint.network(index)
     return weighted_field(model, as_input(pixels[None]), class_weights(model)[label])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All of a checkpoint's snapshots for one input: fields and opinions, densities, numbers."""
+
+    view: View
+    densities: list[Densities] | None
+    numbers: list[str]
+
+
+def see(checkpoint: Checkpoint, pixels: Tensor) -> Seen:
+    """What every step makes of an input: computed once, whatever is shown of it."""
+    return _see(mark(checkpoint), pixels.numpy().tobytes(), checkpoint, pixels)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _see(kept: str, ink: bytes, _checkpoint: Checkpoint, _pixels: Tensor) -> Seen:
+    seen, placed = view(_checkpoint, _pixels), None
+    if _checkpoint.has_densities:
+        x = as_input(_pixels[None])
+        placed = [densities(_checkpoint.network(k), x) for k in range(len(seen.steps))]
+    return Seen(seen, placed, numbers_lines(seen, placed))
 
 
 def numbers_lines(seen: View, placed: list[Densities] | None) -> list[str]:

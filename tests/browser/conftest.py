@@ -52,7 +52,7 @@ def browser():
 
 
 @contextlib.contextmanager
-def serve(folder: Path) -> Iterator[str]:
+def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[str]:
     """A fresh server with an empty folder of runs and an empty cache; its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -62,7 +62,7 @@ def serve(folder: Path) -> Iterator[str]:
         "DENSEMBED_RUNS": folder / "runs",
         "DENSEMBED_DATA": folder / "data",
     }
-    command = ["-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+    command = ["-m", "streamlit", "run", str(script), "--server.headless", "true"]
     with open(folder / "log.txt", "wb") as log:
         server = subprocess.Popen(
             [sys.executable, *command, "--server.port", str(port)],
