@@ -6,9 +6,10 @@ from pages.widgets.changes import change_input
 from pages.widgets.inputs import pick_input, remark, show_input
 from pages.widgets.models import pick_checkpoint
 from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT, atlas, computes, one, what
-from pages.widgets.page import begin, name_wrong_link
+from pages.widgets.page import begin, hide, name_wrong_link
 from pages.widgets.stage import chosen_step, show_stage
 from pages.widgets.take import copy_link, take_away
+from pages.widgets.tour import tour
 from pages.widgets.views import pick_show, see
 
 begin(
@@ -16,7 +17,10 @@ begin(
     "The bright area is its **receptive field**: the sum of its densities over the picture. "
     "With a micro network (mNN) it moves with the input.",
 )
-choices = st.columns([5, 8], gap="medium")
+hidden = hide()
+tour()
+with st.container(key="choices"):
+    choices = st.columns([5, 8], gap="medium")
 with choices[0]:
     checkpoint = pick_checkpoint("Model", "model")
 with choices[1]:
@@ -33,7 +37,7 @@ with shown:
 
 deeper = [WHAT, *([ONE] if checkpoint.has_densities else []), COMPUTES, ATLAS, TAKE]
 name_wrong_link("more", deeper)
-showing = st.container()
+showing = st.container(key="showing")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     opened = st.pills(
         "More", deeper, default=None if checkpoint.has_densities else WHAT, key="more",
@@ -47,7 +51,7 @@ with showing:
     answer = int(seen.probabilities[-1].argmax())
     show = pick_show(checkpoint, answer, asks_class=opened == COMPUTES)
 with moving:
-    show_stage(checkpoint, given, known, show, index)
+    show_stage(checkpoint, given, known, show, index, hidden)
 
 if opened != ONE:
     st.query_params.pop("density", None)

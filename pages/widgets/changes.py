@@ -21,9 +21,7 @@ SLIDERS = {
 def change_input(given: Input) -> Input:
     """Sliders in a popover, and the input as they change it."""
     usual = asdict(Change())
-    now = {key: st.session_state.get(key, usual[key]) for key in SLIDERS}
-    label = "Changed: move, turn, blur …" if now != usual else "Move, turn, blur …"
-    with st.popover(label, width="stretch"):
+    with st.container(key="change"), st.popover("Move, turn, blur …", width="stretch"):
         values = {
             key: st.slider(
                 label, low, high, usual[key], step, form, key=key, bind="query-params",
@@ -34,7 +32,7 @@ def change_input(given: Input) -> Input:
         st.button("Reset", on_click=_reset, disabled=values == usual, width="stretch")
     if values == usual or given.seen == "no ink":
         return given
-    return replace(given, pixels=changed(given.pixels, Change(**values)))
+    return replace(given, pixels=changed(given.pixels, Change(**values)), changed=True)
 
 
 def _reset() -> None:

@@ -13,7 +13,7 @@ from densembed.data.compact import MAX_TEXT, from_text, to_png, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
 from densembed.familiar import familiar
 from densembed.figures import picture_figure
-from pages.widgets import draw_pad
+from pages.widgets import draw_pad, thumbnails
 from pages.widgets.page import CHART, name_wrong_link, panel
 
 KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
@@ -23,7 +23,8 @@ KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
 class Input:
     """What the models get: pixels (C, H, W) uint8, the true class's index where it is known.
 
-    `seen` and `clean` are what `read_picture` says of a picture of one's own.
+    `seen` and `clean` are what `read_picture` says of a picture of one's own; `changed` tells that
+    it was moved, turned or the like since.
     """
 
     pixels: Tensor
@@ -31,6 +32,7 @@ class Input:
     source: str = ""
     seen: str = "digit"
     clean: bool = True
+    changed: bool = False
 
     @property
     def own(self) -> bool:
@@ -40,14 +42,14 @@ class Input:
 
 def pick_input(checkpoint: Checkpoint) -> Input:
     """Widgets for the input; without a click it is a test image that is already there."""
-    bar = st.container(horizontal=True)
+    bar, place = st.container(horizontal=True), st.container()
     way = bar.segmented_control(
         "Input", ["Samples", "Upload", "Draw"], default="Samples", key="from",
         bind="query-params", required=True, persist_state="session",
     )  # fmt: skip
     _note_linked()
     if way == "Samples":
-        given = _sample(checkpoint, bar)
+        given = _sample(checkpoint, bar, place)
     else:
         given = _upload(checkpoint, bar) if way == "Upload" else _draw(checkpoint)
     _write_link(given)
@@ -86,7 +88,7 @@ def _linked(checkpoint: Checkpoint) -> Tensor | None:
         return None
 
 
-def _sample(checkpoint: Checkpoint, bar) -> Input:
+def _sample(checkpoint: Checkpoint, bar, place) -> Input:
     dataset = _dataset(checkpoint)
     usual = dataset.classes[7 % len(dataset.classes)]
     name_wrong_link("class", dataset.classes)
@@ -102,6 +104,7 @@ def _sample(checkpoint: Checkpoint, bar) -> Input:
         persist_state="session",
         help=f"{len(choices):,} test images of this class; the model did not learn from them.",
     )  # fmt: skip
+    thumbnails.row(dataset, choices, number, place)
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
 
 
@@ -191,6 +194,7 @@ def _read(data: bytes, checkpoint: Checkpoint) -> Picture:
 def show_input(given: Input, checkpoint: Checkpoint) -> None:
     """The picture that the model gets, or the pad with that picture beside its tools."""
     size = f"{given.pixels.shape[1]} × {given.pixels.shape[2]}"
+    size += ", changed" if given.changed else ""
     if given.source != "drawing":
         panel("the input", size)
         st.plotly_chart(

@@ -315,6 +315,9 @@ class Stage {
       this.dots = data.dots && Object.fromEntries(
         ["loc", "scale", "weights"].map((name) => [name, floats(data.dots[name])]));
     this.data = data;
+    for (const [name, part] of Object.entries({ predictions: ".opinion", before: ".before",
+      numbers: ".numbers", steps: ".steps" }))
+      this.root.querySelector(part).hidden = data.hidden.includes(name);
     this.slider.max = data.steps.length - 1;
     this.list();
     this.draw();

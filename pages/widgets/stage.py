@@ -54,7 +54,9 @@ def chosen_step(steps: list[int]) -> int:
     return steps.index(step)
 
 
-def show_stage(checkpoint: Checkpoint, given: Input, seen: Seen, show: Show, index: int) -> None:
+def show_stage(
+    checkpoint: Checkpoint, given: Input, seen: Seen, show: Show, index: int, hidden: list[str]
+) -> None:
     """Fields before training and at the slider's step, and what the model says, for every step."""
     steps, header = checkpoint.steps, checkpoint.header
     across, down = seen.view.x, seen.view.y
@@ -74,6 +76,7 @@ def show_stage(checkpoint: Checkpoint, given: Input, seen: Seen, show: Show, ind
         "size": [round(axis[0] + axis[-1]) for axis in (across, down)],
         "way": show.way,
         "contours": show.contours,
+        "hidden": hidden,
         "picture": _picture(given.pixels, show),
         **_look(checkpoint, given.pixels, seen, show),
     }

@@ -81,6 +81,13 @@ def scale(chart: dict) -> tuple[float, float]:
     return chart["data"][0]["zmin"], chart["data"][0]["zmax"]
 
 
+def component(app: AppTest, name: str) -> dict:
+    """What is sent to a component of our own."""
+    protos = [element.proto for element in app.get("bidi_component")]
+    (text,) = (proto.json for proto in protos if proto.component_name == name)
+    return json.loads(text)
+
+
 def stage(app: AppTest) -> dict:
     """What Explore sends to be drawn and moved in the browser, its arrays as arrays."""
     (element,) = (

@@ -1,9 +1,12 @@
 """Explore: what is there without a click, whatever the input, whatever the link."""
 
+import base64
+import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
@@ -11,7 +14,17 @@ from densembed.data.change import Change, changed
 from densembed.data.images import read_picture
 from densembed.fields import view
 from tests.conftest import is_sentence
-from tests.pages.conftest import ROOT, charts, pills, rest_at, settle, stage, values, visit
+from tests.pages.conftest import (
+    ROOT,
+    charts,
+    component,
+    pills,
+    rest_at,
+    settle,
+    stage,
+    values,
+    visit,
+)
 from tests.test_familiar import photographs
 
 SHIPPED = sorted((ROOT / "checkpoints/paper").glob("*.safetensors"))
@@ -211,3 +224,50 @@ def test_empty_gallery_says_what_to_do(gallery_root, runs_root, page):
     assert "Train one" in app.info[0].value
     assert not charts(app)
     assert [link.proto.label for link in app.get("page_link")] == ["Train a model"]
+
+
+@pytest.mark.parametrize("hidden", ["predictions", "before,numbers", "steps, sidebar ,menu", ""])
+def test_a_teacher_hides_parts(small_gallery, trained, hidden):
+    app = visit(hide=hidden)
+    assert not app.warning
+    shows(app, trained, sample(7))
+    names = [name.strip() for name in hidden.split(",")]
+    assert set(stage(app)["hidden"]) == set(names) & {"predictions", "before", "numbers", "steps"}
+    assert app.query_params.get("hide", "") == hidden  # it stays in the link
+
+
+def test_what_cannot_be_hidden_is_named(small_gallery):
+    app = visit(hide="predictions,Mars")
+    (warning,) = app.warning
+    assert "Mars" in warning.value
+    assert is_sentence(warning.value)
+    assert stage(app)["hidden"] == ["predictions"]
+
+
+@pytest.mark.parametrize(("link", "stop"), [({}, None), ({"tour": "3"}, 3), ({"tour": "0"}, 0)])
+def test_the_tour_is_in_the_link(small_gallery, link, stop):
+    assert component(visit(**link), "tour")["stop"] == stop
+
+
+@pytest.mark.parametrize("tour", ["6", "x", "-1"])
+def test_a_step_that_the_tour_lacks_is_named(small_gallery, tour):
+    app = visit(tour=tour)
+    assert tour in app.warning[0].value
+    assert component(app, "tour")["stop"] is None
+
+
+def test_thumbnails_are_the_examples(small_gallery, digits):
+    app = visit(**{"class": "3"}, example="2")
+    row = component(app, "thumbnails")
+    assert row["chosen"] == 2
+    png = base64.b64decode(row["sprite"].partition("base64,")[2])
+    threes = digits.test.images[digits.test.labels == 3]
+    sprite = np.array(Image.open(io.BytesIO(png)))
+    for place, number in enumerate(row["numbers"]):
+        tile = sprite[:, 28 * place : 28 * place + 28]
+        np.testing.assert_array_equal(tile, threes[number - 1, 0])
+    app.session_state["shuffled"] = 7
+    others = component(settle(app.run()), "thumbnails")["numbers"]
+    assert others != row["numbers"]
+    assert len(set(others)) == len(others)
+    assert set(others) <= set(range(1, len(threes) + 1))
