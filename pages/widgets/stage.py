@@ -27,6 +27,7 @@ from pages.widgets.views import (
     class_field,
     density_number,
     moment,
+    of_channel,
 )
 
 FOLDER = Path(__file__).parent
@@ -118,18 +119,20 @@ def _look(checkpoint: Checkpoint, pixels: Tensor, seen: Seen, show: Show) -> dic
         alt = f"Densities as ellipses, coloured by their weight for {name},"
         return {"stack": None, "scales": [scale], "dots": dots, "alt": alt}
     if show.way == CLASS:
-        values = [class_field(checkpoint, pixels, show.label, k).sum(0) for k in range(count)]
+        each = (class_field(checkpoint, pixels, show.label, k) for k in range(count))
+        values = [of_channel(field, show.channel) for field in each]
         ends = (abs(values[k]) for k in (0, -1))
         bound = max(float(np.percentile(end, TOP_PERCENTILE)) for end in ends)
         scales = [_scale(-bound, bound, f"weight for {name} × density per pixel²", "per pixel²")]
         alt = f"Densities times their weights for {name}, summed,"
     elif show.way == PIXELS:
-        values = [pixel_field(checkpoint.network(k), x)[0].sum(0) for k in range(count)]
+        each = (pixel_field(checkpoint.network(k), x)[0] for k in range(count))
+        values = [of_channel(field, show.channel) for field in each]
         top = max(float(np.percentile(each, TOP_PERCENTILE)) for each in values)
         scales = [_scale(0, top, "mass of the densities in a pixel, ΣΓ", "in this pixel")]
         alt = "Sum of Γ over the densities, a heatmap of the pixels,"
     else:
-        values = [each.sum(0) for each in seen.view.fields]
+        values = [of_channel(field, show.channel) for field in seen.view.fields]
         scales = [
             _scale(0, seen.view.top, "density per pixel²", "per pixel²"),
             _scale(-seen.view.top, seen.view.top, "difference, density per pixel²", "per pixel²"),

@@ -16,16 +16,21 @@ from pages.widgets.page import name_wrong_link
 FIELD, OVER, DIFFERENCE, SWIPE = "field", "on the input", "difference", "swipe"
 PIXELS, DENSITIES, CLASS = "pixels", "densities", "class weight"
 ANSWER = "its answer"
+TOGETHER, COLOURS = "together", ["red", "green", "blue"]
 
 
 @dataclass(frozen=True)
 class Show:
-    """What is drawn: the way, the opacity over the input, the index of the class, contours."""
+    """What is drawn: the way, the opacity over the input, the index of the class, contours.
+
+    `channel` is the colour whose field is shown, None for all of them together.
+    """
 
     way: str
     opacity: float
     label: int
     contours: bool
+    channel: int | None = None
 
 
 def ways(checkpoint: Checkpoint) -> list[str]:
@@ -71,7 +76,24 @@ def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> 
             )  # fmt: skip
             label = answer if chosen == ANSWER else classes.index(chosen)
         contours = way != DENSITIES and st.toggle("Contours", key="contours", bind="query-params")
-    return Show(way, opacity, label, contours)
+        channel = None
+        if checkpoint.header.input_shape[0] == len(COLOURS) and way != DENSITIES:
+            options = [TOGETHER, *COLOURS]
+            name_wrong_link("channel", options)
+            chosen = st.segmented_control(
+                "Channel", options, default=TOGETHER, key="channel", bind="query-params",
+                required=True, label_visibility="collapsed",
+            )  # fmt: skip
+            channel = None if chosen == TOGETHER else COLOURS.index(chosen)
+    return Show(way, opacity, label, contours, channel)
+
+
+def of_channel(values: np.ndarray, channel: int | None) -> np.ndarray:
+    """A field (C, rows, columns) of one channel, or of all together: (rows, columns).
+
+    Densities that all channels share have one field, whichever is asked for.
+    """
+    return values.sum(0) if channel is None else values[channel % len(values)]
 
 
 def density_number(count: int) -> int:

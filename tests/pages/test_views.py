@@ -2,12 +2,17 @@
 
 import base64
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from densembed.data import as_input
+from densembed.checkpoint import Checkpoint, Recorder
+from densembed.config import RunConfig
+from densembed.data import Split, as_input
+from densembed.data.compact import to_text
 from densembed.fields import view
 from densembed.meaning import (
     class_weights,
@@ -19,6 +24,7 @@ from densembed.meaning import (
     spread_of_fields,
     weighted_field,
 )
+from densembed.training import train
 from tests.pages.conftest import charts, settle, stage, values, visit
 from tests.pages.test_explore import ROOT, SHIPPED, sample, shows
 
@@ -153,3 +159,34 @@ def test_a_density_that_is_not_there_is_named(small_gallery, density):
     app = visit(more="One density", density=density, show="densities")
     assert "density" in app.warning[0].value
     assert 1 <= app.number_input(key="density").value <= 16
+
+
+@pytest.fixture
+def colour_model(gallery_root, runs_root, digits) -> Checkpoint:
+    """A network on colour pictures, after one epoch on tinted digits."""
+    tint = torch.tensor([1.0, 0.6, 0.2])[:, None, None]
+    train_set, test_set = (
+        Split((split.images * tint).byte(), split.labels) for split in (digits.train, digits.test)
+    )
+    dataset = replace(digits, train=train_set, test=test_set)
+    config = RunConfig(model="logistic-el-3", epochs=1, device="cpu")
+    recorder = Recorder(config, dataset)
+    for event in train(config, dataset):
+        recorder.add(event)
+    checkpoint = recorder.checkpoint("done")
+    checkpoint.save(gallery_root / "colour.safetensors")
+    return checkpoint
+
+
+@pytest.mark.parametrize("channel", ["together", "red", "blue"])
+def test_colour_by_channel_or_together(colour_model, channel):
+    pixels = torch.randint(0, 256, (3, 28, 28), dtype=torch.uint8)
+    link = {"from": "Upload", "ink": to_text(pixels), "channel": channel}
+    moving = stage(visit(**link))
+    fields = np.stack(view(colour_model, pixels).fields)
+    assert fields.shape[1] == 3
+    index = {"together": slice(None), "red": slice(0, 1), "blue": slice(2, 3)}[channel]
+    np.testing.assert_allclose(moving["values"], fields[:, index].sum(1), 1e-4, 5e-5)
+    assert moving["scales"][0]["high"] == pytest.approx(view(colour_model, pixels).top)
+    for way in ("pixels", "class weight", "densities", "on the input"):
+        assert stage(visit(**link, show=way))["way"] == way
