@@ -63,3 +63,15 @@ def test_the_field_follows_a_slider_of_the_input(visit):
     page.get_by_role("button", name="Reset").click()
     page.wait_for_function("() => !location.href.includes('turn=')")
     assert (painted(settle(page), "after") == before).all()
+
+
+def test_model_and_input_stay_from_page_to_page(visit):
+    page = visit("/?tour=0&model=logistic-el-8&class=4&example=3")
+    field = painted(page, "after")
+    page.get_by_role("link", name="Train", exact=True).click()
+    expect(page.get_by_role("heading", name="How does")).to_be_visible()
+    page.get_by_role("link", name="Explore", exact=True).click()
+    expect(page.get_by_role("heading", name="look at")).to_be_visible()
+    assert (painted(settle(page), "after") == field).all()
+    page.wait_for_url("**model=logistic-el-8*")
+    expect(page.get_by_role("spinbutton", name="Example")).to_have_value("3")
