@@ -85,7 +85,7 @@ def took(page: Page, make: str, act: Callable[[], None], event: str = "pointerdo
 def quiet(page: Page) -> None:
     """Until the script has ended and a moment has passed in which a person looks."""
     page.wait_for_function("!document.querySelector('[data-test-script-state=running]')")
-    page.wait_for_timeout(700)
+    page.wait_for_timeout(300)
 
 
 @contextlib.contextmanager
@@ -257,16 +257,16 @@ def main() -> None:
         line("first view", firsts["ours"], (1.5 * median(firsts["bare"]), no_limit))
         limits = 1.3 * median(own), 2 * median(own)
         alone = []
-        with opened(browser, ours, STAGE_DRAWN) as (page, _):
+        with opened(browser, ours + "/?tour=0", STAGE_DRAWN) as (page, _):
             for name, times in controls(page, repeats):
                 line(name, times, (150, no_limit) if name == "step slider" else limits)
                 if name == "class of the input":
                     alone = times
-        with opened(browser, ours + "/?from=Draw", STAGE_DRAWN) as (page, _):
+        with opened(browser, ours + "/?tour=0&from=Draw", STAGE_DRAWN) as (page, _):
             times = [took(page, NEW_STACK, stroke(page, k), "pointerup") for k in range(repeats)]
             line("stroke's end", times, (500, no_limit))
             speed = film(page)
-        times = crowd(browser, ours, repeats)
+        times = crowd(browser, ours + "/?tour=0", repeats)
         line("class, ten sessions at once", times, (2 * median(alone), no_limit))
         print(
             f"{'play, steps a second':30}{speed:8.1f}{'':8}{'10':>10}{'':8}   "
