@@ -45,7 +45,9 @@ WATCH = """
   document.addEventListener(event, note, { capture: true });
   const ready = eval(make)();
   window.took = new Promise((resolve) => {
+    const start = performance.now();
     const look = () => {
+      if (performance.now() - start > 20000) return resolve(20000);  // never: a row that is NO
       if (began === null || !ready()) return requestAnimationFrame(look);
       requestAnimationFrame(() => requestAnimationFrame(() => {
         document.removeEventListener(event, note, { capture: true });
