@@ -131,6 +131,9 @@ class Checkpoint:
 
     header: Header
     tensors: dict[str, Tensor] = field(repr=False)
+    _networks: dict[tuple[int, int | None], nn.Module] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def config(self) -> RunConfig:
@@ -189,6 +192,13 @@ class Checkpoint:
         model = _empty_model(self.header)
         model.load_state_dict(self.state(snapshot, member))
         return model.eval().requires_grad_(False)
+
+    def network(self, snapshot: int = -1, member: int | None = None) -> nn.Module:
+        """As `model`, built once and shared: to be read, never changed."""
+        key = snapshot % len(self.steps), member
+        if key not in self._networks:
+            self._networks[key] = self.model(*key)
+        return self._networks[key]
 
     def epoch_of(self, step: int) -> float:
         return step / self.header.steps_per_epoch

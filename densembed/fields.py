@@ -1,6 +1,7 @@
 """Receptive fields as arrays with their coordinates: what the figures and the exports show."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
+from densembed.gamma import axes_gamma
 
 RESOLUTION = 4
 TOP_PERCENTILE = 99.5
@@ -61,6 +63,15 @@ def _sum(embedding: nn.Module, x: Tensor | None, resolution: int) -> Tensor:
     return rows.transpose(-1, -2) @ columns
 
 
+@torch.inference_mode()
+def pixel_field(model: nn.Module, x: Tensor | None = None) -> np.ndarray:
+    """Σ_i Γ_i[m, n], the mass that the densities have in each pixel: (inputs, channels, H, W)."""
+    embedding = model.embedding
+    loc, scale = embedding.placement(x)
+    rows, columns = axes_gamma(embedding.density, loc, scale, embedding.sizes, embedding.truncate)
+    return (rows.transpose(-1, -2) @ columns).float().cpu().numpy()
+
+
 @dataclass(frozen=True)
 class View:
     """What a checkpoint makes of one input at some of its snapshots.
@@ -75,7 +86,7 @@ class View:
     fields: list[np.ndarray]
     probabilities: np.ndarray
 
-    @property
+    @cached_property
     def top(self) -> float:
         """End of the colour scale that all steps share, per square pixel, channels added.
 
@@ -103,7 +114,7 @@ def view(
     x = as_input(pixels[None])
     fields, probabilities = [], []
     for index in snapshots:
-        model = checkpoint.model(index, member)
+        model = checkpoint.network(index, member)
         found = field(model, x, resolution)
         fields.append(found.values[0])
         probabilities.append(model(x)[0].softmax(0).numpy())

@@ -6,7 +6,7 @@ from itertools import cycle
 import numpy as np
 import plotly.graph_objects as go
 
-DENSITY_SCALE = "Cividis"
+DENSITY_SCALE, SIGNED_SCALE = "Cividis", "RdBu_r"
 BEFORE, AFTER = "#9aa3ad", "#2f6f9f"
 COLOURS = (AFTER, "#d1892b", "#3a9d78", "#b0609f")
 """Of what stands side by side: apart for colour-blind eyes, and in both themes."""
@@ -86,7 +86,7 @@ def difference_figure(
         y=y,
         zmin=-bound,
         zmax=bound,
-        colorscale="RdBu_r",
+        colorscale=SIGNED_SCALE,
         colorbar=_bar(name),
         hovertemplate="column %{x:.2f}, row %{y:.2f}<br>%{z:+.4f} " + unit + "<extra></extra>",
     )

@@ -32,10 +32,13 @@ class Picture:
         seen: "digit", "no ink" (all pixels are zero), "several digits" (all of them are in
             `pixels`, so that a person sees why the answer is none), or "picture" for a picture
             that was not searched for a digit.
+        clean: whether the rest of the picture is an even page: where it is not, what was read may
+            be no digit at all, but a part of a photograph.
     """
 
     pixels: torch.Tensor
     seen: str
+    clean: bool = True
 
     @property
     def has_ink(self) -> bool:
@@ -68,8 +71,8 @@ def read_picture(
     rgba = decode(source)
     if not digit or channels == 3:
         return Picture(whole(rgba, channels, (height, width)), "picture")
-    ink, seen = find_digit(rgba)
-    return Picture(torch.from_numpy(normalise_digit(ink, (height, width)))[None], seen)
+    ink, seen, clean = find_digit(rgba)
+    return Picture(torch.from_numpy(normalise_digit(ink, (height, width)))[None], seen, clean)
 
 
 def normalise_digit(ink: np.ndarray, size: tuple[int, int] = (28, 28)) -> np.ndarray:

@@ -40,22 +40,32 @@ BAND = (0.95, 0.5, 0.15, 0.15)  # around the page: 95 % of a row is within 0.15 
 NEAR = 0.3  # of the digit's extent: separate strokes of one digit are this near (5's bar)
 PART = 0.12  # of the digit's extent: smaller marks next to it are specks
 ALIKE = 0.5  # share of height and contrast from which a second mark is a second digit
+STRAY = 0.05  # of the digit's area: more marks of its strength elsewhere, and it is a photograph
+UNEVEN = 0.12  # of the ink's contrast, as root mean square: less even paper is none
+AROUND = 32  # pixels on which the paper's evenness is judged: writing on its back is lost there
 THIN = 2.2  # pixels of 20: thinner strokes are thickened to this (MNIST has 2 to 4)
 
 
-def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, str]:
+def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, str, bool]:
     """Find the handwritten digit in a picture.
 
     Args:
         rgba: (height, width, 4) in [0, 1], as `decode` returns it.
 
     Returns:
-        The digit's ink, (h, w) float32 in [0, 1], of a working size of its own; and what was seen:
-        "digit", "no ink" (the ink is all zero) or "several digits" (the ink is all of them).
+        The digit's ink, (h, w) float32 in [0, 1], of a working size of its own; what was seen:
+        "digit", "no ink" (the ink is all zero) or "several digits" (the ink is all of them); and
+        whether the rest of the picture is a page: even, and without other marks as strong.
     """
     rgba = _working_size(rgba)
     strength = _alpha_ink(rgba)
-    maps = [(strength, np.inf)] if strength is not None else _paper_ink(_fill_holes(rgba))
+    page = None
+    if strength is not None:
+        maps = [(strength, np.inf)]
+    else:
+        page = _fill_holes(rgba)
+        page = page[_without_bands(page)]
+        maps = _paper_ink(page)
     best = None
     for strength, window in maps:
         marks = _marks(strength)
@@ -63,12 +73,13 @@ def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, str]:
         if main and (best is None or _is_better(main, window, *best)):
             best = main, marks, strength
     if best is None:
-        return np.zeros(rgba.shape[:2], np.float32), "no ink"
+        return np.zeros(rgba.shape[:2], np.float32), "no ink", True
     main, marks, strength = best
     digits = [main, *(mark for mark in marks if _is_second_digit(mark, main))]
     kept = _with_near_strokes(digits, marks, strength.shape)
     ink = _full_strokes(strength, kept, main.core)
-    return ink, "several digits" if len(digits) > 1 else "digit"
+    clean = _is_page(page, strength / main.core > OWN_CONTRAST, kept)
+    return ink, "several digits" if len(digits) > 1 else "digit", clean
 
 
 def _is_better(
@@ -142,10 +153,10 @@ def _fill_holes(rgba: np.ndarray) -> np.ndarray:
 # --- ink on paper -----------------------------------------------------------------------------
 
 
-def _paper_ink(rgb: np.ndarray) -> list[tuple[np.ndarray, int]]:
+def _paper_ink(page: np.ndarray) -> list[tuple[np.ndarray, int]]:
     """Colour distance of the page from its paper, above the noise, for each width of `STROKES`;
     and that width in pixels."""
-    page = ndimage.gaussian_filter(rgb[_without_bands(rgb)], (SMOOTH * max(rgb.shape),) * 2 + (0,))
+    page = ndimage.gaussian_filter(page, (SMOOTH * max(page.shape),) * 2 + (0,))
     light = np.stack([_light(page[..., c]) for c in range(3)], axis=-1)
     page = page - light
     calm = ndimage.median_filter(page, (5, 5, 1), mode="nearest")
@@ -389,6 +400,33 @@ def _with_near_strokes(
         if far[mark.mask].min() <= NEAR * extent:
             kept |= mark.mask
     return kept
+
+
+# --- the page around it -----------------------------------------------------------------------
+
+
+def _is_page(page: np.ndarray | None, marked: np.ndarray, kept: np.ndarray) -> bool:
+    """Whether what is not the digit is paper: light may fall off over it, but little else.
+
+    Args:
+        page: colours (h, w, 3), None for strokes on transparency.
+        marked: where something is as strong as ink; `kept`, where the digit is. Both (h, w).
+    """
+    width = 4 * float(ndimage.distance_transform_edt(kept)[kept].mean()) - 2  # as `_full_strokes`
+    beyond = ndimage.distance_transform_edt(~kept) > 2 + max(1.0, width) / 4
+    if (marked & beyond).sum() > STRAY * kept.sum():
+        return False
+    side = (AROUND, AROUND)
+    paper = resample(beyond.astype(np.float32), side).ravel() > 0.9
+    if page is None or paper.sum() < AROUND:  # too little of it to say
+        return True
+    colours = np.stack([resample(page[..., c], side).ravel() for c in range(3)], axis=-1)
+    light = _quadratic(*side)
+    shade = light @ np.linalg.lstsq(light[paper], colours[paper], rcond=None)[0]
+    rest = colours - shade
+    share = resample(kept.astype(np.float32), side).ravel()
+    contrast = np.linalg.norm(share @ rest) / share.sum()
+    return float(np.sqrt((rest[paper] ** 2).sum(1).mean())) <= UNEVEN * contrast
 
 
 # --- strokes as MNIST has them ----------------------------------------------------------------

@@ -12,8 +12,9 @@ from densembed.data import DATASETS, DataError, Dataset, is_available, is_folder
 from densembed.data import title as title_of
 from densembed.data.compact import MAX_TEXT, from_text, to_png, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
+from densembed.familiar import familiar
 from densembed.figures import picture_figure
-from pages.widgets import draw_pad
+from pages.widgets import draw_pad, thumbnails
 from pages.widgets.page import CHART, name_wrong_link, panel
 
 KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
@@ -21,12 +22,18 @@ KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
 
 @dataclass(frozen=True)
 class Input:
-    """What the models get: pixels (C, H, W) uint8, the true class's index where it is known."""
+    """What the models get: pixels (C, H, W) uint8, the true class's index where it is known.
+
+    `seen` and `clean` are what `read_picture` says of a picture of one's own; `changed` tells that
+    it was moved, turned or the like since.
+    """
 
     pixels: Tensor
     label: int | None = None
     source: str = ""
     seen: str = "digit"
+    clean: bool = True
+    changed: bool = False
 
     @property
     def own(self) -> bool:
@@ -36,7 +43,7 @@ class Input:
 
 def pick_input(checkpoint: Checkpoint) -> Input:
     """Widgets for the input; without a click it is a test image that is already there."""
-    bar = st.container(horizontal=True)
+    bar, place = st.container(horizontal=True), st.container()
     ways = ["Samples", "Upload", *(["Draw"] if checkpoint.reads_digits else [])]
     if st.session_state.get("from", "Samples") not in ways:
         st.session_state["from"] = "Samples"
@@ -46,7 +53,7 @@ def pick_input(checkpoint: Checkpoint) -> Input:
     )  # fmt: skip
     _note_linked()
     if way == "Samples":
-        given = _sample(checkpoint, bar)
+        given = _sample(checkpoint, bar, place)
     else:
         given = _upload(checkpoint, bar) if way == "Upload" else _draw(checkpoint)
     _write_link(given)
@@ -85,7 +92,7 @@ def _linked(checkpoint: Checkpoint) -> Tensor | None:
         return None
 
 
-def _sample(checkpoint: Checkpoint, bar) -> Input:
+def _sample(checkpoint: Checkpoint, bar, place) -> Input:
     dataset = _dataset(checkpoint)
     usual = dataset.classes[7 % len(dataset.classes)]
     name_wrong_link("class", dataset.classes)
@@ -103,6 +110,7 @@ def _sample(checkpoint: Checkpoint, bar) -> Input:
         persist_state="session",
         help=f"{len(choices):,} test images of this class; the model did not learn from them.",
     )  # fmt: skip
+    thumbnails.row(dataset, choices, number, place)
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
 
 
@@ -182,7 +190,7 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
         del st.session_state["picture"]
         st.error(str(error))
         st.stop()
-    return Input(picture.pixels, None, "upload", picture.seen)
+    return Input(picture.pixels, None, "upload", picture.seen, picture.clean)
 
 
 def _draw(checkpoint: Checkpoint) -> Input:
@@ -201,7 +209,7 @@ def _draw(checkpoint: Checkpoint) -> Input:
     except ImageError as error:
         st.error(str(error))
         return nothing
-    return Input(picture.pixels, None, "drawing", picture.seen)
+    return Input(picture.pixels, None, "drawing", picture.seen, picture.clean)
 
 
 def _seen(pixels: Tensor) -> str:
@@ -219,6 +227,7 @@ def show_input(given: Input, checkpoint: Checkpoint, height: str = "content") ->
         height: "stretch" where the page's style decides.
     """
     size = f"{given.pixels.shape[1]} × {given.pixels.shape[2]}"
+    size += ", changed" if given.changed else ""
     if given.source != "drawing":
         panel("the input", size)
         st.plotly_chart(
@@ -227,6 +236,8 @@ def show_input(given: Input, checkpoint: Checkpoint, height: str = "content") ->
         )  # fmt: skip
         return
     notes = {"no ink": "no ink yet", "several digits": "several digits: it reads one at a time"}
+    if unlike(given, checkpoint):
+        notes["digit"] = "unlike what this model learned"
     panel("draw a digit", notes.get(given.seen, f"read as {size}, at the lower right"))
     linked = _linked(checkpoint)
     base = None if linked is None else _url(linked, checkpoint.reads_digits)
@@ -237,6 +248,19 @@ def _url(pixels: Tensor, invert: bool = False) -> str:
     return draw_pad.PREFIX + base64.b64encode(to_png(pixels, invert)).decode()
 
 
+def unlike(given: Input, checkpoint: Checkpoint) -> bool:
+    """Whether an input is unlike what a model learned from, as far as its data are here."""
+    if not given.clean:
+        return True
+    name = checkpoint.config.dataset
+    if given.seen != "digit" or not is_available(name):
+        return False
+    dataset = load_dataset(name)
+    if dataset.input_shape != checkpoint.header.input_shape:
+        return False
+    return not familiar(dataset).knows(given.pixels[None])[0]
+
+
 def remark(given: Input, *checkpoints: Checkpoint) -> None:
     """Say what a person should know of this input before believing the models."""
     if given.source == "drawing":
@@ -245,6 +269,11 @@ def remark(given: Input, *checkpoints: Checkpoint) -> None:
         st.warning("No ink was found in the picture, so there is nothing to read.")
     elif given.seen == "several digits":
         st.warning("There seem to be several digits; the model reads one at a time.")
+    elif given.own and any(unlike(given, checkpoint) for checkpoint in checkpoints):
+        st.warning(
+            "This is unlike what the model learned from: it names a class whatever it is shown, so "
+            "do not believe its answer."
+        )
     elif not given.own:
         others = [c.header.provenance for c in checkpoints if c.config.dataset != given.source]
         for own in sorted({provenance.dataset_title for provenance in others}):

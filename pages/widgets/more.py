@@ -49,7 +49,7 @@ def what(checkpoint: Checkpoint) -> None:
 
 def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
     x = as_input(pixels[None])
-    model = checkpoint.model(index)
+    model = checkpoint.network(index)
     shown = densities(model, x)
     facts, own, weights, path = st.columns(4, gap="small")
     with facts:
@@ -82,7 +82,9 @@ def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
             )  # fmt: skip
     with path:
         panel("its path", "over training, for this input")
-        places = [densities(checkpoint.model(k), x).loc[number - 1] for k in range(len(seen.steps))]
+        places = [
+            densities(checkpoint.network(k), x).loc[number - 1] for k in range(len(seen.steps))
+        ]
         size = seen.x[0] + seen.x[-1], seen.y[0] + seen.y[-1]
         st.plotly_chart(
             path_figure(np.stack(places), seen.steps, size, index), key="density-path",
@@ -91,7 +93,7 @@ def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
 
 
 def computes(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show) -> None:
-    model = checkpoint.model(index)
+    model = checkpoint.network(index)
     gradient = input_gradient(model, as_input(pixels[None]))
     try:
         model.fold()
@@ -167,5 +169,5 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
                 key=f"atlas-{kind}", config=CHART,
                 alt=f"The {kind} of the field over 100 inputs of each class",
             )  # fmt: skip
-    if not checkpoint.model().adaptive:
+    if not checkpoint.network().adaptive:
         st.caption("Its densities are fixed: every input has the same field, and none deviates.")

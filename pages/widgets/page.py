@@ -9,17 +9,11 @@ import streamlit as st
 
 STYLE = """
 <style>
-[data-testid="stMainBlockContainer"] {max-width: 1340px; padding: 3.5rem 1rem 1.5rem;}
+[data-testid="stMainBlockContainer"] {max-width: 1340px; padding: 3.5rem 1rem 0.75rem;}
 [data-testid="stMainBlockContainer"] h1 {font-size: 2rem; font-weight: 600; padding-bottom: 4px;}
+:has(> .st-key-tour) {position: absolute;}
 .panel {text-align: center; font-weight: 600; margin: 0 0 -0.75rem 0;}
 .panel small {font-weight: 400; opacity: 0.7;}
-.st-key-numbers {margin: -1.25rem 0 -0.25rem 0; text-align: center;}
-/* On a phone: the input, the field after training, the opinion, the slider, the field before. */
-@media (max-width: 640px) {
-  .st-key-panels > [data-testid="stLayoutWrapper"]:first-child,
-  .st-key-panels > :first-child > [data-testid="stHorizontalBlock"] {display: contents;}
-  .st-key-panels > :first-child > * > [data-testid="stColumn"]:nth-child(2) {order: 1;}
-}
 </style>
 """
 ROUTER = Path(__file__).parents[2] / "app.py"
@@ -29,6 +23,34 @@ CHART = {
     "toImageButtonOptions": {"format": "svg", "filename": "densembed"},
 }
 """Of Plotly's toolbar only what saves the picture, and that only under the pointer."""
+
+
+HIDDEN = {
+    "menu": 'header, [data-testid="stHeader"]',
+    "sidebar": ".st-key-choices",
+    "change": ".st-key-change",
+    "ways": ".st-key-showing",
+    "more": ".st-key-more, .st-key-copy-link",
+}
+"""What a link may hide of Explore, by CSS; and of what moves in the browser:"""
+MOVING = ("predictions", "before", "numbers", "steps")
+
+
+def hide() -> list[str]:
+    """Hide what the link says, `?hide=sidebar,predictions`, so that a class sees one thing.
+
+    Returns the parts of the moving figures to leave out; an unknown name is named.
+    """
+    asked = {name.strip() for name in st.query_params.get("hide", "").split(",")} - {""}
+    known = {*HIDDEN, *MOVING}
+    for name in sorted(asked - known):
+        st.warning(
+            f"The link asks to hide “{name[:40]}”, which is not here; what can be hidden: "
+            f"{', '.join(sorted(known))}."
+        )
+    if rules := ", ".join(HIDDEN[name] for name in HIDDEN if name in asked):
+        st.html(f"<style>{rules} {{display: none !important;}}</style>")
+    return [name for name in MOVING if name in asked]
 
 
 def begin(question: str, answer: str) -> None:
@@ -74,6 +96,8 @@ def linked_select(label: str, options: dict[str, str], key: str, default: str, *
         wanted = default
     if st.session_state.get(key) not in options:
         st.session_state[key] = wanted
-    choice = st.selectbox(label, list(options), format_func=options.get, key=key, **kwargs)
+    choice = st.selectbox(
+        label, list(options), format_func=options.get, key=key, persist_state="session", **kwargs
+    )
     st.query_params[key] = choice
     return choice

@@ -7,8 +7,10 @@ from densembed import export
 from densembed.checkpoint import Checkpoint
 from densembed.data.compact import to_png
 from densembed.fields import View
+from densembed.models import describe
+from densembed.pictures import film, sheet
 from pages.widgets.models import file_of
-from pages.widgets.views import CLASS, Show, class_field
+from pages.widgets.views import CLASS, Show, class_field, moment
 
 HTML = '<button type="button">Copy link</button>'
 CSS = """
@@ -56,6 +58,11 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
             for when, k in ends
         }
 
+    def page(kind: str) -> bytes:
+        title = describe(checkpoint.config.model)
+        ends = dict.fromkeys((0, index))  # one of them where they are the same
+        return sheet(pixels.numpy(), seen, ends, [moment(checkpoint, k) for k in ends], title, kind)
+
     files = (
         ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(seen, index, **more())),
         (
@@ -66,6 +73,10 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
             "Figure, HTML", f"{stem}.html", "text/html",
             lambda: export.html(checkpoint, pixels, seen, index),
         ),
+        ("Figure, PDF", f"{stem}.pdf", "application/pdf", lambda: page("PDF")),
+        ("Figure, PNG", f"{stem}.png", "image/png", lambda: page("PNG")),
+        ("Film, GIF", f"{name}.gif", "image/gif", lambda: film(seen, "GIF")),
+        ("Film, WebP", f"{name}.webp", "image/webp", lambda: film(seen, "WEBP")),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
         (
             "Model", f"{name}.safetensors", "application/octet-stream",
@@ -77,7 +88,9 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
     st.caption(
         "The numbers are per square pixel at the cells' centres, in pixels from the upper left "
-        "corner. Any picture on this page can be saved as SVG: the camera at its upper right. "
+        "corner. The figures hold the field before training and at the slider's step, the films "
+        "every step. Each field above can also be saved as it is shown, as SVG or PNG: the buttons "
+        "at its upper right. "
         "With the model's file beside it, this program makes the same numbers:"
     )
     st.code(export.snippet(f"{name}.safetensors", pixels, seen.steps[index]), wrap_lines=True)

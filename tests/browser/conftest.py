@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
@@ -51,7 +52,7 @@ def browser():
 
 
 @contextlib.contextmanager
-def serve(folder: Path) -> Iterator[str]:
+def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[str]:
     """A fresh server with an empty folder of runs and an empty cache; its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -61,7 +62,7 @@ def serve(folder: Path) -> Iterator[str]:
         "DENSEMBED_RUNS": folder / "runs",
         "DENSEMBED_DATA": folder / "data",
     }
-    command = ["-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+    command = ["-m", "streamlit", "run", str(script), "--server.headless", "true"]
     with open(folder / "log.txt", "wb") as log:
         server = subprocess.Popen(
             [sys.executable, *command, "--server.port", str(port)],
@@ -153,3 +154,16 @@ def drawn(page: Page, key: str) -> list[list[float]]:
     heatmap = chart(page, key)
     expect(heatmap.locator(".heatmaplayer image")).to_be_visible()
     return heatmap.evaluate("plot => plot._fullData[0].z.map(row => Array.from(row))")
+
+
+def painted(page: Page, panel: str) -> np.ndarray:
+    """The numbers of one of Explore's moving fields, `before` or `after`, as they are painted."""
+    canvas = page.locator(f".st-key-stage .{panel} canvas")
+    expect(canvas).to_be_visible()
+    values, width = canvas.evaluate("canvas => [Array.from(canvas.values), canvas.width]")
+    return np.array(values).reshape(-1, width)
+
+
+def stage_at(page: Page, step: int) -> None:
+    """Wait until the slider of Explore stands at a step."""
+    expect(page.locator(".st-key-stage .stage")).to_have_attribute("data-step", str(step))

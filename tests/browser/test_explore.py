@@ -1,5 +1,7 @@
 """Explore as a visitor sees it."""
 
+import re
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
@@ -8,7 +10,16 @@ from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
 from densembed.data.images import read_picture
 from densembed.fields import view
-from tests.browser.conftest import ROOT, chart, drawn, serve, settle, visitor
+from tests.browser.conftest import (
+    ROOT,
+    chart,
+    drawn,
+    painted,
+    serve,
+    settle,
+    stage_at,
+    visitor,
+)
 
 DIGITS = ROOT / "checkpoints/paper/logistic-el-mnn-10-5-digits.safetensors"
 
@@ -21,38 +32,92 @@ def top_of(page, key: str) -> float:
     return chart(page, key).bounding_box()["y"]
 
 
+def seven():
+    test = load_dataset("digits").test
+    return test.images[(test.labels == 7).nonzero()[0, 0]]
+
+
 def test_first_visit_paints_both_fields_without_a_click(visit):
     page = visit()
-    test = load_dataset("digits").test
-    pixels = test.images[(test.labels == 7).nonzero()[0, 0]]
-    seen = view(Checkpoint.open(DIGITS), pixels)
-    np.testing.assert_allclose(drawn(page, "before"), seen.fields[0].sum(0), 1e-5, 1e-6)
-    np.testing.assert_allclose(drawn(page, "after"), seen.fields[-1].sum(0), 1e-5, 1e-6)
-    expect(chart(page, "opinion").locator(".bars path").first).to_be_visible()
+    seen = view(Checkpoint.open(DIGITS), seven())
+    np.testing.assert_allclose(painted(page, "before"), seen.fields[0].sum(0), 1e-4, 1e-5)
+    np.testing.assert_allclose(painted(page, "after"), seen.fields[-1].sum(0), 1e-4, 1e-5)
+    rows = page.locator(".st-key-stage .bars li")
+    shares = [f"{100 * p:.0f} %" for p in seen.probabilities[-1]]
+    expect(rows.locator(".value")).to_have_text(shares)
+    expect(rows.nth(7).locator(".name")).to_have_text("7 ◂")
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 900
 
 
 def test_pixels_are_square(visit):
     for width in (800, 420):
         page = visit(width=width)
-        drawn(page, "after")
-        box = chart(page, "after").locator(".heatmaplayer image").bounding_box()
+        painted(page, "after")
+        box = page.locator(".st-key-stage .after canvas").bounding_box()
         assert box["width"] == pytest.approx(box["height"], abs=1)
 
 
 def test_slider_moves_the_field_and_nothing_else(visit):
     page = visit()
-    places = [(key, drawn(page, key) and top_of(page, key)) for key in ("before", "after")]
-    last = drawn(page, "after")
-    thumb = page.get_by_role("slider")
-    thumb.focus()
-    thumb.press("ArrowLeft")
-    expect(page.get_by_text("after 696 steps").first).to_be_visible()
-    settle(page)
-    assert drawn(page, "after") != last
-    assert places == [(key, top_of(page, key)) for key in ("before", "after")]
-    page.reload()
-    expect(page.get_by_text("after 696 steps").first).to_be_visible()  # it is in the link
+    checkpoint = Checkpoint.open(DIGITS)
+    seen = view(checkpoint, seven())
+    panels = page.locator(".st-key-stage figure, .st-key-stage .steps, .st-key-show")
+    painted(page, "after")
+    places = [panel.bounding_box() for panel in panels.all()]
+    thumb = page.get_by_role("slider", name="Step of training")
+    for back in (2, 3):
+        thumb.press("ArrowLeft")
+        stage_at(page, checkpoint.steps[-back])  # at once: no server was asked
+        after = seen.fields[-back].sum(0)
+        np.testing.assert_allclose(painted(page, "after"), after, 1e-4, 1e-5)
+        shares = [f"{100 * p:.0f} %" for p in seen.probabilities[-back]]
+        expect(page.locator(".st-key-stage .bars .value")).to_have_text(shares)
+    assert places == [panel.bounding_box() for panel in panels.all()]
+    page.wait_for_url(f"**step={checkpoint.steps[-3]}*")  # and the link follows
+    settle(page).reload()
+    stage_at(page, checkpoint.steps[-3])
+    thumb.press("Home")
+    np.testing.assert_allclose(painted(page, "after"), seen.fields[0].sum(0), 1e-4, 1e-5)
+
+
+def test_play_shows_every_step_at_ten_a_second(visit):
+    page = visit()
+    painted(page, "after")
+    page.locator(".st-key-stage .stage").evaluate(
+        """root => {
+          root.seen = [];
+          new MutationObserver(() => root.seen.push([root.dataset.step, performance.now()]))
+            .observe(root, { attributeFilter: ["data-step"] });
+        }"""
+    )
+    page.get_by_role("button", name="Play").click()
+    steps = Checkpoint.open(DIGITS).steps
+    page.wait_for_function(
+        "last => document.querySelector('.st-key-stage').textContent !== null && "
+        "[...document.querySelectorAll('.st-key-stage *')].some(e => e.shadowRoot?.querySelector("
+        "'.stage')?.seen?.at(-1)?.[0] === last)",
+        arg=str(steps[-1]),
+    )
+    seen = page.locator(".st-key-stage .stage").evaluate("root => root.seen")
+    assert [int(step) for step, _ in seen] == steps
+    assert (len(seen) - 1) / (seen[-1][1] - seen[0][1]) * 1000 >= 10
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+
+
+def test_hover_and_arrow_keys_tell_the_value(visit):
+    page = visit()
+    field = painted(page, "after")
+    plot = page.locator(".st-key-stage .after .plot")
+    box = plot.bounding_box()
+    tip = page.locator(".st-key-stage .after .tip")
+    for t, u in ((3.1, 20.2), (25.6, 7.9)):
+        page.mouse.move(box["x"] + t / 28 * box["width"], box["y"] + u / 28 * box["height"])
+        expect(tip).to_contain_text(f"pixel {int(t)}, {int(u)}")
+        expect(tip).to_contain_text(f"{field[int(4 * u), int(4 * t)]:.4f} per pixel²")
+    page.mouse.move(0, 0)
+    expect(tip).to_be_hidden()
+    plot.press("ArrowRight")
+    expect(plot).to_have_attribute("aria-label", re.compile("column 15.50, row 14.50"))
 
 
 def test_upload_is_kept_from_page_to_page(visit, pictures):
@@ -85,11 +150,11 @@ def test_phone_scrolls_one_way(visit, link):
 
 def test_phone_shows_input_field_opinion_and_then_the_rest(visit):
     page = visit(width=420)
-    drawn(page, "before")
-    order = [top_of(page, key) for key in ("picture", "after", "opinion", "before")]
+    painted(page, "before")
+    parts = (".after", ".opinion", ".steps", ".before")
+    tops = [page.locator(f".st-key-stage {part}").bounding_box()["y"] for part in parts]
+    order = [top_of(page, "picture"), *tops]
     assert order == sorted(order)
-    slider = page.get_by_test_id("stSlider").bounding_box()["y"]
-    assert order[2] < slider < order[3]
 
 
 def test_link_is_the_first_thing_a_new_server_gets(browser, tmp_path):

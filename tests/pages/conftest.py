@@ -81,6 +81,37 @@ def scale(chart: dict) -> tuple[float, float]:
     return chart["data"][0]["zmin"], chart["data"][0]["zmax"]
 
 
+def component(app: AppTest, name: str) -> dict:
+    """What is sent to a component of our own."""
+    protos = [element.proto for element in app.get("bidi_component")]
+    (text,) = (proto.json for proto in protos if proto.component_name == name)
+    return json.loads(text)
+
+
+def stage(app: AppTest) -> dict:
+    """What Explore sends to be drawn and moved in the browser, its arrays as arrays."""
+    (element,) = (
+        each for each in app.get("bidi_component") if each.proto.component_name == "stage"
+    )
+    data = json.loads(element.proto.json)
+    if data["stack"]:
+        packed = np.frombuffer(base64.b64decode(data["stack"]), "<u2")
+        shares = packed.reshape(-1, *data["shape"]) / 65535
+        data["values"] = data["low"] + (data["high"] - data["low"]) * shares
+    if data["dots"]:
+        for name in ("loc", "scale", "weights"):
+            array = np.frombuffer(base64.b64decode(data["dots"][name]), "<f4")
+            size = (-1, data["dots"]["count"], *([2] if name != "weights" else []))
+            data["dots"][name] = array.reshape(size)
+    return data
+
+
+def rest_at(app: AppTest, step: int) -> AppTest:
+    """What the browser tells when the slider has come to rest."""
+    app.session_state["moved_to"] = step
+    return settle(app.run())
+
+
 def pills(app: AppTest, key: str):
     return next(group for group in app.get("button_group") if group.key == key)
 

@@ -1,16 +1,33 @@
 """Explore: what is there without a click, whatever the input, whatever the link."""
 
+import base64
+import io
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from densembed.checkpoint import Checkpoint, Recorder
 from densembed.config import RunConfig
 from densembed.data import load_dataset
+from densembed.data.change import Change, changed
 from densembed.data.images import read_picture
 from densembed.fields import view
 from densembed.training import train
 from tests.conftest import is_sentence
-from tests.pages.conftest import ROOT, charts, headings, pills, scale, settle, values, visit
+from tests.pages.conftest import (
+    ROOT,
+    charts,
+    component,
+    pills,
+    rest_at,
+    settle,
+    stage,
+    values,
+    visit,
+)
+from tests.test_familiar import photographs
 
 SHIPPED = sorted((ROOT / "checkpoints/paper").glob("*.safetensors"))
 
@@ -28,15 +45,16 @@ def upload(app, path, name="picture.png", kind="image/png"):
 
 
 def shows(app, checkpoint: Checkpoint, pixels, index: int = -1) -> None:
-    """The page draws this input, its fields before and at a snapshot, and the opinions."""
-    drawn, seen = charts(app), view(checkpoint, pixels)
+    """The page draws this input, and at a snapshot; it holds the field and opinion of each."""
+    drawn, seen, moving = charts(app), view(checkpoint, pixels), stage(app)
     np.testing.assert_allclose(values(drawn["picture"]), pixels[0].numpy() / 255, atol=1e-6)
-    np.testing.assert_allclose(values(drawn["before"]), seen.fields[0].sum(0), 1e-5, 1e-7)
-    np.testing.assert_allclose(values(drawn["after"]), seen.fields[index].sum(0), 1e-5, 1e-7)
-    assert scale(drawn["before"]) == scale(drawn["after"]) == pytest.approx((0, seen.top))
-    for trace, k in enumerate((0, index)):
-        bars = values(drawn["opinion"], "x", trace)
-        np.testing.assert_allclose(bars, seen.probabilities[k], 1e-4, 1e-6)
+    assert moving["step"] == checkpoint.steps[index]
+    assert moving["steps"] == checkpoint.steps
+    fields = np.stack(seen.fields).sum(1)
+    np.testing.assert_allclose(moving["values"], fields, 0, np.ptp(fields) / 131000)
+    assert all(scale["low"] <= 0 for scale in moving["scales"])
+    assert moving["scales"][0]["high"] == pytest.approx(seen.top)
+    np.testing.assert_allclose(moving["probabilities"], seen.probabilities, 1e-4, 1e-6)
 
 
 def test_first_visit_shows_a_shipped_model(monkeypatch, runs_root):
@@ -61,10 +79,10 @@ def test_slider_moves_the_field_and_not_the_scale(small_gallery, trained):
     app = visit()
     for index in (0, len(trained.steps) // 2, -1):
         step = trained.steps[index]
-        settle(app.select_slider(key="step").set_value(step).run())
-        shows(app, trained, sample(7), index)
-    settle(app.select_slider(key="step").set_value(trained.steps[3]).run())
-    assert f"after {trained.steps[3]:,} steps" in headings(app)
+        shows(rest_at(app, step), trained, sample(7), index)
+        last = step == trained.steps[-1]
+        assert app.query_params.get("step") == (None if last else str(step))
+    assert stage(app)["titles"][3] == f"after {trained.steps[3]:,} steps"
 
 
 def test_class_and_example(small_gallery, trained):
@@ -72,8 +90,7 @@ def test_class_and_example(small_gallery, trained):
     pills(app, "class").set_value("3").run()
     app.number_input(key="example").set_value(4).run()
     shows(settle(app), trained, sample(3, 4))
-    labels = charts(app)["opinion"]["data"][0]["y"]
-    assert [name for name in labels if "◂" in name] == [labels[3]]
+    assert stage(app)["right"] == 3
 
 
 def test_link_holds_the_view(small_gallery, trained):
@@ -114,13 +131,14 @@ def test_upload(small_gallery, trained, pictures):
     assert not charts(app)
     upload(app, pictures["digit"])
     shows(app, trained, read_picture(pictures["digit"]).pixels)
-    assert not any("◂" in name for name in charts(app)["opinion"]["data"][0]["y"])
+    assert stage(app)["right"] is None
 
 
 def test_upload_without_ink_gets_no_opinion(small_gallery, pictures):
     app = upload(visit(), pictures["empty"])
     assert "No ink" in app.warning[0].value
-    assert "opinion" not in charts(app)
+    assert stage(app)["probabilities"] is None
+    assert "no ink" in stage(app)["said"][-1]
     assert not values(charts(app)["picture"]).any()
 
 
@@ -134,6 +152,27 @@ def test_upload_of_no_picture_is_one_sentence(small_gallery, trained, pictures, 
     shows(app, trained, read_picture(pictures["digit"]).pixels)
 
 
+def test_upload_of_a_photograph_is_unlike_what_it_learned(small_gallery, trained, tmp_path):
+    path = tmp_path / "temple.jpg"
+    path.write_bytes(photographs(1)[0])
+    app = upload(visit(), path)
+    (warning,) = app.warning
+    assert "unlike what the model learned" in warning.value
+    assert is_sentence(warning.value)
+    shows(app, trained, read_picture(path).pixels)
+
+
+def test_the_input_is_changed_and_the_link_holds_it(small_gallery, trained):
+    app = visit(turn="30", right="2.5", noise="0.1")
+    change = Change(turn=30, right=2.5, noise=0.1)
+    shows(app, trained, changed(sample(7), change))
+    app.slider(key="blur").set_value(1.0).run()
+    shows(settle(app), trained, changed(sample(7), replace(change, blur=1.0)))
+    next(button for button in app.button if button.label == "Reset").click().run()
+    shows(settle(app), trained, sample(7))
+    assert not {"turn", "right", "noise", "blur"} & set(app.query_params)
+
+
 def test_upload_that_is_too_large_is_one_sentence(small_gallery, tmp_path):
     path = tmp_path / "large.png"
     path.write_bytes(bytes(5 * 2**20 + 1))
@@ -143,13 +182,12 @@ def test_upload_that_is_too_large_is_one_sentence(small_gallery, tmp_path):
 def test_upload_survives_other_pages(small_gallery, trained, pictures):
     app = upload(visit(), pictures["digit"])
     pixels = read_picture(pictures["digit"]).pixels
-    for page, chart in (("compare", "first-field"), ("explore", "after")):
+    for page in ("compare", "explore"):
         app.switch_page(f"pages/{page}.py").run()
         pills(app, "from").set_value("Upload").run()  # AppTest forgets it, a browser does not
         drawn = charts(settle(app))
         np.testing.assert_allclose(values(drawn["picture"]), pixels[0].numpy() / 255, atol=1e-6)
-        after = view(trained, pixels).fields[-1].sum(0)
-        np.testing.assert_allclose(values(drawn[chart]), after, 1e-5, 1e-7)
+    shows(app, trained, pixels)
 
 
 def test_model_of_other_data_says_so(mnist_model):
@@ -157,17 +195,19 @@ def test_model_of_other_data_says_so(mnist_model):
     (note,) = app.info
     assert "learned from MNIST" in note.value
     assert is_sentence(note.value)
-    assert [button.label for button in app.button] == ["Get MNIST's test images"]
+    assert "Get MNIST's test images" in [button.label for button in app.button]
     shows(app, mnist_model, sample(7))
 
 
 def test_change_of_model_forgets_a_step_that_it_lacks(mnist_model, trained):
     app = visit(model="other")
-    settle(app.select_slider(key="step").set_value(trained.steps[4]).run())
+    rest_at(app, mnist_model.steps[4])
     settle(app.selectbox(key="model").set_value("small").run())
-    shows(app, trained, sample(7), trained.steps.index(app.select_slider(key="step").value))
+    shows(app, trained, sample(7), 4)  # it has that step, too
     settle(app.selectbox(key="model").set_value("other").run())
-    assert app.select_slider(key="step").value in mnist_model.steps
+    rest_at(app, mnist_model.steps[-1])
+    settle(app.selectbox(key="model").set_value("small").run())
+    shows(app, trained, sample(7))
 
 
 def test_files_that_do_not_open_are_left_out(small_gallery, trained, trained_file):
@@ -194,14 +234,60 @@ def test_convolutional_networks_are_looked_at_too(name, small_gallery, digits):
     recorder = Recorder(config, digits)
     for event in train(config, digits):
         recorder.add(event)
-    recorder.checkpoint("done").save(small_gallery / "conv.safetensors")
+    trained = recorder.checkpoint("done")
+    trained.save(small_gallery / "conv.safetensors")
     app = visit(model="conv", more="What am I looking at?")
     text = " ".join(part.value for part in app.markdown)
     assert ("ordinary convolutional network" in text) == name.startswith("cnn")
     assert "fully connected" not in text
-    field = values(charts(app)["after"])
-    assert field.shape == (112, 112)
-    assert np.isfinite(field).all()
+    shows(app, trained, sample(7))
     for more in ("What it computes", "All classes"):
         pills(app, "more").set_value(more).run()
         settle(app)
+
+
+@pytest.mark.parametrize("hidden", ["predictions", "before,numbers", "steps, sidebar ,menu", ""])
+def test_a_teacher_hides_parts(small_gallery, trained, hidden):
+    app = visit(hide=hidden)
+    assert not app.warning
+    shows(app, trained, sample(7))
+    names = [name.strip() for name in hidden.split(",")]
+    assert set(stage(app)["hidden"]) == set(names) & {"predictions", "before", "numbers", "steps"}
+    assert app.query_params.get("hide", "") == hidden  # it stays in the link
+
+
+def test_what_cannot_be_hidden_is_named(small_gallery):
+    app = visit(hide="predictions,Mars")
+    (warning,) = app.warning
+    assert "Mars" in warning.value
+    assert is_sentence(warning.value)
+    assert stage(app)["hidden"] == ["predictions"]
+
+
+@pytest.mark.parametrize(("link", "stop"), [({}, None), ({"tour": "3"}, 3), ({"tour": "0"}, 0)])
+def test_the_tour_is_in_the_link(small_gallery, link, stop):
+    assert component(visit(**link), "tour")["stop"] == stop
+
+
+@pytest.mark.parametrize("tour", ["6", "x", "-1"])
+def test_a_step_that_the_tour_lacks_is_named(small_gallery, tour):
+    app = visit(tour=tour)
+    assert tour in app.warning[0].value
+    assert component(app, "tour")["stop"] is None
+
+
+def test_thumbnails_are_the_examples(small_gallery, digits):
+    app = visit(**{"class": "3"}, example="2")
+    row = component(app, "thumbnails")
+    assert row["chosen"] == 2
+    png = base64.b64decode(row["sprite"].partition("base64,")[2])
+    threes = digits.test.images[digits.test.labels == 3]
+    sprite = np.array(Image.open(io.BytesIO(png)))
+    for place, number in enumerate(row["numbers"]):
+        tile = sprite[:, 28 * place : 28 * place + 28]
+        np.testing.assert_array_equal(tile, threes[number - 1, 0])
+    app.session_state["shuffled"] = 7
+    others = component(settle(app.run()), "thumbnails")["numbers"]
+    assert others != row["numbers"]
+    assert len(set(others)) == len(others)
+    assert set(others) <= set(range(1, len(threes) + 1))

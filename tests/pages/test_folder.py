@@ -12,7 +12,7 @@ from densembed.data import load_dataset
 from densembed.fields import view
 from densembed.training import train
 from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT
-from pages.widgets.views import CHANNELS, CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
+from pages.widgets.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
 from tests.pages.conftest import charts, headings, pills, settle, values, visit
 
 CLASSES = ("blue [sky]", "green", "red*")
@@ -83,20 +83,6 @@ def test_every_closer_look_works_in_colour(gallery, key, more):
     for way in ways:
         pills(app, "show").set_value(way).run()
         settle(app)
-
-
-def test_the_fields_of_the_channels_are_three_lights(gallery, models):
-    app = visit(model="moving", show=CHANNELS)
-    light = values(charts(app)["after"]).astype(int)
-    dataset = load_dataset(models["moving"].config.dataset)
-    picture = dataset.test.images[(dataset.test.labels == 7 % len(CLASSES)).nonzero()[0, 0]]
-    seen = view(models["moving"], picture)
-    top = max(np.percentile(seen.fields[k], 99.5) for k in (0, -1))
-    wanted = np.rint(255 * np.clip(seen.fields[-1] / top, 0, 1))
-    assert light.shape == (48, 56, 3)
-    assert np.abs(light - np.moveaxis(wanted, 0, -1)).max() <= 1
-    assert CHANNELS not in pills(visit(model="small"), "show").options
-    assert CHANNELS not in pills(visit(model="plain"), "show").options
 
 
 def test_what_is_drawn_for_digits_is_not_offered(gallery):

@@ -1,9 +1,18 @@
 """Every way to show a field, and what lies one click deeper, against `fields` and `meaning`."""
 
+import base64
+import io
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 
-from densembed.data import as_input
+from densembed.checkpoint import Checkpoint, Recorder
+from densembed.config import RunConfig
+from densembed.data import Split, as_input
+from densembed.data.compact import to_text
 from densembed.fields import view
 from densembed.meaning import (
     class_weights,
@@ -15,88 +24,81 @@ from densembed.meaning import (
     spread_of_fields,
     weighted_field,
 )
-from tests.pages.conftest import charts, scale, settle, values, visit
-from tests.pages.test_explore import ROOT, SHIPPED, sample
-
-
-def captions(app) -> str:
-    return " ".join(caption.value for caption in app.caption)
+from densembed.training import train
+from tests.pages.conftest import charts, settle, stage, values, visit
+from tests.pages.test_explore import ROOT, SHIPPED, sample, shows
 
 
 def test_field_over_the_input(small_gallery, trained):
     app = visit(show="on the input", opacity="0.3")
-    seen, drawn = view(trained, sample(7)), charts(app)
-    for key, k in (("before", 0), ("after", -1)):
-        under, over = drawn[key]["data"]
-        ink = sample(7)[0].numpy() / 255
-        np.testing.assert_allclose(values(drawn[key], "z", 0), ink, atol=1e-6)
-        np.testing.assert_allclose(values(drawn[key], "z", 1), seen.fields[k].sum(0), 1e-5, 1e-7)
-        assert over["opacity"] == 0.3
-        assert over["zmax"] == pytest.approx(seen.top)
-        assert not under["showscale"]
+    moving = stage(app)
+    shows(app, trained, sample(7))
+    assert moving["picture"]["opacity"] == 0.3
+    png = base64.b64decode(moving["picture"]["url"].partition("base64,")[2])
+    np.testing.assert_array_equal(np.array(Image.open(io.BytesIO(png))), sample(7)[0])
 
 
-def test_difference_to_before(small_gallery, trained):
-    app = visit(show="difference", step=str(trained.steps[4]))
-    seen, drawn = view(trained, sample(7)), charts(app)
-    change = (seen.fields[4] - seen.fields[0]).sum(0)
-    np.testing.assert_allclose(values(drawn["after"]), change, 1e-4, 1e-6)
-    assert scale(drawn["after"]) == pytest.approx((-seen.top, seen.top))
-    np.testing.assert_allclose(values(drawn["before"]), seen.fields[0].sum(0), 1e-5, 1e-7)
+@pytest.mark.parametrize("show", ["difference", "swipe"])
+def test_both_fields_are_there_for_a_difference(small_gallery, trained, show):
+    app = visit(show=show, step=str(trained.steps[4]))
+    shows(app, trained, sample(7), 4)
+    assert stage(app)["way"] == show
+    top = view(trained, sample(7)).top
+    signed = stage(app)["scales"][1]
+    assert (signed["low"], signed["high"]) == pytest.approx((-top, top))
+
+
+def test_sum_of_gamma_on_the_pixels(small_gallery, trained):
+    moving = stage(visit(show="pixels"))
+    x = as_input(sample(7)[None])
+    for k in (0, 3, -1):
+        gamma = trained.model(k).embedding.gamma(x)  # (1, channels, densities, 28, 28)
+        np.testing.assert_allclose(moving["values"][k], gamma.sum((0, 1, 2)), 1e-4, 5e-5)
 
 
 @pytest.mark.parametrize("label", ["3", None])
 def test_densities(small_gallery, trained, label):
-    app = visit(show="densities", **({"for": label} if label else {}))
-    shown = densities(trained.model(), as_input(sample(7)[None]))
+    moving = stage(visit(show="densities", **({"for": label} if label else {})))
     index = int(label or view(trained, sample(7)).probabilities[-1].argmax())
-    chart = charts(app)["after"]
-    (dots,) = (k for k, trace in enumerate(chart["data"]) if trace.get("mode") == "markers")
-    np.testing.assert_allclose(values(chart, "x", dots), shown.loc[:, 0], 1e-5)
-    np.testing.assert_allclose(values(chart, "y", dots), shown.loc[:, 1], 1e-5)
-    marker = chart["data"][dots]["marker"]
-    colours = values({"data": [{"color": marker["color"]}]}, "color")
-    np.testing.assert_allclose(colours, shown.weights[index], 1e-5)
-    assert marker["cmin"] == -marker["cmax"]
-    lines = [k for k, trace in enumerate(chart["data"]) if trace.get("mode") == "lines"]
-    outline = np.concatenate([values(chart, "x", k) for k in lines])
-    ellipses = outline.reshape(len(shown.loc), -1)[:, :-1]
-    widths = np.sort((ellipses.max(1) - ellipses.min(1)) / 2)
-    np.testing.assert_allclose(widths, np.sort(shown.scale[:, 0]), 1e-4)
+    for k in (0, 4, -1):
+        shown = densities(trained.model(k), as_input(sample(7)[None]))
+        np.testing.assert_allclose(moving["dots"]["loc"][k], shown.loc, 1e-5)
+        np.testing.assert_allclose(moving["dots"]["scale"][k], shown.scale, 1e-5)
+        np.testing.assert_allclose(moving["dots"]["weights"][k], shown.weights[index], 1e-5)
+    (scale,) = moving["scales"]
+    assert scale["low"] == -scale["high"] == -moving["dots"]["bound"]
 
 
 def test_class_weight(small_gallery, trained):
-    app = visit(show="class weight", **{"for": "4"})
-    for key, k in (("before", 0), ("after", -1)):
+    moving = stage(visit(show="class weight", **{"for": "4"}))
+    for k in (0, 5, -1):
         model = trained.model(k)
         expected = weighted_field(model, as_input(sample(7)[None]), class_weights(model)[4])
-        np.testing.assert_allclose(values(charts(app)[key]), expected.sum(0), 1e-4, 1e-6)
-    low, high = scale(charts(app)["after"])
-    assert low == -high
-    assert scale(charts(app)["before"]) == (low, high)
+        np.testing.assert_allclose(moving["values"][k], expected.sum(0), 1e-4, 5e-5)
+    (scale,) = moving["scales"]
+    assert scale["low"] == -scale["high"]
 
 
 def test_a_way_that_is_none_is_named(small_gallery, trained):
     app = visit(show="Mars", **{"for": "x"}, more="y")
     assert [warning.value for warning in app.warning]
-    field = view(trained, sample(7)).fields[-1].sum(0)
-    np.testing.assert_allclose(values(charts(app)["after"]), field, 1e-5, 1e-7)
+    shows(app, trained, sample(7))
 
 
 def test_numbers_are_the_fields(small_gallery, trained):
-    app = visit()
+    lines = stage(visit())["numbers"]
     seen, x = view(trained, sample(7)), as_input(sample(7)[None])
-    found = measure(seen.fields[-1], seen.fields[0], seen.x, seen.y)
-    first, last = (densities(trained.model(k), x) for k in (0, -1))
-    line = captions(app)
-    for text in (
-        f"centre {found.centre[0]:.1f}, {found.centre[1]:.1f}",
-        f"spread {found.spread:.1f} pixels",
-        f"entropy {found.entropy:.1f} of 9.6 bits",
-        f"in {found.area:.0f} of 784 pixels",
-        f"moved {moved(first, last):.1f} pixels",
-    ):
-        assert text in line
+    for k in (0, 3, -1):
+        found = measure(seen.fields[k], seen.fields[0], seen.x, seen.y)
+        first, now = (densities(trained.model(n), x) for n in (0, k))
+        for text in (
+            f"centre {found.centre[0]:.1f}, {found.centre[1]:.1f}",
+            f"spread {found.spread:.1f} pixels",
+            f"entropy {found.entropy:.1f} of 9.6 bits",
+            f"in {found.area:.0f} of 784 pixels",
+            f"moved {moved(first, now):.1f} pixels",
+        ):
+            assert text in lines[k]
 
 
 def test_one_density(small_gallery, trained):
@@ -113,8 +115,7 @@ def test_one_density(small_gallery, trained):
     text = " ".join(element.value for element in app.markdown)
     for number in (*shown.loc[4], *shown.scale[4]):
         assert f"{number:.2f}" in text
-    ring = drawn["after"]["data"][-1]
-    assert values(drawn["after"], "x", -1) == pytest.approx(shown.loc[4, 0], rel=1e-5), ring
+    assert stage(app)["dots"]["chosen"] == 5
     settle(app.number_input(key="density").set_value(9).run())
     np.testing.assert_allclose(
         values(charts(app)["density-own"]), one_density(model, x, 8)[0], 1e-4, 1e-7
@@ -150,7 +151,7 @@ def test_every_shipped_model_goes_deeper(monkeypatch, runs_root, path, more):
     monkeypatch.setenv("DENSEMBED_GALLERY", str(ROOT / "checkpoints/paper"))
     for show in ("densities", "class weight"):
         app = visit(model=path.stem, more=more, show=show, step="0")
-        assert {"before", "after"} <= charts(app).keys()
+        assert stage(app)["step"] == 0
 
 
 @pytest.mark.parametrize("density", ["0", "-3", "17", "x", "9" * 5000, "٣"])
@@ -158,3 +159,34 @@ def test_a_density_that_is_not_there_is_named(small_gallery, density):
     app = visit(more="One density", density=density, show="densities")
     assert "density" in app.warning[0].value
     assert 1 <= app.number_input(key="density").value <= 16
+
+
+@pytest.fixture
+def colour_model(gallery_root, runs_root, digits) -> Checkpoint:
+    """A network on colour pictures, after one epoch on tinted digits."""
+    tint = torch.tensor([1.0, 0.6, 0.2])[:, None, None]
+    train_set, test_set = (
+        Split((split.images * tint).byte(), split.labels) for split in (digits.train, digits.test)
+    )
+    dataset = replace(digits, train=train_set, test=test_set)
+    config = RunConfig(model="logistic-el-3", epochs=1, device="cpu")
+    recorder = Recorder(config, dataset)
+    for event in train(config, dataset):
+        recorder.add(event)
+    checkpoint = recorder.checkpoint("done")
+    checkpoint.save(gallery_root / "colour.safetensors")
+    return checkpoint
+
+
+@pytest.mark.parametrize("channel", ["together", "red", "blue"])
+def test_colour_by_channel_or_together(colour_model, channel):
+    pixels = torch.randint(0, 256, (3, 28, 28), dtype=torch.uint8)
+    link = {"from": "Upload", "ink": to_text(pixels), "channel": channel}
+    moving = stage(visit(**link))
+    fields = np.stack(view(colour_model, pixels).fields)
+    assert fields.shape[1] == 3
+    index = {"together": slice(None), "red": slice(0, 1), "blue": slice(2, 3)}[channel]
+    np.testing.assert_allclose(moving["values"], fields[:, index].sum(1), 1e-4, 5e-5)
+    assert moving["scales"][0]["high"] == pytest.approx(view(colour_model, pixels).top)
+    for way in ("pixels", "class weight", "densities", "on the input"):
+        assert stage(visit(**link, show=way))["way"] == way

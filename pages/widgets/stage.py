@@ -1,0 +1,193 @@
+"""The fields of all steps at once, moved in the browser: its slider waits for no server."""
+
+import base64
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from plotly.colors import get_colorscale, unlabel_rgb
+from torch import Tensor
+
+from densembed.checkpoint import Checkpoint
+from densembed.data import as_input
+from densembed.data.compact import to_png
+from densembed.density_figures import AGAINST, DIM, FOR
+from densembed.fields import TOP_PERCENTILE, pixel_field
+from densembed.figures import AFTER, BEFORE, DENSITY_SCALE, SIGNED_SCALE
+from densembed.meaning import Densities
+from pages.widgets.inputs import Input
+from pages.widgets.page import name_wrong_link
+from pages.widgets.views import (
+    CLASS,
+    DENSITIES,
+    OVER,
+    PIXELS,
+    Seen,
+    Show,
+    class_field,
+    density_number,
+    moment,
+    of_channel,
+)
+
+FOLDER = Path(__file__).parent
+BOUND_PERCENTILE = 97
+"""Of the weights: their colour scale ends there, else a few large ones leave the others grey."""
+LEVELS = 65535
+"""A field travels as 16 bits a cell: wrong by at most 1/131070 of the range of all steps."""
+_files = {kind: (FOLDER / f"stage.{kind}").read_text("utf-8") for kind in ("html", "css", "js")}
+_stage = st.components.v2.component("stage", **_files)
+
+
+def chosen_step(steps: list[int]) -> int:
+    """Index of the step that the slider came to rest on, else the link's, else the last one."""
+    kept = st.session_state.get("moved_to")
+    if kept is None:
+        name_wrong_link("step", steps)
+        asked = st.query_params.get("step", "")
+        kept = int(asked) if asked in map(str, steps) else None
+    step = kept if kept in steps else steps[-1]
+    st.session_state["moved_to"] = step
+    if step == steps[-1]:
+        st.query_params.pop("step", None)
+    else:
+        st.query_params["step"] = str(step)
+    return steps.index(step)
+
+
+def show_stage(
+    checkpoint: Checkpoint, given: Input, seen: Seen, show: Show, index: int, hidden: list[str]
+) -> None:
+    """Fields before training and at the slider's step, and what the model says, for every step."""
+    steps, header = checkpoint.steps, checkpoint.header
+    across, down = seen.view.x, seen.view.y
+    probabilities = None if given.seen == "no ink" else seen.view.probabilities
+    data = {
+        "step": steps[index],
+        "steps": steps,
+        "titles": [moment(checkpoint, k) for k in range(len(steps))],
+        "notes": [f"epoch {checkpoint.epoch_of(step):.3g}" for step in steps],
+        "numbers": seen.numbers,
+        "said": _said(probabilities, header.classes, len(steps)),
+        "classes": header.classes,
+        "right": given.label,
+        "probabilities": None if probabilities is None else np.round(probabilities, 6).tolist(),
+        "colours": [BEFORE, AFTER],
+        "legend": ["before training", "at the step"],
+        "size": [round(axis[0] + axis[-1]) for axis in (across, down)],
+        "way": show.way,
+        "contours": show.contours,
+        "hidden": hidden,
+        "picture": _picture(given.pixels, show),
+        **_look(checkpoint, given.pixels, seen, show),
+    }
+    _stage(data=data, key="stage", on_step_change=_moved, on_density_change=_chosen)
+
+
+def _moved() -> None:
+    st.session_state["moved_to"] = st.session_state["stage"].step
+
+
+def _chosen() -> None:
+    """A click on a density opens it below."""
+    st.session_state["density"] = st.session_state["stage"].density
+    st.session_state["more"] = "One density"
+
+
+def _said(probabilities: np.ndarray | None, classes: list[str], steps: int) -> list[str]:
+    if probabilities is None:
+        return ["nothing: there is no ink"] * steps
+    return [f"{classes[row.argmax()]}, at {100 * row.max():.1f} %" for row in probabilities]
+
+
+def _picture(pixels: Tensor, show: Show) -> dict | None:
+    """What lies under the field, and how much of it the field covers."""
+    if show.way not in (OVER, DENSITIES):
+        return None
+    under = pixels if show.way == OVER else (pixels * DIM).byte()
+    url = "data:image/png;base64," + base64.b64encode(to_png(under)).decode()
+    return {"url": url, "opacity": show.opacity}
+
+
+def _look(checkpoint: Checkpoint, pixels: Tensor, seen: Seen, show: Show) -> dict:
+    """The numbers to draw at every step and their colour scales."""
+    x, count = as_input(pixels[None]), len(seen.view.steps)
+    name = checkpoint.header.classes[show.label]
+    alt = "Receptive field, a heatmap of the sum of the densities,"
+    if show.way == DENSITIES:
+        scale, dots = _dots(seen.densities, show.label, f"weight for {name}")
+        alt = f"Densities as ellipses, coloured by their weight for {name},"
+        return {"stack": None, "scales": [scale], "dots": dots, "alt": alt}
+    if show.way == CLASS:
+        each = (class_field(checkpoint, pixels, show.label, k) for k in range(count))
+        values = [of_channel(field, show.channel) for field in each]
+        ends = (abs(values[k]) for k in (0, -1))
+        bound = max(float(np.percentile(end, TOP_PERCENTILE)) for end in ends)
+        scales = [_scale(-bound, bound, f"weight for {name} × density per pixel²", "per pixel²")]
+        alt = f"Densities times their weights for {name}, summed,"
+    elif show.way == PIXELS:
+        each = (pixel_field(checkpoint.network(k), x)[0] for k in range(count))
+        values = [of_channel(field, show.channel) for field in each]
+        top = max(float(np.percentile(each, TOP_PERCENTILE)) for each in values)
+        scales = [_scale(0, top, "mass of the densities in a pixel, ΣΓ", "in this pixel")]
+        alt = "Sum of Γ over the densities, a heatmap of the pixels,"
+    else:
+        values = [of_channel(field, show.channel) for field in seen.view.fields]
+        scales = [
+            _scale(0, seen.view.top, "density per pixel²", "per pixel²"),
+            _scale(-seen.view.top, seen.view.top, "difference, density per pixel²", "per pixel²"),
+        ]
+    return {**pack(np.stack(values)), "scales": scales, "dots": None, "alt": alt}
+
+
+def pack(values: np.ndarray) -> dict:
+    """Numbers (steps, rows, columns) as 16 bits each between the lowest and the highest."""
+    low, high = float(values.min()), float(values.max())
+    shares = (values.astype(np.float64) - low) / ((high - low) or 1)
+    packed = np.rint(LEVELS * shares).astype("<u2")
+    return {"stack": _text(packed), "shape": values.shape[1:], "low": low, "high": high}
+
+
+def _text(values: np.ndarray) -> str:
+    return base64.b64encode(values.tobytes()).decode()
+
+
+def _scale(low: float, high: float, name: str, unit: str) -> dict:
+    stops = get_colorscale(SIGNED_SCALE if low < 0 else DENSITY_SCALE)
+    return {
+        "low": low,
+        "high": high if high > low else low + 1,
+        "name": name,
+        "unit": unit,
+        "stops": [(share, _hex(colour)) for share, colour in stops],
+    }
+
+
+def _hex(colour: str) -> str:
+    if colour.startswith("#"):
+        return colour
+    return "#" + "".join(f"{round(part):02x}" for part in unlabel_rgb(colour))
+
+
+def _dots(placed: list[Densities], label: int, name: str) -> tuple[dict, dict]:
+    count = len(placed[0].loc)
+    none = np.zeros(count)
+    weights = [none if each.weights is None else each.weights[label] for each in placed]
+    last = placed[-1].weights
+    bound = 1.0 if last is None else float(np.percentile(abs(last), BOUND_PERCENTILE)) or 1.0
+    arrays = {
+        "loc": [each.loc for each in placed],
+        "scale": [each.scale for each in placed],
+        "weights": weights,
+    }
+    opened = st.session_state.get("more") == "One density"
+    scale = _scale(-bound, bound, name, "")
+    scale["stops"] = [(0, AGAINST), (0.5, "#55595e"), (1, FOR)]
+    return scale, {
+        **{key: _text(np.stack(parts).astype("<f4")) for key, parts in arrays.items()},
+        "count": count,
+        "bound": bound,
+        "against": AGAINST,
+        "favour": FOR,
+        "chosen": density_number(count) if opened else None,
+    }

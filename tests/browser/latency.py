@@ -1,0 +1,281 @@
+"""How fast does Explore answer? Every control in Chromium, beside a bare Streamlit page.
+
+    python -m tests.browser.latency [--repeats 15]
+
+The bare page has one slider and three Plotly heatmaps. Both are measured in one run, in the same
+browser: from the event in the page (a key, a press, a stroke's end) to the second frame after the
+new numbers are in the figure. Prints a table, with the target of each row.
+"""
+
+import argparse
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.conftest import FLAGS, PATIENCE, chromium, serve
+
+BARE = """
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+number = st.slider("Number", 0, 100, 50, key="number")
+for column, key in zip(st.columns(3), "abc"):
+    z = np.random.default_rng(number).random((112, 112), np.float32)
+    z[0, 0] = number
+    column.plotly_chart(go.Figure(go.Heatmap(z=z)), key=key)
+"""
+WATCH = """
+([make, event]) => {
+  window.stage = () => {
+    for (const each of document.querySelectorAll(".st-key-stage *"))
+      if (each.shadowRoot?.querySelector(".stage")) return each.shadowRoot.querySelector(".stage");
+  };
+  window.plot = (key) => {
+    const plot = document.querySelector(`.st-key-${key} .js-plotly-plot`);
+    return plot?.querySelector(".heatmaplayer image") && plot._fullData?.[0].z;
+  };
+  let began = null;
+  const note = () => { began = performance.now(); };
+  document.addEventListener(event, note, { capture: true });
+  const ready = eval(make)();
+  window.took = new Promise((resolve) => {
+    const start = performance.now();
+    const look = () => {
+      if (performance.now() - start > 20000) return resolve(20000);  // never: a row that is NO
+      if (began === null || !ready()) return requestAnimationFrame(look);
+      requestAnimationFrame(() => requestAnimationFrame(() => {
+        document.removeEventListener(event, note, { capture: true });
+        resolve(performance.now() - began);
+      }));
+    };
+    look();
+  });
+}
+"""
+BARE_DRAWN = "() => document.querySelectorAll('.js-plotly-plot .heatmaplayer image').length === 3"
+STAGE_DRAWN = (
+    "() => [...document.querySelectorAll('.st-key-stage *')].some(each =>"
+    " each.shadowRoot?.querySelector('.after canvas')?.values)"
+)
+NEW_NUMBERS = "() => { const old = stage().stage.data; return () => stage().stage.data !== old }"
+NEW_STACK = (
+    "() => { const old = stage().stage.data.stack; return () => stage().stage.data.stack !== old }"
+)
+NEW_STEP = "() => { const old = stage().dataset.step; return () => stage().dataset.step !== old }"
+BARE_NEW = "() => { const old = plot('c'); return () => plot('c') && plot('c') !== old }"
+
+
+def chart(key: str) -> str:
+    return f"() => () => plot('{key}')"
+
+
+def took(page: Page, make: str, act: Callable[[], None], event: str = "pointerdown") -> float:
+    """Milliseconds from the last event of that kind to the figure."""
+    page.evaluate(WATCH, [f"({make})", event])
+    act()
+    spent = page.evaluate("window.took")
+    quiet(page)
+    return spent
+
+
+def quiet(page: Page) -> None:
+    """Until the script has ended and a moment has passed in which a person looks."""
+    page.wait_for_function("!document.querySelector('[data-test-script-state=running]')")
+    page.wait_for_timeout(300)
+
+
+@contextlib.contextmanager
+def opened(browser: Browser, link: str, drawn: str) -> Iterator[tuple[Page, float]]:
+    """A page in a fresh context, and milliseconds until its figures were there."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto(link, wait_until="commit")
+    page.wait_for_function(drawn, polling="raf")
+    spent = page.evaluate("performance.now()")
+    quiet(page)
+    yield page, spent
+    context.close()
+
+
+def press(page: Page, name: str, key: str) -> Callable[[], None]:
+    return lambda: page.get_by_role("slider", name=name).press(key)
+
+
+def pill(page: Page, group: str, name: str) -> Callable[[], None]:
+    options = page.locator(f".st-key-{group}").get_by_text(name, exact=True)
+    return lambda: options.first.click()
+
+
+def choose(page: Page, key: str, option: str) -> Callable[[], None]:
+    def act() -> None:
+        page.locator(f".st-key-{key}").get_by_role("combobox").click()
+        page.get_by_role("option", name=option).first.click()
+
+    return act
+
+
+def stroke(page: Page, number: int) -> Callable[[], None]:
+    def act() -> None:
+        box = page.locator(".st-key-pad canvas").bounding_box()
+        x, y = (box["x"] + box["width"] * (0.3 + 0.02 * number), box["y"])
+        page.mouse.move(x, y + 0.2 * box["height"])
+        page.mouse.down()
+        page.mouse.move(x + 20, y + 0.8 * box["height"], steps=6)
+        page.mouse.up()
+
+    return act
+
+
+def controls(page: Page, repeats: int) -> Iterator[tuple[str, list[float]]]:
+    """Each control of Explore with its times."""
+    times = [
+        took(page, NEW_STEP, press(page, "Step of training", "ArrowLeft"), "keydown")
+        for _ in range(repeats)
+    ]
+    yield "step slider", times
+    names = [str(k % 10) for k in range(repeats)]
+    yield "class of the input", [took(page, NEW_STACK, pill(page, "class", name)) for name in names]
+    plus = page.locator(".st-key-example").get_by_test_id("stNumberInputStepUp")
+    yield "example", [took(page, NEW_STACK, plus.click) for _ in range(repeats)]
+    ways = ("on the input", "difference", "swipe", "pixels", "densities", "class weight", "field")
+    for way in ways:
+        times = []
+        for _ in range(max(3, repeats // 3)):
+            times.append(took(page, NEW_NUMBERS, pill(page, "show", way)))
+            if way != "field":
+                pill(page, "show", "field")()
+            else:
+                pill(page, "show", "swipe")()
+            quiet(page)
+        yield f"show: {way}", times
+    pill(page, "show", "class weight")()
+    quiet(page)
+    yield (
+        "for the class",
+        [took(page, NEW_STACK, choose(page, "for", str(k % 10))) for k in range(repeats)],
+    )
+    pill(page, "show", "field")()
+    quiet(page)
+    toggle = page.locator(".st-key-contours label")
+    yield "contours", [took(page, NEW_NUMBERS, toggle.first.click) for _ in range(repeats)]
+    models = ("Logistic-EL, B = 15", "Logistic-EL with mNN, B = 8")
+    yield (
+        "model",
+        [took(page, NEW_STACK, choose(page, "model", models[k % 2])) for k in range(repeats)],
+    )
+    for name, key in (
+        ("One density", "density-path"),
+        ("What it computes", "computes-strength"),
+        ("All classes", "atlas-deviation"),
+    ):
+        times = []
+        for _ in range(max(3, repeats // 3)):
+            times.append(took(page, chart(key), pill(page, "more", name)))
+            pill(page, "more", name)()
+            quiet(page)
+        if name == "All classes":
+            yield "All classes, computed anew", times[:1]
+            times = times[1:]
+        yield name, times
+
+
+def crowd(browser: Browser, link: str, repeats: int) -> list[float]:
+    """Times of a change of class in one session while nine others change theirs every 2 s."""
+    busy = """() => {
+      let number = 0;
+      setInterval(() => {
+        const options = document.querySelectorAll(".st-key-class button");
+        options[++number % options.length].click();
+      }, 2000);
+    }"""
+    with contextlib.ExitStack() as stack:
+        for _ in range(9):
+            other, _ = stack.enter_context(opened(browser, link, STAGE_DRAWN))
+            other.evaluate(busy)
+        page, _ = stack.enter_context(opened(browser, link, STAGE_DRAWN))
+        return [took(page, NEW_STACK, pill(page, "class", str(k % 10))) for k in range(repeats)]
+
+
+def film(page: Page) -> float:
+    """Steps a second that play shows."""
+    return page.evaluate(
+        """async () => {
+          const root = stage();
+          const times = [];
+          const watch = new MutationObserver(() => times.push(performance.now()));
+          watch.observe(root, { attributeFilter: ["data-step"] });
+          root.querySelector(".play").click();
+          do await new Promise(requestAnimationFrame);
+          while (root.querySelector(".play").textContent === "Pause");
+          return (times.length - 1) / (times.at(-1) - times[0]) * 1000;
+        }"""
+    )
+
+
+def line(name: str, times: list[float], limits: tuple[float, float]) -> None:
+    middle, high = median(times), float(np.percentile(times, 95))
+    kept = middle <= limits[0] and high <= limits[1]
+    print(
+        f"{name:30}{middle:8.0f}{high:8.0f}{limits[0]:10.0f}{limits[1]:8.0f}"
+        f"   {'yes' if kept else 'NO'}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=15)
+    repeats = parser.parse_args().repeats
+    no_limit = float("inf")
+    with contextlib.ExitStack() as stack:
+        playwright = stack.enter_context(sync_playwright())
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2)]
+        (folders[0] / "bare.py").write_text(BARE)
+        bare = stack.enter_context(serve(folders[0], folders[0] / "bare.py"))
+        ours = stack.enter_context(serve(folders[1]))
+        firsts = {}
+        for name, link, drawn in (("bare", bare, BARE_DRAWN), ("ours", ours, STAGE_DRAWN)):
+            firsts[name] = []
+            for number in range(max(4, repeats // 3)):
+                with opened(browser, link, drawn) as (_, spent):
+                    if number:  # the first one warms server and browser
+                        firsts[name].append(spent)
+        print(f"{'milliseconds':30}{'median':>8}{'95 %':>8}{'at most':>10}{'95 %':>8}   kept")
+        with opened(browser, bare, BARE_DRAWN) as (page, _):
+            own = [
+                took(page, BARE_NEW, press(page, "Number", "ArrowRight"), "keydown")
+                for _ in range(repeats)
+            ]
+        line("bare page: its slider", own, (no_limit, no_limit))
+        line("bare page: first view", firsts["bare"], (no_limit, no_limit))
+        line("first view", firsts["ours"], (1.5 * median(firsts["bare"]), no_limit))
+        limits = 1.3 * median(own), 2 * median(own)
+        alone = []
+        with opened(browser, ours + "/?tour=0", STAGE_DRAWN) as (page, _):
+            for name, times in controls(page, repeats):
+                line(name, times, (150, no_limit) if name == "step slider" else limits)
+                if name == "class of the input":
+                    alone = times
+        with opened(browser, ours + "/?tour=0&from=Draw", STAGE_DRAWN) as (page, _):
+            times = [took(page, NEW_STACK, stroke(page, k), "pointerup") for k in range(repeats)]
+            line("stroke's end", times, (500, no_limit))
+            speed = film(page)
+        times = crowd(browser, ours + "/?tour=0", repeats)
+        line("class, ten sessions at once", times, (2 * median(alone), no_limit))
+        print(
+            f"{'play, steps a second':30}{speed:8.1f}{'':8}{'10':>10}{'':8}   "
+            f"{'yes' if speed >= 10 else 'NO'}"
+        )
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""How often is an input called unlike what a model learned from, or no single digit at all?
+
+    python -m tests.data.unlike [--dataset mnist] [--photos DIR] [--count 1000] [--data-dir DIR]
+
+Prints shares in percent: of the data set's own test images, as they are and as scans; of empty
+pages; of pages with several of its digits; and of the photographs below a folder, such as CIFAR's.
+"""
+
+import argparse
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from densembed.data import Dataset, load_dataset
+from densembed.data.images import Picture, read_picture
+from densembed.familiar import familiar
+
+SCALE = 6  # pixels of a scan a pixel of the digit
+
+
+def saved(ink: np.ndarray) -> bytes:
+    """Ink (h, w) uint8 as a PNG, dark on light paper."""
+    file = io.BytesIO()
+    grey = 250 - 0.9 * np.kron(ink.astype(np.float32), np.ones((SCALE, SCALE)))
+    Image.fromarray(grey.astype(np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
+def scans(dataset: Dataset, chosen: np.ndarray) -> Iterator[bytes]:
+    for index in chosen:
+        yield saved(np.pad(dataset.test.images[index, 0].numpy(), 8))
+
+
+def empty_pages(rng: np.random.Generator, count: int) -> Iterator[bytes]:
+    """White, grey or black, or with a little noise of a sensor."""
+    for number in range(count):
+        level, noise = rng.integers(0, 256), (number % 2) * rng.uniform(0, 4)
+        page = np.clip(level + rng.normal(0, noise, (120, 120)), 0, 255)
+        file = io.BytesIO()
+        Image.fromarray(page.astype(np.uint8)).save(file, "PNG")
+        yield file.getvalue()
+
+
+def full_pages(dataset: Dataset, rng: np.random.Generator, count: int) -> Iterator[bytes]:
+    """Two to nine digits, in a row or in rows of three."""
+    for _ in range(count):
+        digits = dataset.test.images[rng.integers(len(dataset.test), size=rng.integers(2, 10)), 0]
+        cells = [np.pad(digit.numpy(), 4) for digit in digits]
+        rows = [cells[k : k + 3] for k in range(0, len(cells), 3)]
+        page = np.zeros((36 * len(rows), 36 * min(3, len(cells))), np.uint8)
+        for down, row in enumerate(rows):
+            for across, cell in enumerate(row):
+                page[36 * down : 36 * down + 36, 36 * across : 36 * across + 36] = cell
+        yield saved(page)
+
+
+def photographs(folder: Path, rng: np.random.Generator, count: int) -> Iterator[bytes]:
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in (".jpg", ".jpeg", ".png"))
+    for index in rng.permutation(len(paths))[:count]:
+        yield paths[index].read_bytes()
+
+
+def shares(pictures: list[Picture], dataset: Dataset) -> dict[str, float]:
+    """Percent that is called each of these, and any of them."""
+    unknown = ~familiar(dataset).knows(torch.stack([picture.pixels for picture in pictures]))
+    named = {
+        "no ink": np.array([picture.seen == "no ink" for picture in pictures]),
+        "several": np.array([picture.seen == "several digits" for picture in pictures]),
+        "no page": np.array([not picture.clean for picture in pictures]),
+        "unlike": unknown,
+    }
+    named["any"] = np.any(list(named.values()), axis=0)
+    return {name: 100 * float(found.mean()) for name, found in named.items()}
+
+
+def compare(dataset: Dataset, photos: Path | None, count: int, seed: int = 0):
+    """Rows (kind of picture, their number, shares)."""
+    rng = np.random.default_rng(seed)
+    own = [Picture(image, "digit") for image in dataset.test.images]
+    yield "its test images", len(own), shares(own, dataset)
+    chosen = rng.permutation(len(own))[:count]
+    kinds = {
+        "the same, scanned": scans(dataset, chosen),
+        "empty pages": empty_pages(rng, count // 4),
+        "several digits": full_pages(dataset, rng, count // 4),
+        **({"photographs": photographs(photos, rng, count)} if photos else {}),
+    }
+    for name, files in kinds.items():
+        pictures = [read_picture(file) for file in files]
+        yield name, len(pictures), shares(pictures, dataset)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dataset", choices=("mnist", "digits"), default="mnist")
+    parser.add_argument("--data-dir")
+    parser.add_argument("--photos", type=Path)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    dataset = load_dataset(options.dataset, options.data_dir)
+    names = ("no ink", "several", "no page", "unlike", "any")
+    print(f"{'% of':20}{'number':>8}" + "".join(f"{name:>10}" for name in names))
+    for kind, number, found in compare(dataset, options.photos, options.count, options.seed):
+        print(f"{kind:20}{number:8}" + "".join(f"{found[name]:10.1f}" for name in names))
+
+
+if __name__ == "__main__":
+    main()
