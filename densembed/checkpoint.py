@@ -197,7 +197,8 @@ class Checkpoint:
         """As `model`, built once and shared: to be read, never changed."""
         key = snapshot % len(self.steps), member
         if key not in self._networks:
-            self._networks[key] = self.model(*key)
+            with torch.inference_mode(False):  # who asks first decides nothing for the others
+                self._networks[key] = self.model(*key)
         return self._networks[key]
 
     def epoch_of(self, step: int) -> float:
@@ -228,13 +229,16 @@ class Checkpoint:
     def peek(cls, path: str | os.PathLike) -> tuple[Header, int]:
         """The header and the number of parameters, without the tensors: for a list of many files.
 
-        Raises CheckpointError as `open`; but only `open` finds damage among the tensors.
+        Raises CheckpointError as `open`; but only `open` finds damage within the tensors.
         """
         path = Path(path)
         try:
             with open(path, "rb") as file:
-                first = file.read(8)
-                header = _read_header(first + file.read(MAX_HEADER), path.name)
+                start = file.read(8)
+                start += file.read(min(int.from_bytes(start, "little"), MAX_HEADER))
+                header = _read_header(start, path.name)
+                if not _is_whole(start, os.fstat(file.fileno()).st_size):
+                    raise CheckpointError(f"{path.name} is damaged or incomplete.")
         except OSError as error:
             raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
         try:
@@ -277,6 +281,13 @@ def replace_file(path: Path, data: bytes) -> None:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _is_whole(start: bytes, size: int) -> bool:
+    """Whether a file of that size ends where the last of its tensors does."""
+    entries = json.loads(start[8:])
+    ends = [entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"]
+    return size == len(start) + max(ends, default=0)
 
 
 def _read_header(data: bytes, name: str) -> Header:

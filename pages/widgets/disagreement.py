@@ -18,9 +18,9 @@ DISAGREE, CONFUSED = "Where they disagree", "What they mistake"
 THUMBNAILS = 12
 STYLE = """
 <style>
-.st-key-thumbnails button {padding: 2px; min-height: 0;}
-.st-key-thumbnails button p {display: flex; flex-direction: column; align-items: center;}
-.st-key-thumbnails button img {
+.st-key-disagreements button {padding: 2px; min-height: 0;}
+.st-key-disagreements button p {display: flex; flex-direction: column; align-items: center;}
+.st-key-disagreements button img {
   width: 64px !important; height: 64px !important; max-height: none !important;
   max-width: none !important; object-fit: fill; margin: 0;
   image-rendering: pixelated; border-radius: 4px;
@@ -123,7 +123,7 @@ def disagree(sides: list[Side], chosen: list[int]) -> None:
         ("only the first is right", found.first_only),
         (f"only the {other} is right", found.second_only),
     )
-    with st.container(key="thumbnails"):
+    with st.container(key="disagreements"):
         for column, (title, which) in zip(st.columns(2, gap="medium"), kinds, strict=True):
             with column:
                 st.markdown(f"**{title}**, {len(which):,}")
