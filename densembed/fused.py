@@ -81,10 +81,19 @@ class _Moving(torch.autograd.Function):
     def backward(ctx, grad, *unused):
         x, loc, scale, by_loc, by_scale = ctx.saved_tensors
         if torch.is_grad_enabled():  # somebody differentiates the gradient: the plain way can
-            wanted = _plain("embed_plain", grad, (loc, scale), x, loc, scale, ctx.density)
-            return None, *wanted, None
+            return *_again("embed_plain", ctx, grad, (x, loc, scale), ctx.density), None
+        by_x = None
+        if ctx.needs_input_grad[0]:
+            inverse = scale.reciprocal()
+            columns, rows = (
+                ctx.density.cdf(
+                    _standard(_edges(x.shape[axis] + 1, loc), loc[..., k], inverse[..., k])
+                ).diff(dim=-2)
+                for k, axis in ((0, -1), (1, -2))
+            )
+            by_x = ((rows * grad[..., None, :]) @ columns.mT).sum_to_size(x.shape)
         grad = grad[..., None]
-        return None, grad * by_loc, (grad * by_scale).sum_to_size(scale.shape), None
+        return by_x, grad * by_loc, (grad * by_scale).sum_to_size(scale.shape), None
 
     @staticmethod
     def vmap(info, dims, x, loc, scale, density):
@@ -121,13 +130,14 @@ def moving(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
     """R(x) = Γ(x) x for two-dimensional densities that differ from input to input.
 
     Args:
-        x: (..., C, H, W), without a gradient of its own.
-        loc: (..., C, K, 2); scale: the same or with axes of length 1 in front.
+        x: (..., C, H, W).
+        loc: (..., C or 1, K, 2); scale: the same or with axes of length 1 in front.
     Returns:
         (..., C, K).
     """
-    if not (torch.is_grad_enabled() and (loc.requires_grad or scale.requires_grad)):
+    if not torch.is_grad_enabled():  # under vmap no tensor says whether it needs a gradient
         return moving_value(x, loc, scale, density)
+    loc = loc.expand(*loc.shape[:-3], x.shape[-3], *loc.shape[-2:])
     return _Moving.apply(x, loc, scale, density)[0]
 
 
@@ -142,9 +152,7 @@ class _Fixed(torch.autograd.Function):
         height, width = x.shape[-2:]
         loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()  # (..., C, 2, K)
         cdf, pdf = density.cdf_pdf(_standard(_edges(max(height, width) + 1, loc), loc, inverse))
-        mass = cdf.diff(dim=-2)
-        gamma = mass[..., 1, :height, None, :] * mass[..., 0, None, :width, :]
-        seen = x.flatten(-2).transpose(-3, -2) @ gamma.flatten(-3, -2)  # (..., C, N, K)
+        seen = x.flatten(-2).transpose(-3, -2) @ _dense(cdf, height, width)  # (..., C, N, K)
         return seen.transpose(-3, -2), cdf, pdf
 
     @staticmethod
@@ -158,12 +166,12 @@ class _Fixed(torch.autograd.Function):
     def backward(ctx, grad, *unused):
         x, loc, scale, cdf, pdf = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return (
-                None,
-                *_plain("embed_plain", grad, (loc, scale), x, loc, scale, ctx.density),
-                None,
-            )
+            return *_again("embed_plain", ctx, grad, (x, loc, scale), ctx.density), None
         height, width = x.shape[-2:]
+        by_x = None
+        if ctx.needs_input_grad[0]:
+            by_x = grad.transpose(-3, -2) @ _dense(cdf, height, width).mT  # (..., C, N, H · W)
+            by_x = by_x.transpose(-3, -2).unflatten(-1, (height, width)).sum_to_size(x.shape)
         columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
         by_gamma = grad.movedim(-3, -1) @ x.flatten(-2).transpose(-3, -2)  # (..., C, K, H · W)
         # Γ is a second difference, which is its own transpose, padded.
@@ -173,18 +181,25 @@ class _Fixed(torch.autograd.Function):
         by_cdf[..., 1, : height + 1, :] = (by_gamma * columns[..., None, :, :]).sum(-2)
         loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()
         slopes = _slopes(by_cdf.mul_(pdf), _edges(cdf.shape[-2], loc), loc, inverse)
-        return None, *(slope.mT.sum_to_size(loc.mT.shape) for slope in slopes), None
+        return by_x, *(slope.mT.sum_to_size(loc.mT.shape) for slope in slopes), None
 
     @staticmethod
     def vmap(info, dims, x, loc, scale, density):
         return _Fixed.apply(*_in_front(dims, x, loc, scale), density), (0, 0, 0)
 
 
+def _dense(cdf: Tensor, height: int, width: int) -> Tensor:
+    """Γ from F at the edges of both axes: (..., C, 2, E, K) → (..., C, H · W, K)."""
+    mass = cdf.diff(dim=-2)
+    gamma = mass[..., 1, :height, None, :] * mass[..., 0, None, :width, :]
+    return gamma.flatten(-3, -2)
+
+
 def fixed(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
     """R(x) = Γx for two-dimensional densities that are the same for every input.
 
     Args:
-        x: (..., N, C, H, W), without a gradient of its own.
+        x: (..., N, C, H, W).
         loc, scale: (..., C or 1, K, 2).
     Returns:
         (..., N, C, K).
@@ -223,7 +238,7 @@ class _Fold(torch.autograd.Function):
         weight, loc, scale, cdf, pdf, weighted = ctx.saved_tensors
         if torch.is_grad_enabled():
             inputs = (weight, loc, scale)
-            return *_plain("fold_plain", grad, inputs, *inputs, ctx.density, ctx.sizes), None, None
+            return *_again("fold_plain", ctx, grad, inputs, ctx.density, ctx.sizes), None, None
         height, width = ctx.sizes
         columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
         # The second difference is its own transpose, padded.
@@ -259,9 +274,14 @@ def _in_front(dims: tuple, *parts: Tensor) -> list[Tensor]:
     ]
 
 
-def _plain(name: str, grad: Tensor, wanted: tuple[Tensor, ...], *arguments) -> tuple[Tensor, ...]:
+def _again(name: str, ctx, grad: Tensor, inputs: tuple[Tensor, ...], *others) -> list:
     """Gradients that can be differentiated again, for who asks: by the formulas, not by these."""
     from densembed import gamma
 
-    value = getattr(gamma, name)(*arguments)
-    return torch.autograd.grad(value, wanted, grad, create_graph=True)
+    # Aliases: one input may depend on another (locations on the picture), which is not meant here.
+    inputs = [part.view_as(part) for part in inputs]
+    value = getattr(gamma, name)(*inputs, *others)
+    needed = ctx.needs_input_grad[: len(inputs)]
+    wanted = [part for part, needs in zip(inputs, needed, strict=True) if needs]
+    found = iter(torch.autograd.grad(value, wanted, grad, create_graph=True))
+    return [next(found) if needs else None for needs in needed]

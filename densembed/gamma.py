@@ -122,7 +122,7 @@ def embed(
     """Receptive field action R(x) = Γx, for densities that are fixed or move with the input.
 
     Takes the fast path of `densembed.fused` where there is one: pictures in float32 or float64
-    that need no gradient themselves, under densities that are not truncated.
+    under densities that are not truncated.
 
     Args:
         x: (N, C, *sizes), sizes of one or two axes.
@@ -131,7 +131,7 @@ def embed(
     Returns:
         (N, C, K): the expectation of every channel under every density.
     """
-    if x.dim() == 4 and not truncate and not x.requires_grad and _exact(x, loc, scale):
+    if x.dim() == 4 and not truncate and _exact(x, loc, scale):
         act = fused.moving if loc.dim() == x.dim() else fused.fixed
         return act(x, loc, scale, density)
     return embed_plain(x, loc, scale, density, truncate)

@@ -32,7 +32,7 @@ def fold_inputs(sizes, channels, densities=6, outputs=4):
 
 def gradients(value, wanted):
     cotangent = torch.linspace(-1, 1, value.numel(), dtype=value.dtype).view_as(value)
-    return torch.autograd.grad(value, wanted, cotangent)
+    return torch.autograd.grad(value, wanted, cotangent, retain_graph=True)
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
@@ -86,10 +86,30 @@ def test_fold_of_shared_densities_equals_plain():
         torch.testing.assert_close(got, expected)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("act", ["moving", "fixed"])
+def test_the_pictures_own_gradient_equals_plain(act, shape):
+    """As for the maps of layers before: alone, and with the members along an axis."""
+    members = [moving_inputs(shape, seed=seed) for seed in range(2)]
+    if act == "fixed":
+        members = [(x, *(p.detach()[0].requires_grad_() for p in rest)) for x, *rest in members]
+    leaves = [[part.detach().requires_grad_() for part in member] for member in members]
+    fast = [getattr(fused, act)(*member, Logistic()) for member in leaves]
+    stacked = [torch.stack(parts) for parts in zip(*leaves, strict=True)]
+    together = vmap(lambda *p: getattr(fused, act)(*p, Logistic()))(*stacked)
+    for k, member in enumerate(leaves):
+        plain = gradients(gamma.embed_plain(*member, Logistic()), member)
+        for value in (fast[k], together[k]):
+            for got, wanted in zip(gradients(value, member), plain, strict=True):
+                torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-11)
+
+
 def test_gradients_by_finite_differences():
     x, loc, scale = moving_inputs((2, 1, 4, 5), 3)
     assert torch.autograd.gradcheck(lambda *p: fused.moving(x, *p, Logistic()), (loc, scale))
     assert torch.autograd.gradgradcheck(lambda *p: fused.moving(x, *p, Logistic()), (loc, scale))
+    whole = (x.clone().requires_grad_(), loc, scale)
+    assert torch.autograd.gradgradcheck(lambda *p: fused.moving(*p, Logistic()), whole)
     still = [p.detach()[0].requires_grad_() for p in (loc, scale)]
     assert torch.autograd.gradcheck(lambda *p: fused.fixed(x, *p, Logistic()), still)
     assert torch.autograd.gradgradcheck(lambda *p: fused.fixed(x, *p, Logistic()), still)

@@ -178,7 +178,11 @@ def test_it_learns_the_digits(digits):
 # Members
 
 
-@pytest.mark.parametrize("model", ["linear", "mlp-4", "logistic-el-4", "logistic-el-mnn-3-2"])
+@pytest.mark.parametrize(
+    "model",
+    ["linear", "mlp-4", "logistic-el-4", "logistic-el-mnn-3-2", "adaptive-conv-pool-logistic-el-3",
+     "adaptive-conv-pool-logistic-el-mnn-3-2", "stages-2-3-logistic-el-2"],
+)  # fmt: skip
 def test_members_end_where_each_would_alone(small, model):
     chosen = config(model=model, epochs=2, batch_size=32, seed=7, seeds=3)
     together = list(train(chosen, small))

@@ -263,8 +263,6 @@ class AdaptiveDensityEmbedding(Embedding):
 
     def forward(self, x: Tensor) -> Tensor:
         loc, scale = self.placement(x)
-        if not x.requires_grad:  # the fast path of `embed` writes into what has every channel
-            loc = loc.expand(-1, self.in_channels, -1, -1)
         return embed(widened(x), loc, scale, self.density, self.truncate).to(x.dtype)
 
 
