@@ -2,11 +2,10 @@
 
 import argparse
 import json
-from collections import defaultdict
 from pathlib import Path
 from statistics import mean, stdev
 
-from densembed import families, frontier, gallery, reproduce, robustness
+from densembed import families, frontier, gallery, reproduce, robustness, search
 from densembed import jobs as work
 from densembed.benchmark import machine
 from densembed.checkpoint import replace_file
@@ -145,26 +144,11 @@ def _times(options: argparse.Namespace) -> None:
 
 def _search(options: argparse.Namespace) -> None:
     dataset = options.dataset or "mnist"
-    rows = options.rows.split(",") if options.rows else list(reproduce.SEARCH_ROWS)
-    jobs = reproduce.search_jobs(rows, dataset, options.seeds, options.out, options.device)
-    _run(jobs, options)
-    errors = defaultdict(lambda: defaultdict(list))
-    for job in jobs:
-        kept = job.checkpoint()
-        candidate = job.path.parent.parent.name
-        errors[candidate][job.config.model].append(kept.errors[0] if kept else 100.0)
-    lines = [
-        f"Candidates ({', '.join(reproduce.SEARCH[-1])}), mean error % on held-out training images",
-        "",
-        f"| candidate | {' | '.join(rows)} |",
-        "| --- " * (len(rows) + 1) + "|",
-    ]
-    order = sorted(errors, key=lambda name: sum(mean(errors[name][row]) for row in rows))
-    for name in order:
-        cells = " | ".join(f"{mean(errors[name][row]):.2f}" for row in rows)
-        lines.append(f"| {name.replace('_', ', ')} | {cells} |")
-    text = "\n".join(lines) + "\n"
-    (options.out / f"search-{slug(dataset, options.data_dir)}.md").write_text(text)
+    rows = options.rows.split(",") if options.rows else list(search.ROWS)
+    searched = search.jobs(rows, dataset, options.seeds, options.out, options.device)
+    _run([job for _, own in searched for job in own], options)
+    text = search.as_markdown(rows, searched)
+    replace_file(options.out / f"search-{slug(dataset, options.data_dir)}.md", text.encode())
     print(text)
 
 

@@ -1,4 +1,4 @@
-"""The paper's tables, figure and times, and the search for a better recipe.
+"""The paper's tables, figure and times.
 
 Rows, recipes and seeds become jobs (`densembed.jobs`); all that is reported is read from what
 those left.
@@ -7,7 +7,6 @@ those left.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -37,24 +36,6 @@ RECIPES: dict[str, dict] = {
 }
 """What each recipe changes in a `RunConfig`; `paper` is its defaults (20 epochs of Section 4)."""
 
-SEARCH: tuple[dict[str, tuple], ...] = (
-    {
-        "learning_rate": (0.005, 0.01, 0.02),
-        "density_rate": (1.0, 3.0),
-        "scale_start": (-3.0, -2.3),
-        "location_start": ("grid",),
-    },
-    {
-        "learning_rate": (0.01,),
-        "density_rate": (3.0,),
-        "scale_start": (-3.0, -2.3),
-        "location_start": ("grid",),
-        "weight_decay": (0.03, 0.1),
-    },
-)
-"""Candidates for `tuned`, every combination of each grid; the second one came after the first."""
-SEARCH_ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-10-5")
-
 
 def table_jobs(
     rows: Sequence[str], dataset: str, recipe: str, seeds: int, out: Path, device: str = ""
@@ -70,24 +51,6 @@ def table_jobs(
         for model in rows
         for seed in range(seeds)
     ]
-
-
-def search_jobs(
-    rows: Sequence[str], dataset: str, seeds: int, out: Path, device: str = ""
-) -> list[Job]:
-    """A job for each combination of each grid of `SEARCH`, row and seed."""
-    jobs = []
-    for grid in SEARCH:
-        for values in product(*grid.values()):
-            change = dict(zip(grid, values, strict=True))
-            name = "_".join(str(value) for value in values)
-            for model in rows:
-                for seed in range(seeds):
-                    place = {"device": device} if device else {}
-                    config = RunConfig(model=model, dataset=dataset, seed=seed, **change, **place)
-                    path = out / slug(dataset) / "search" / name / model / f"{seed}.safetensors"
-                    jobs.append(Job(config, path, held_out=True))
-    return jobs
 
 
 @dataclass(frozen=True)
