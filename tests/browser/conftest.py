@@ -164,6 +164,18 @@ def painted(page: Page, panel: str) -> np.ndarray:
     return np.array(values).reshape(-1, width)
 
 
+def places(page: Page, selector: str) -> list[dict]:
+    """Where elements are, once they have come to rest: what a page loads late moves them."""
+    last = None
+    for _ in range(60):
+        boxes = [element.bounding_box() for element in page.locator(selector).all()]
+        if boxes and boxes == last:
+            return boxes
+        last = boxes
+        page.wait_for_timeout(500)
+    raise AssertionError(f"{selector} does not come to rest")
+
+
 def stage_at(page: Page, step: int) -> None:
     """Wait until the slider of Explore stands at a step."""
     expect(page.locator(".st-key-stage .stage")).to_have_attribute("data-step", str(step))

@@ -15,6 +15,7 @@ from tests.browser.conftest import (
     chart,
     drawn,
     painted,
+    places,
     serve,
     settle,
     stage_at,
@@ -61,9 +62,9 @@ def test_slider_moves_the_field_and_nothing_else(visit):
     page = visit()
     checkpoint = Checkpoint.open(DIGITS)
     seen = view(checkpoint, seven())
-    panels = page.locator(".st-key-stage figure, .st-key-stage .steps, .st-key-show")
+    panels = ".st-key-stage figure, .st-key-stage .steps, .st-key-show"
     painted(page, "after")
-    places = [panel.bounding_box() for panel in panels.all()]
+    before = places(page, panels)
     thumb = page.get_by_role("slider", name="Step of training")
     for back in (2, 3):
         thumb.press("ArrowLeft")
@@ -72,7 +73,7 @@ def test_slider_moves_the_field_and_nothing_else(visit):
         np.testing.assert_allclose(painted(page, "after"), after, 1e-4, 1e-5)
         shares = [f"{100 * p:.0f} %" for p in seen.probabilities[-back]]
         expect(page.locator(".st-key-stage .bars .value")).to_have_text(shares)
-    assert places == [panel.bounding_box() for panel in panels.all()]
+    assert before == [panel.bounding_box() for panel in page.locator(panels).all()]
     page.wait_for_url(f"**step={checkpoint.steps[-3]}*")  # and the link follows
     settle(page).reload()
     stage_at(page, checkpoint.steps[-3])

@@ -3,14 +3,14 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import painted, settle
+from tests.browser.conftest import painted, places, settle
 
 
 def test_the_tour_is_taken_skipped_and_not_shown_again(visit):
     page = visit()
     card = page.get_by_role("dialog", name="A tour of five steps")
     expect(card).to_contain_text("1 of 5")
-    places = page.locator(".st-key-stage .plot").first.bounding_box()
+    before = places(page, ".st-key-stage .plot")
     for number in range(2, 6):
         card.get_by_role("button", name="Next").click()
         expect(card).to_contain_text(f"{number} of 5")
@@ -18,7 +18,7 @@ def test_the_tour_is_taken_skipped_and_not_shown_again(visit):
     card.get_by_role("button", name="Done").click()
     expect(card).to_be_hidden()
     page.wait_for_url("**tour=0*")
-    assert page.locator(".st-key-stage .plot").first.bounding_box() == places
+    assert places(page, ".st-key-stage .plot") == before
     page.goto(page.url.partition("?")[0])
     settle(page)
     painted(page, "after")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import drawn, serve, settle, visitor
+from tests.browser.conftest import drawn, painted, serve, settle, visitor
 
 
 def start(page: Page, epochs: int) -> str:
@@ -35,7 +35,7 @@ def stop(page: Page):
 def long_run(visit):
     """A run that would take minutes, training, in the tab that started it; stopped at the end."""
     page = visit("/train")
-    link = start(page, 1000)
+    link = start(page, 10_000)
     expect(page.get_by_text(re.compile("training · step"))).to_be_visible()
     yield page, link
     last = visit(link)
@@ -53,7 +53,7 @@ def test_run_is_watched_to_its_end_and_shown_in_explore(visit):
     expect(page.get_by_role("heading", name="look at")).to_be_visible()
     settle(page)
     expect(page.get_by_role("combobox", name="Model")).to_have_value(re.compile("B = 3 ·"))
-    drawn(page, "after")
+    painted(page, "after")
 
 
 def test_reload_finds_the_run_and_a_second_tab_stops_it(visit, long_run):
