@@ -4,6 +4,7 @@ import streamlit as st
 
 from densembed import gallery
 from densembed.checkpoint import CheckpointError
+from densembed.data import slug
 from densembed.models import describe
 from densembed.paper_figures import table_figure
 from pages.widgets.page import CHART
@@ -82,9 +83,10 @@ def _by_parameters(rows: list[dict]) -> str:
     )
 
 
-def shipped_link(row: dict, config: dict) -> str | None:
+def shipped_link(row: dict, results: dict) -> str | None:
     """The link to the checkpoint that a row's number comes from, None where it does not ship."""
-    data = "" if config["dataset"] == "mnist" else f"-{config['dataset']}"
+    config = results["config"]
+    data = "" if results["dataset"] == "mnist" else f"-{slug(results['dataset'])}"
     key = f"{row['model']}{data}"
     entry = gallery.find(key)
     if entry is None:
@@ -114,7 +116,7 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
                 "paper, %": f"{row['paper_mean']:.2f} ± {row['paper_deviation']:.2f}",
                 "difference": round(row["mean"] - row["paper_mean"], 2),
                 "our runs, %": ", ".join(f"{error:.2f}" for error in row["errors"]),
-                "the run nearest the mean": shipped_link(row, config),
+                "the run nearest the mean": shipped_link(row, results),
                 "made by": f"{command} --rows {row['model']}",
             }
             for row in rows
@@ -129,7 +131,7 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
     settings = ", ".join(
         f"{name.replace('_', ' ')} {config[name]}" for name in SHOWN if name in config
     )
-    absent = "" if any(shipped_link(row, config) for row in rows) else (
+    absent = "" if any(shipped_link(row, results) for row in rows) else (
         " The checkpoints of this training do not ship; the command makes them."
     )  # fmt: skip
     st.caption(

@@ -11,7 +11,7 @@ STYLE = """
 <style>
 [data-testid="stMainBlockContainer"] {max-width: 1340px; padding: 3.5rem 1rem 0.75rem;}
 [data-testid="stMainBlockContainer"] h1 {font-size: 2rem; font-weight: 600; padding-bottom: 4px;}
-:has(> .st-key-tour) {position: absolute;}
+:has(> .st-key-tour) {position: absolute; width: 0;}
 .panel {text-align: center; font-weight: 600; margin: 0 0 -0.75rem 0;}
 .panel small {font-weight: 400; opacity: 0.7;}
 </style>

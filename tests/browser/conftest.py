@@ -164,6 +164,15 @@ def painted(page: Page, panel: str) -> np.ndarray:
     return np.array(values).reshape(-1, width)
 
 
+def repainted(page: Page, panel: str, was: np.ndarray) -> np.ndarray:
+    """The numbers of a moving field once they are no longer the given ones."""
+    for _ in range(60):
+        if (now := painted(page, panel)).shape != was.shape or (now != was).any():
+            return now
+        page.wait_for_timeout(200)
+    raise AssertionError(f"the field {panel} stays as it was")
+
+
 def places(page: Page, selector: str) -> list[dict]:
     """Where elements are, once they have come to rest: what a page loads late moves them."""
     last = None

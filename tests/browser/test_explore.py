@@ -109,7 +109,7 @@ def test_hover_and_arrow_keys_tell_the_value(visit):
     page = visit()
     field = painted(page, "after")
     plot = page.locator(".st-key-stage .after .plot")
-    box = plot.bounding_box()
+    (box,) = places(page, ".st-key-stage .after .plot")
     tip = page.locator(".st-key-stage .after .tip")
     for t, u in ((3.1, 20.2), (25.6, 7.9)):
         page.mouse.move(box["x"] + t / 28 * box["width"], box["y"] + u / 28 * box["height"])

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import painted, places, settle
+from tests.browser.conftest import painted, places, repainted, settle
 
 
 def test_the_tour_is_taken_skipped_and_not_shown_again(visit):
@@ -58,11 +58,10 @@ def test_the_field_follows_a_slider_of_the_input(visit):
     page.get_by_role("button", name="Move, turn, blur").click()
     page.get_by_role("slider", name="Turn clockwise").press("ArrowRight")
     page.wait_for_url("**turn=5*")
-    settle(page)
-    assert (painted(page, "after") != before).any()
+    turned = repainted(page, "after", before)
     page.get_by_role("button", name="Reset").click()
     page.wait_for_function("() => !location.href.includes('turn=')")
-    assert (painted(settle(page), "after") == before).all()
+    assert (repainted(page, "after", turned) == before).all()
 
 
 def test_model_and_input_stay_from_page_to_page(visit):

@@ -39,6 +39,9 @@ def long_run(visit):
     expect(page.get_by_text(re.compile("training · step"))).to_be_visible()
     yield page, link
     last = visit(link)
+    expect(
+        last.get_by_role("progressbar").or_(last.get_by_test_id("stAlert")).first
+    ).to_be_visible()
     if stop(last).count():
         stop(last).click()
         says(last, "Stopped")
@@ -146,7 +149,7 @@ def test_name_change_and_delete(visit):
 def test_server_restart_and_resume(browser, tmp_path):
     with serve(tmp_path) as address, visitor(browser, address) as visit:
         page = visit("/train")
-        link = start(page, 2000)
+        link = start(page, 10_000)
         trains(page)
     with serve(tmp_path) as address, visitor(browser, address) as visit:
         page = visit(link)

@@ -11,6 +11,7 @@ from densembed.data import load_dataset
 from densembed.fields import view
 from densembed.models import describe
 from densembed.reproduce import FIGURE1
+from densembed.reproduce import RECIPES as SETTINGS
 from tests.pages.conftest import ROOT, charts, pills, settle, values, visit
 
 SHIPPED = ROOT / "checkpoints/paper"
@@ -79,7 +80,8 @@ def test_every_number_names_its_source(shipped, recipe):
         assert shown["made by"].endswith(f"--recipe {recipe} --rows {row['model']}")
         link = shown["the run nearest the mean"]
         kept = Checkpoint.open(SHIPPED / f"{row['model']}.safetensors")
-        of_this = kept.config.learning_rate == (0.002 if recipe == "paper" else 0.01)
+        own = kept.config.model_dump()
+        of_this = recipe == "tuned" and SETTINGS[recipe].items() <= own.items()
         assert link == (f"/?model={row['model']}" if of_this else None)
         if link:
             assert round(kept.errors[0], 2) in [round(error, 2) for error in row["errors"]]
