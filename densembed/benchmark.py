@@ -373,10 +373,10 @@ def memory() -> Case:
 
 
 APP = """
-import resource, sys
+import resource
+from pathlib import Path
 from streamlit.testing.v1 import AppTest
-for page in ("app.py", "pages/explore.py"):
-    assert not AppTest.from_file(page, default_timeout=120).run().exception
+assert not AppTest.from_file(str(Path("app.py").absolute()), default_timeout=120).run().exception
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
