@@ -12,7 +12,7 @@ from densembed.data import DATASETS, DataError, Dataset, is_available, is_folder
 from densembed.data import title as title_of
 from densembed.data.compact import MAX_TEXT, from_text, to_png, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
-from densembed.familiar import familiar
+from densembed.familiar import REFERENCES, familiar
 from densembed.figures import picture_figure
 from pages.widgets import draw_pad, thumbnails
 from pages.widgets.page import CHART, name_wrong_link, panel
@@ -256,7 +256,8 @@ def unlike(given: Input, checkpoint: Checkpoint) -> bool:
     if given.seen != "digit" or not is_available(name):
         return False
     dataset = load_dataset(name)
-    if dataset.input_shape != checkpoint.header.input_shape:
+    few = len(dataset.train) < REFERENCES  # then even a like one has no near neighbour
+    if few or dataset.input_shape != checkpoint.header.input_shape:
         return False
     return not familiar(dataset).knows(given.pixels[None])[0]
 
