@@ -107,7 +107,7 @@ def test_compare_takes_two_of_them(gallery, models):
         pills(app, "open").set_value(opened).run()
         settle(app)
     app = visit("compare", first="moving", second="small")
-    assert any("12 × 14" in info.value for info in app.info)
+    assert any("28 × 28" in info.value for info in app.info)
 
 
 def test_a_folder_that_is_gone_is_one_sentence(gallery, models, tmp_path):
