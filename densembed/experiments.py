@@ -139,7 +139,9 @@ def _times(options: argparse.Namespace) -> None:
         rows.append({"model": row.model, "mean": mean(seconds), "deviation": stdev(seconds)})
         print(f"{row.model:<24} {mean(seconds):7.3f} ± {stdev(seconds):.3f} s an epoch", flush=True)
     report = {"machine": machine(), "dataset": dataset.name, "runs": TIMED_EPOCHS, "rows": rows}
-    (options.out / f"times-{dataset.name}.json").write_text(json.dumps(report, indent=1) + "\n")
+    lines = [f"| {row['model']} | {row['mean']:.3f} ± {row['deviation']:.3f} |" for row in rows]
+    text = "\n".join(["| model | seconds an epoch |", "| --- | ---: |", *lines, ""])
+    _write(f"times-{slug(dataset.name)}", report, text, options)
 
 
 def _search(options: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ def show() -> None:
     )  # fmt: skip
     st.caption(
         f"Mean and standard deviation of {times['runs']} epochs of MNIST, 60,000 images, on "
-        f"{times['machine']['device']}, {times['machine']['threads']} thread. Made by "
+        f"{times['machine']['device']}, with {times['machine']['threads']} CPU threads. Made by "
         "`python -m densembed reproduce times`. The paper's figure shows times on a GeForce GTX "
         "1050 without numbers in the text, so it is not repeated here."
     )
