@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -52,6 +53,8 @@ def reproduce_command(options: argparse.Namespace) -> None:
         options.seeds = SEEDS.get(options.what, 5)
     if options.seeds < 1:
         raise ValueError("--seeds is a number of runs, 1 or more.")
+    if options.processes is not None and options.processes < 1:
+        raise ValueError("--processes is a number of processes, 1 or more.")
     options.out.mkdir(parents=True, exist_ok=True)
     if options.gallery:
         options.gallery.mkdir(parents=True, exist_ok=True)
@@ -246,6 +249,9 @@ def benchmark_command(options: argparse.Namespace) -> None:
     from densembed import benchmark
     from densembed.training import pick_device
 
+    for path in filter(None, (options.json, options.markdown)):
+        if path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise ValueError(f"{path} is not a file that can be written: choose another place.")
     device = pick_device(options.device).type
     print("  ".join(f"{key}: {value}" for key, value in benchmark.machine(device).items()))
     cases = []

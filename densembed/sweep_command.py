@@ -38,9 +38,12 @@ def sweep_command(options: argparse.Namespace) -> int:
             grid[name] = values
         else:
             base[name] = value
+    if options.processes < 1:
+        raise ValueError("--processes is a number of processes, 1 or more.")
     plan = make_plan(base, grid or {"model": [base["model"]]})
     sweep = Sweep.create(plan, options.out.absolute() if options.out else None)
-    print(f"sweep {sweep.path}: {len(sweep.jobs()):,} trainings in {len(sweep.groups()):,} groups")
+    print(f"sweep {sweep.path.resolve()}")
+    print(f"trainings: {len(sweep.jobs()):,}, trained together in groups: {len(sweep.groups()):,}")
     cluster = Cluster(options.scheduler, options.processes)
     try:
         data_dir = str(options.data_dir.absolute()) if options.data_dir else None

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from densembed import benchmark
+from densembed.__main__ import main
 from densembed.baselines import Baseline, UserStep, by_autograd, by_formulas, user_epoch
 from densembed.models import build
 
@@ -102,3 +103,12 @@ def test_quick_runs_from_the_command_line(tmp_path):
     assert {case["case"] for case in report["cases"]} == {f"fields.{n}" for n in (1, 10, 100, 1000)}
     assert report["machine"]["torch"] == torch.__version__
     assert "fields.1000" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--json", "--markdown"])
+def test_a_file_that_cannot_be_written_is_said_before_it_measures(
+    tmp_path, capsys, monkeypatch, option
+):
+    monkeypatch.setattr(benchmark, "run", lambda *_: pytest.fail("measured"))
+    assert main(["benchmark", "--quick", option, str(tmp_path / "gone/b")]) == 2
+    assert "cannot be written" not in capsys.readouterr().out

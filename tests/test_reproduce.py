@@ -179,3 +179,10 @@ def test_data_that_cannot_be_had_is_one_sentence_before_anything_starts(
     command = ["reproduce", "table2", "--dataset", f"folder:{tmp_path}/gone"]
     assert main([*command, "--out", str(tmp_path)]) == 2
     assert "no folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("processes", ["0", "-1"])
+def test_no_processes_are_refused(tmp_path, capsys, processes):
+    command = ["reproduce", "table1", "--dataset", "digits", "--processes", processes]
+    assert main([*command, "--out", str(tmp_path)]) == 2
+    assert "1 or more" in capsys.readouterr().err

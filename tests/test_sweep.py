@@ -233,7 +233,7 @@ def test_the_command(tmp_path, capsys):
     command += ["--seeds", "2", "--out", str(out), "--processes", "1"]
     assert main(command) == 0
     said = capsys.readouterr().out
-    assert "8 trainings in 2 groups" in said
+    assert "trainings: 8, trained together in groups: 2" in said
     assert "logistic-el-2, learning rate 0.002" in said
     table = list(csv.DictReader((out / "sweep.csv").open()))
     assert len(table) == 8

@@ -103,7 +103,7 @@ def _title(sweep: Sweep) -> str:
     plan = sweep.plan
     parts = [
         ", ".join(map(describe, values)) if name == "model" and len(values) < 4
-        else f"{len(values)} values of {name.replace('_', ' ')}"
+        else f"{len(values)} value{'s' * (len(values) > 1)} of {name.replace('_', ' ')}"
         for name, values in plan.grid.items()
     ]  # fmt: skip
     return " · ".join(parts)

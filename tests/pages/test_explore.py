@@ -264,7 +264,11 @@ def test_what_cannot_be_hidden_is_named(small_gallery):
     assert stage(app)["hidden"] == ["predictions"]
 
 
-@pytest.mark.parametrize(("link", "stop"), [({}, None), ({"tour": "3"}, 3), ({"tour": "0"}, 0)])
+@pytest.mark.parametrize(
+    ("link", "stop"),
+    [({}, None), ({"tour": "3"}, 3), ({"tour": "0"}, 0), ({"hide": "menu"}, 0),
+     ({"hide": "menu", "tour": "2"}, 2)],
+)  # fmt: skip
 def test_the_tour_is_in_the_link(small_gallery, link, stop):
     assert component(visit(**link), "tour")["stop"] == stop
 
