@@ -56,9 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "densembed", description="Density-embedding layers: adaptive receptive fields."
-    )
+    parser = argparse.ArgumentParser("densembed", description=ABOUT)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command = _command(commands, "train", _train, "train a model and keep its checkpoint")

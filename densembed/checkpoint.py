@@ -286,8 +286,12 @@ def replace_file(path: Path, data: bytes) -> None:
 def _is_whole(start: bytes, size: int) -> bool:
     """Whether a file of that size ends where the last of its tensors does."""
     entries = json.loads(start[8:])
-    ends = [entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"]
-    return size == len(start) + max(ends, default=0)
+    entries.pop("__metadata__")
+    try:
+        ends = [entry["data_offsets"][1] for entry in entries.values()]
+        return size == len(start) + max(ends, default=0)
+    except (TypeError, LookupError):  # no description of a tensor
+        return False
 
 
 def _read_header(data: bytes, name: str) -> Header:

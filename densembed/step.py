@@ -59,7 +59,8 @@ class Flat:
     def gradient(self, loss: Tensor) -> Tensor:
         """Of a loss of `logits` by all parameters, (M, P)."""
         if self._direct:
-            parts = torch.autograd.grad(loss, self.single)
+            # One that the loss does not reach has a gradient of zeros.
+            parts = torch.autograd.grad(loss, self.single, materialize_grads=True)
             return torch.cat([part.flatten() for part in parts])[None]
         return torch.autograd.grad(loss, self.values)[0]
 

@@ -586,3 +586,22 @@ def test_digest_tells_contents_apart(trained, trained_file):
     assert Checkpoint(trained.header, changed).digest != trained.digest
     header = trained.header.model_copy(update={"outcome": "stopped"})
     assert Checkpoint(header, trained.tensors).digest != trained.digest
+
+
+@pytest.mark.parametrize("entry", [5, {}, {"data_offsets": 3}, {"data_offsets": [0]}, None])
+def test_a_list_refuses_a_file_whose_tensors_are_not_described(tmp_path, entry):
+    metadata = {"format": "densembed", "version": "1", "header": json.dumps(header())}
+    told = json.dumps({"__metadata__": metadata, "alpha": entry}).encode()
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(struct.pack("<Q", len(told)) + told)
+    with pytest.raises(CheckpointError, match=r"^a.safetensors is damaged or incomplete\.$"):
+        Checkpoint.peek(path)
+
+
+def test_a_list_refuses_half_a_file(tmp_path):
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(WHOLE)
+    assert Checkpoint.peek(path)[0] == Checkpoint.open(path).header
+    path.write_bytes(WHOLE[:-1])
+    with pytest.raises(CheckpointError, match="damaged or incomplete"):
+        Checkpoint.peek(path)

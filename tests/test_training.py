@@ -175,6 +175,25 @@ def test_it_learns_the_digits(digits):
     assert epochs[-1].train_loss[0] < 0.5 * epochs[0].train_loss[0]
 
 
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_a_parameter_that_the_loss_does_not_reach_stays(small, monkeypatch, seeds):
+    """As a plugin's may: its gradient is zero, whether it trains alone or with others."""
+
+    class Idle(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.idle = torch.nn.Parameter(torch.ones(3))
+            self.linear = torch.nn.Linear(784, 10)
+
+        def forward(self, x):
+            return self.linear(x.flatten(1))
+
+    monkeypatch.setattr(training, "build", lambda *_: Idle())
+    first, *_, last = of(Snapshot, train(config(model="linear", seeds=seeds), small))
+    assert (last.state["idle"] == 1).all()
+    assert (last.state["linear.weight"] != first.state["linear.weight"]).any()
+
+
 # Members
 
 

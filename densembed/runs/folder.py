@@ -210,9 +210,6 @@ class Run:
             if end_state(self.last) in ends:
                 self.append(kind, **values)
 
-    def stop_requested(self) -> bool:
-        return self.wish() == "stop"
-
     def delete(self) -> None:
         """Remove the folder for good.
 

@@ -69,7 +69,7 @@ def test_start_makes_a_run_and_links_to_it(small_gallery, runs_root, submitted):
     assert Run.find(run.identifier).state() == "queued"
     assert run.identifier in str(app.query_params["run"])
     settle(app.button(key="stop").click().run())
-    assert run.stop_requested()
+    assert run.wish() == "stop"
     assert execute(str(run.path)) in ("stopped", "done")
 
 
@@ -243,7 +243,7 @@ def test_a_run_that_trains_says_what_is_left(small_gallery, runs_root):
         assert run.wish() == "pause"
         assert app.button(key="pause").disabled
         settle(app.button(key="stop").click().run())
-        assert run.stop_requested()
+        assert run.wish() == "stop"
 
 
 def test_start_again_is_the_same_run_anew(small_gallery, runs_root, submitted):
