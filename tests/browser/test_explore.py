@@ -11,6 +11,7 @@ from densembed.data import load_dataset
 from densembed.data.images import read_picture
 from densembed.fields import view
 from tests.browser.conftest import (
+    PATIENCE,
     ROOT,
     chart,
     drawn,
@@ -47,7 +48,9 @@ def test_first_visit_paints_both_fields_without_a_click(visit):
     shares = [f"{100 * p:.0f} %" for p in seen.probabilities[-1]]
     expect(rows.locator(".value")).to_have_text(shares)
     expect(rows.nth(7).locator(".name")).to_have_text("7 ◂")
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 900
+    page.wait_for_function(
+        "document.querySelector('[data-testid=stMain]').scrollHeight <= 900", timeout=PATIENCE
+    )
 
 
 def test_pixels_are_square(visit):
