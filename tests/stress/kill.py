@@ -25,10 +25,10 @@ from densembed.runs import Run
 from densembed.runs.execution import RESTARTS
 
 CONFIGS = (
-    {"model": "logistic-el-3", "epochs": 120, "batch_size": 16},
-    {"model": "logistic-el-mnn-4-2", "epochs": 40, "batch_size": 32},
-    {"model": "linear", "epochs": 300, "batch_size": 32, "weight_decay": 0.01},
-    {"model": "logistic-el-5", "epochs": 60, "batch_size": 50, "seeds": 2},
+    {"model": "logistic-el-3", "epochs": 160, "batch_size": 16},
+    {"model": "logistic-el-mnn-4-2", "epochs": 120, "batch_size": 16},
+    {"model": "linear", "epochs": 300, "batch_size": 16, "weight_decay": 0.01},
+    {"model": "logistic-el-5", "epochs": 120, "batch_size": 25, "seeds": 2},
 )
 LONGEST_WAIT = 3.0
 """Seconds between a sign of life and the kill: uniform from 0."""
@@ -55,7 +55,8 @@ def main() -> int:
             cluster.submit(quiet)
             _wait(lambda run=quiet: run.state() == "done", quiet)
             cluster.submit(disturbed)
-            planned = -(-(options.kills - killed) // (options.runs - number))
+            share = -(-(options.kills - killed) // (options.runs - number))
+            planned = min(RESTARTS, share)
             lost = [step for _ in range(planned) if (step := _kill(disturbed, draw)) is not None]
             _wait(lambda run=disturbed: run.state() == "done", disturbed)
             killed += len(lost)
