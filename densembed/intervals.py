@@ -136,8 +136,22 @@ def resample_signal(x: Tensor, width: Tensor, cells: int, widest: float) -> Tens
     )
 
 
+def _tilted(x: Tensor, mass: Tensor, beta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """m e^{βc}, c = x − extreme and the extreme itself, the largest βx of each window.
+
+    Measured from there no exponential exceeds 1 and one of them is 1, and at large |β| equal
+    extremes differ by exactly 0 instead of by a rounding error times β. Pixels without mass are
+    taken out before the exponential: 0 · ∞ and its gradient are NaN.
+    """
+    empty = mass <= 0
+    sign = torch.where(beta < 0, -1, 1)
+    extreme = (sign * x.detach()).masked_fill(empty, -math.inf).amax(-1, keepdim=True) * sign
+    centred = (x - extreme).masked_fill(empty, 0)
+    return mass.masked_fill(empty, 0) * torch.exp(beta * centred), centred, extreme
+
+
 def pooling_weights(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
-    """Γ of adaptive pooling, m e^{βx} / Σ m e^{βx} (Section 3.4), as a softmax of βx + log m.
+    """Γ of adaptive pooling, m e^{βx} / Σ m e^{βx} (Section 3.4).
 
     Args:
         x: (..., k) the pixels of each window.
@@ -146,25 +160,19 @@ def pooling_weights(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
     Returns:
         (..., k), summing to 1 along the last axis; 0 where m = 0, with no NaN in any gradient.
     """
-    inside = mass > 0
-    # The mask comes before the logarithm: the gradient of log 0 is NaN even when multiplied by 0.
-    log_mass = mass.masked_fill(~inside, 1).log().masked_fill(~inside, -math.inf)
-    return torch.softmax(beta * x + log_mass, -1)
+    tilted, _, _ = _tilted(x, mass, beta)
+    return tilted / tilted.sum(-1, keepdim=True)
 
 
 def softmax_pool(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
     """Expectation of each window under `pooling_weights`: (..., k) → (...).
 
     The mean at β = 0, the maximum and the minimum to within log(Σm / m)/|β| as β → ±∞, where m
-    is the mass of the extreme pixel: log(k)/|β| for k whole pixels.
-
-    The window is measured from its extreme value: softmax does not mind the shift, and at large
-    |β| equal extremes then differ by exactly 0 instead of by a rounding error times β.
+    is the mass of the extreme pixel: log(k)/|β| for k whole pixels. Fastest where the windows'
+    axis, the last one here, is the first in memory: every pass then runs along whole rows.
     """
-    sign = torch.where(beta < 0, -1, 1)
-    extreme = (sign * x.detach()).masked_fill(mass == 0, -math.inf).amax(-1, keepdim=True) * sign
-    centred = x - extreme
-    return (pooling_weights(centred, mass, beta) * centred).sum(-1) + extreme.squeeze(-1)
+    tilted, centred, extreme = _tilted(x, mass, beta)
+    return (tilted * centred).sum(-1) / tilted.sum(-1) + extreme.squeeze(-1)
 
 
 def per_axis(value: int | tuple[int, ...], axes: int, name: str, least: int) -> tuple[int, ...]:

@@ -139,7 +139,10 @@ class _AdaptivePool(nn.Module):
                 windows = windows.unflatten(place, (counts[axis], span)).movedim(place + 1, -1)
             else:
                 windows = windows.unfold(place, span, stride)
-        windows = widened(windows.flatten(2, 1 + self.axes).flatten(3))
+        # The pixels of a window first in memory, see `softmax_pool`.
+        pixels = range(2 + self.axes, 2 + 2 * self.axes)
+        windows = windows.movedim(tuple(pixels), tuple(range(self.axes))).contiguous()
+        windows = widened(windows.flatten(0, self.axes - 1).flatten(3).movedim(0, -1))
         return windows, product(masses).flatten(2), widened(self.beta)[:, None, None], counts
 
     def forward(self, x: Tensor) -> Tensor:
