@@ -215,13 +215,16 @@ def _frontier(options: argparse.Namespace) -> None:
     name, device = options.dataset or "mnist", options.device
     only = options.rows.split(",") if options.rows else ()
     found = frontier.candidates(name, options.data_dir, only)
-    searched = frontier.search_jobs(found, name, options.out, device)
-    _run(searched, options)
-    chosen = frontier.choose(found, searched)
-    finals = frontier.finalists(chosen)
+    jobs = frontier.screen_jobs(found, name, options.out, device)
+    _run(jobs, options)
+    screened = frontier.choose(found, jobs)
+    chosen = [choice.candidate for choice in frontier.finalists(screened)]
+    jobs = frontier.search_jobs(chosen, name, options.out, device)
+    _run(jobs, options)
+    finals = frontier.choose(chosen, jobs)
     jobs = frontier.final_jobs(finals, name, options.seeds, options.out, device)
     _run(jobs, options)
-    table = frontier.report(chosen, finals, jobs, _called(name, options))
+    table = frontier.report(screened, finals, jobs, _called(name, options))
     stem = f"frontier-{slug(name, options.data_dir)}"
     _write(stem, table, frontier.as_markdown(table), options)
     if options.gallery:

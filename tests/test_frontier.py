@@ -39,7 +39,8 @@ def table(tmp_path_factory):
             "CANDIDATES",
             {"densities": ("logistic-el-3", "gaussian-el-3"), "cnn": ("cnn-2-2-2",)},
         )
-        patch.setattr(frontier, "SEARCH", {"learning_rate": (0.01, 0.05), "weight_decay": (0.0,)})
+        patch.setattr(frontier, "SEARCH", {"learning_rate": (0.01, 0.05), "scale_start": (-2.0,)})
+        patch.setattr(frontier, "SCREEN_EPOCHS", 1)
         patch.setattr(frontier, "SEARCH_EPOCHS", 1)
         patch.setattr(frontier, "EPOCHS", 2)
         patch.setattr(jobs, "pick_device", lambda name: torch.device("meta"))
@@ -53,18 +54,26 @@ def table(tmp_path_factory):
     return json.loads((out / "frontier-digits.json").read_text()), out
 
 
-def test_recipes_are_chosen_on_held_out_images(table):
+def judged(path):
+    """A checkpoint's error, once it is sure that held-out images gave it."""
+    kept = Checkpoint.open(path)
+    assert kept.header.provenance.train_images == 1438 - 287
+    assert kept.header.provenance.test_images == 287
+    return kept.errors[0]
+
+
+def test_all_is_chosen_on_held_out_images(table):
     report, out = table
     for candidate in report["candidates"]:
-        errors = {}
-        for rate in (0.01, 0.05):
-            path = out / f"digits/frontier/search/{rate}_0.0/{candidate['model']}.safetensors"
-            kept = Checkpoint.open(path)
-            assert kept.header.provenance.train_images == 1438 - 287
-            assert kept.header.provenance.test_images == 287
-            errors[rate] = kept.errors[0]
-        assert candidate["held_out"] == pytest.approx(min(errors.values()), abs=1e-4)
-        assert errors[candidate["recipe"]["learning_rate"]] == min(errors.values())
+        error = judged(out / f"digits/frontier/screen/{candidate['model']}.safetensors")
+        assert candidate["held_out"] == pytest.approx(error, abs=1e-4)
+    for entry in report["entries"]:
+        errors = {
+            rate: judged(out / f"digits/frontier/search/{rate}_-2.0/{entry['model']}.safetensors")
+            for rate in (0.01, 0.05)
+        }
+        assert entry["held_out"] == pytest.approx(min(errors.values()), abs=1e-4)
+        assert errors[entry["recipe"]["learning_rate"]] == min(errors.values())
 
 
 def test_only_the_best_of_a_budget_and_kind_is_judged(table):
@@ -72,6 +81,8 @@ def test_only_the_best_of_a_budget_and_kind_is_judged(table):
     own = [one for one in report["candidates"] if one["kind"] == "densities"]
     winner = min(own, key=lambda one: one["held_out"])
     assert [entry["model"] for entry in report["entries"]] == [winner["model"], "cnn-2-2-2"]
+    searched = {path.stem for path in (out / "digits/frontier/search").rglob("*.safetensors")}
+    assert searched == {winner["model"], "cnn-2-2-2"}
     folders = {path.name for path in (out / "digits/frontier/final").iterdir()}
     assert folders == {winner["model"], "cnn-2-2-2"}
     for entry in report["entries"]:
