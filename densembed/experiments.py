@@ -150,7 +150,8 @@ def _times(options: argparse.Namespace) -> None:
 def _search(options: argparse.Namespace) -> None:
     dataset = options.dataset or "mnist"
     rows = options.rows.split(",") if options.rows else list(search.ROWS)
-    searched = search.jobs(rows, dataset, options.seeds, options.out, options.device)
+    channels = load_dataset(dataset, options.data_dir).input_shape[0]
+    searched = search.jobs(rows, dataset, channels, options.seeds, options.out, options.device)
     _run([job for _, own in searched for job in own], options)
     text = search.as_markdown(rows, searched)
     replace_file(options.out / f"search-{slug(dataset, options.data_dir)}.md", text.encode())

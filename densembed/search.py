@@ -1,4 +1,5 @@
-"""The search for the recipe `tuned`: its candidates, in the order in which they were thought of.
+"""The searches for recipes: `tuned` on MNIST, in the order in which its candidates were thought of,
+and `colour` on pictures of several channels.
 
 All are judged on images that are held out of the training set, never on the test set. On a GPU
 the candidates of one model train in one step.
@@ -53,11 +54,21 @@ BASE = {
     "learning_rate": 0.02, "density_rate": 1.0, "locator_rate": 0.25, "locator_decay": 0.2,
     "scale_start": -2.0,
 }  # fmt: skip
+COLOUR: dict[str, tuple] = {
+    "learning_rate": (0.005, 0.01),
+    "density_rate": (1.0, 3.0),
+    "locator_rate": (0.2, 1.0),
+    "weight_decay": (0.0, 0.01),
+}
+"""For pictures of several channels: every combination, the rest as in `BASE`."""
 ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-10-5")
 
 
-def candidates() -> list[dict]:
+def candidates(channels: int = 1) -> list[dict]:
     """What each candidate changes in a `RunConfig`; all start on a grid."""
+    if channels > 1:
+        found = [{**BASE, **dict(zip(COLOUR, v, strict=True))} for v in product(*COLOUR.values())]
+        return [{**change, "location_start": "grid"} for change in found]
     found = [
         dict(zip(grid, values, strict=True)) for grid in GRIDS for values in product(*grid.values())
     ]
@@ -70,7 +81,7 @@ def candidates() -> list[dict]:
 
 
 def jobs(
-    rows: Sequence[str], dataset: str, seeds: int, out: Path, device: str = ""
+    rows: Sequence[str], dataset: str, channels: int, seeds: int, out: Path, device: str = ""
 ) -> list[tuple[dict, list[Job]]]:
     """Each candidate with a job for every row and seed."""
     place = {"device": device} if device else {}
@@ -88,7 +99,7 @@ def jobs(
                 for seed in range(seeds)
             ],
         )
-        for number, change in enumerate(candidates())
+        for number, change in enumerate(candidates(channels))
     ]
 
 

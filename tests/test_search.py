@@ -22,7 +22,7 @@ def test_the_tuned_recipe_was_a_candidate():
 
 def test_candidates_are_judged_on_held_out_images(tmp_path, monkeypatch, capsys):
     tried = [{"learning_rate": rate, "epochs": 2} for rate in (1e-6, 0.05)]
-    monkeypatch.setattr(search, "candidates", lambda: tried)
+    monkeypatch.setattr(search, "candidates", lambda channels: tried)
     arguments = [
         "--dataset",
         "digits",
@@ -49,7 +49,7 @@ def test_candidates_are_judged_on_held_out_images(tmp_path, monkeypatch, capsys)
 
 
 def test_one_that_was_not_trained_to_its_end_counts_as_all_wrong(tmp_path):
-    ((change, own), *_) = search.jobs(["linear"], "digits", 1, tmp_path)
+    ((change, own), *_) = search.jobs(["linear"], "digits", 1, 1, tmp_path)
     text = search.as_markdown(["linear"], [(change, own)])
     assert text.splitlines()[-1].endswith("| 100.00 |")
     assert own[0].held_out
