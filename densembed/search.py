@@ -57,8 +57,7 @@ BASE = {
 COLOUR: dict[str, tuple] = {
     "learning_rate": (0.005, 0.01),
     "density_rate": (1.0, 3.0),
-    "locator_rate": (0.2, 1.0),
-    "weight_decay": (0.0, 0.01),
+    "weight_decay": (0.0, 0.02),
 }
 """For pictures of several channels: every combination, the rest as in `BASE`."""
 ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-10-5")
