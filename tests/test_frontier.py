@@ -137,17 +137,17 @@ def test_another_name_is_no_candidate(tmp_path, capsys):
     assert "no candidate" in capsys.readouterr().err
 
 
-def test_the_start_of_densities_is_searched_where_there_are_some(tmp_path):
+def test_the_rate_of_densities_is_searched_where_there_are_some(tmp_path):
     found = [
         Candidate("densities", "logistic-el-3", 136, 136),
         Candidate("mlp", "mlp-3", 2395, 3160),
     ]
     configs = [job.config for job in frontier.search_jobs(found, "digits", tmp_path)]
     starts = {
-        model: {config.scale_start for config in configs if config.model == model}
+        model: {config.density_rate for config in configs if config.model == model}
         for model in ("logistic-el-3", "mlp-3")
     }
-    assert len(starts["logistic-el-3"]) == 2
+    assert starts["logistic-el-3"] == set(frontier.SEARCH["density_rate"])
     assert len(starts["mlp-3"]) == 1
     rates = {config.learning_rate for config in configs if config.model == "mlp-3"}
     assert rates == set(frontier.SEARCH["learning_rate"])
