@@ -48,11 +48,12 @@ KINDS = {
 SEARCH = {
     "learning_rate": (0.02, 0.04),
     "density_rate": (3.0, 0.5),
-    "scale_start": (-2.0,),
 }
 """Recipes tried, every combination. The first value of each makes the recipe by which candidates
 are chosen; where there are no densities, only the learning rate makes a difference."""
-SHARED = {"batch_size": 256, "location_start": "grid", "locator_rate": 0.2}
+SHARED = {
+    "batch_size": 256, "location_start": "grid", "scale_start": -2.0, "locator_rate": 0.2,
+}  # fmt: skip
 """The same for all."""
 SCREEN_EPOCHS, SEARCH_EPOCHS, EPOCHS = 3, 8, 20
 

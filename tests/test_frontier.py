@@ -39,7 +39,7 @@ def table(tmp_path_factory):
             "CANDIDATES",
             {"densities": ("logistic-el-3", "gaussian-el-3"), "cnn": ("cnn-2-2-2",)},
         )
-        patch.setattr(frontier, "SEARCH", {"learning_rate": (0.01, 0.05), "scale_start": (-2.0,)})
+        patch.setattr(frontier, "SEARCH", {"learning_rate": (0.01, 0.05), "density_rate": (2.0,)})
         patch.setattr(frontier, "SCREEN_EPOCHS", 1)
         patch.setattr(frontier, "SEARCH_EPOCHS", 1)
         patch.setattr(frontier, "EPOCHS", 2)
@@ -69,7 +69,7 @@ def test_all_is_chosen_on_held_out_images(table):
         assert candidate["held_out"] == pytest.approx(error, abs=1e-4)
     for entry in report["entries"]:
         errors = {
-            rate: judged(out / f"digits/frontier/search/{rate}_-2.0/{entry['model']}.safetensors")
+            rate: judged(out / f"digits/frontier/search/{rate}_2.0/{entry['model']}.safetensors")
             for rate in (0.01, 0.05)
         }
         assert entry["held_out"] == pytest.approx(min(errors.values()), abs=1e-4)
@@ -143,11 +143,11 @@ def test_the_rate_of_densities_is_searched_where_there_are_some(tmp_path):
         Candidate("mlp", "mlp-3", 2395, 3160),
     ]
     configs = [job.config for job in frontier.search_jobs(found, "digits", tmp_path)]
-    starts = {
+    rates = {
         model: {config.density_rate for config in configs if config.model == model}
         for model in ("logistic-el-3", "mlp-3")
     }
-    assert starts["logistic-el-3"] == set(frontier.SEARCH["density_rate"])
-    assert len(starts["mlp-3"]) == 1
-    rates = {config.learning_rate for config in configs if config.model == "mlp-3"}
-    assert rates == set(frontier.SEARCH["learning_rate"])
+    assert rates["logistic-el-3"] == set(frontier.SEARCH["density_rate"])
+    assert len(rates["mlp-3"]) == 1
+    found = {config.learning_rate for config in configs if config.model == "mlp-3"}
+    assert found == set(frontier.SEARCH["learning_rate"])
