@@ -6,10 +6,11 @@ from densembed.data import DATASETS, title
 from densembed.models import describe
 from densembed.runs import all_runs
 from pages.widgets.folder import FOLDER
+from pages.widgets.pager import on_page, pager
 from pages.widgets.train_form import source_of
 from pages.widgets.trainer import WORDS, plain
 
-SHOWN = 20
+PAGE = "runs-page"
 
 
 def run_list(shown: str) -> None:
@@ -17,7 +18,7 @@ def run_list(shown: str) -> None:
     st.subheader("Runs", anchor=False)
     if not runs:
         st.caption("None yet. The first one appears here as soon as you start it.")
-    for run in runs[:SHOWN]:
+    for run in on_page(runs, PAGE):
         config = run.config
         if config is None:
             continue
@@ -31,5 +32,4 @@ def run_list(shown: str) -> None:
             link.caption("shown above")
         else:
             link.page_link("pages/train.py", label="Show", query_params={"run": run.identifier})
-    if len(runs) > SHOWN:
-        st.caption(f"… and {len(runs) - SHOWN:,} older ones.")
+    pager(runs, PAGE)

@@ -7,11 +7,12 @@ from densembed.runs import read_only
 from densembed.sweep import Row, Sweep, all_sweeps
 from densembed.sweep_figures import sweep_figure
 from pages.widgets.page import CHART
+from pages.widgets.pager import on_page, pager
 from pages.widgets.run_verbs import verb
 from pages.widgets.trainer import WORDS, cluster
 
 CHANGED = "sweep-changed"
-SHOWN = 20
+PAGE = "sweeps-page"
 
 
 def sweep_view(sweep: Sweep) -> None:
@@ -114,7 +115,9 @@ def sweep_list(shown: str) -> None:
     sweeps = all_sweeps()
     if not sweeps:
         st.caption("None yet. The first one appears here as soon as you start it.")
-    for sweep in sweeps[:SHOWN]:
+    for sweep in on_page(sweeps, PAGE):
+        if sweep.plan is None:
+            continue
         name, state, link = st.columns([5, 2, 1], vertical_alignment="center")
         name.markdown(_title(sweep))
         started = sweep.started
@@ -123,5 +126,4 @@ def sweep_list(shown: str) -> None:
             link.caption("shown above")
         else:
             link.page_link("pages/train.py", label="Show", query_params={"sweep": sweep.identifier})
-    if len(sweeps) > SHOWN:
-        st.caption(f"… and {len(sweeps) - SHOWN:,} older ones.")
+    pager(sweeps, PAGE)

@@ -141,12 +141,36 @@ def test_runs_are_listed_newest_first_with_a_link(small_gallery, runs_root):
     assert shown == [f"run={identifier}" for identifier in order]
 
 
-def test_many_runs_are_cut(small_gallery, runs_root):
-    for _ in range(23):
-        Run.create(QUICK)
+def test_many_runs_are_listed_in_pages(small_gallery, runs_root):
+    identifiers = sorted((Run.create(QUICK).identifier for _ in range(23)), reverse=True)
     app = visit("train")
-    assert len(app.get("page_link")) == 20
-    assert any("3 older" in caption.value for caption in app.caption)
+
+    def listed() -> list[str]:
+        return [link.proto.query_string.removeprefix("run=") for link in app.get("page_link")]
+
+    assert listed() == identifiers[:20]
+    app.session_state["runs-page"] = 2
+    settle(app.run())
+    assert listed() == identifiers[20:]
+    for identifier in identifiers[20:]:
+        Run.find(identifier).delete()
+    settle(app.run())
+    assert listed() == identifiers[:20]
+
+
+def test_only_listed_runs_are_read(small_gallery, runs_root, monkeypatch):
+    """Two hundred old runs cost a visit no more than twenty do."""
+    for k in range(200):
+        path = runs_root / f"202401{k % 28 + 1:02d}-0000{k % 60:02d}-{k:06x}"
+        path.mkdir(parents=True)
+        (path / "config.json").write_text(QUICK.model_dump_json())
+    read = []
+    config, last = Run.config, Run.last
+    monkeypatch.setattr(Run, "config", property(lambda run: read.append(run) or config.fget(run)))
+    monkeypatch.setattr(Run, "last", property(lambda run: read.append(run) or last.fget(run)))
+    visit("train")
+    assert len(set(read)) == 20
+    assert len(read) == 40
 
 
 # What a person can do with a run
