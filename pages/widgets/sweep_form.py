@@ -4,7 +4,8 @@ import streamlit as st
 
 from densembed.config import RunConfig
 from densembed.data import DATASETS, is_available
-from densembed.sweep import FIXED, Plan, Sweep, make_plan, read_values
+from densembed.sweep import Sweep
+from densembed.sweep_plan import FIXED, Plan, make_plan, read_values
 from pages.widgets.train_form import MODELS
 from pages.widgets.trainer import cluster, model_name, telling
 
