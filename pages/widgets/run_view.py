@@ -22,7 +22,8 @@ from pages.widgets.trainer import LIVE, WORDS, cluster, duration, estimate_wait,
 from pages.widgets.zoom import DOUBLE_CLICK, keep_zoom
 
 INTERRUPTED = (
-    "It ended without a word: the server was stopped, or the disk is full. What it had is kept."
+    "It ended without a word: the server was stopped, or the run's folder is full or cannot be "
+    "written. What it had is kept."
 )
 CURVES_EVERY = 3.0
 
