@@ -30,6 +30,7 @@ CURVES_EVERY = 3.0
 
 def run_view(run: Run) -> None:
     """Follows a run that is live by itself; to be called where it is to be seen."""
+    st.session_state.pop(CHANGED, None)  # the whole page is being drawn anew as it is
     live = is_live(run, run.state())
     st.fragment(_follow, run_every=1.0 if live else None)(run, live)
 
