@@ -12,7 +12,7 @@ import platform
 import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from statistics import mean, stdev
@@ -28,7 +28,7 @@ from densembed import plugins
 from densembed.config import RunConfig, explain
 from densembed.data import Dataset
 from densembed.initialisation import is_density
-from densembed.models import build
+from densembed.models import build, parameter_count
 from densembed.training import Epoch, Event, Snapshot, pick_device, snapshot_steps
 
 FORMAT = "densembed"
@@ -242,11 +242,9 @@ class Checkpoint:
         except OSError as error:
             raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
         try:
-            with torch.device("meta"):
-                model = _empty_model(header)
+            return header, _count(header.config.model, header.input_shape, len(header.classes))
         except ValueError as error:
             raise CheckpointError(f"{path.name} has a damaged header: {error}") from error
-        return header, sum(parameter.numel() for parameter in model.parameters())
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "The file") -> "Checkpoint":
@@ -330,6 +328,13 @@ def _read_header(data: bytes, name: str) -> Header:
 
 def _empty_model(header: Header) -> nn.Module:
     return build(header.config.model, header.input_shape, len(header.classes))
+
+
+@lru_cache(maxsize=256)  # many runs in a list are of few models
+def _count(model: str, input_shape: tuple[int, int, int], classes: int) -> int:
+    """How many parameters a model has."""
+    with torch.device("meta"):
+        return parameter_count(build(model, input_shape, classes))
 
 
 def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> None:

@@ -1,8 +1,8 @@
 """What a run is told: one validated model whose fields are flags, URL parameters and metadata."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from densembed.models import check_name
 
@@ -54,10 +54,44 @@ class RunConfig(BaseModel):
     )
 
 
-def explain(error) -> str:
-    """One sentence from a pydantic ValidationError, naming the first field that is wrong."""
-    first = error.errors()[0]
+def explain(error: ValidationError) -> str:
+    """One sentence from a ValidationError: the first field that is wrong, and what it takes."""
+    first = error.errors(include_url=False)[0]
     # A surplus field has the name that a stranger gave it: kept on one line, and short.
-    field = " ".join(".".join(str(part)[:40] for part in first["loc"]).split()) or "config"
-    message = first["msg"].removeprefix("Value error, ").rstrip(".")
-    return f"{field}: {message}."
+    place = [" ".join(str(part).split())[:40] for part in first["loc"]]
+    field = ".".join(place) or "config"
+    if first["type"] == "value_error":  # said by us
+        return f"{str(first['ctx']['error']).rstrip('.')}."
+    if first["type"] == "extra_forbidden":
+        return f"There is no field {field!r}."
+    owner, name = place[-2:] if len(place) > 1 else (error.title, field)
+    if owner in ("RunConfig", "Plan", "config", "base") and name in RunConfig.model_fields:
+        words = name.replace("_", " ").capitalize()
+        return f"{words} takes {takes(name)}; got {_short(first['input'])}."
+    return f"The field {field!r} is missing or damaged."
+
+
+def takes(name: str) -> str:
+    """What a field of the config takes: its kind and its range, in words."""
+    field = RunConfig.model_fields[name]
+    kind = field.annotation
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(get_args(kind))}"
+    if kind is bool:
+        return "true or false"
+    bounds = {
+        bound: value
+        for rule in field.metadata
+        for bound in ("ge", "gt", "le", "lt", "max_length")
+        if (value := getattr(rule, bound, None)) is not None
+    }
+    if kind is str:
+        return f"a text of at most {bounds['max_length']} characters"
+    least = f"from {bounds['ge']:,}" if "ge" in bounds else f"above {bounds['gt']:,} and up"
+    most = bounds["le"] if "le" in bounds else bounds["lt"] - 1
+    return f"{'a whole number' if kind is int else 'a number'} {least} to {most:,.10g}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]} …"

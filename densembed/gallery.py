@@ -9,7 +9,7 @@ from pathlib import Path
 
 from densembed.checkpoint import Checkpoint, CheckpointError, Header, error_text
 from densembed.models import describe
-from densembed.runs import all_runs
+from densembed.runs import Run, all_runs
 
 
 def gallery_folder() -> Path:
@@ -59,10 +59,14 @@ def one_line(header: Header, parameters: int) -> str:
     return " · ".join(parts)
 
 
+def shipped() -> list[Entry]:
+    """The checkpoints of the gallery's folder, in the order of their names."""
+    return [Entry(path.stem, path) for path in sorted(gallery_folder().glob("*.safetensors"))]
+
+
 def entries() -> Iterator[Entry]:
     """Everything that opens, the shipped ones first, then runs, newest first."""
-    for path in sorted(gallery_folder().glob("*.safetensors")):
-        yield Entry(path.stem, path)
+    yield from shipped()
     for run in all_runs():
         if run.checkpoint_path.is_file():
             yield Entry(run.identifier, run.checkpoint_path)
@@ -70,7 +74,10 @@ def entries() -> Iterator[Entry]:
 
 def find(key: str) -> Entry | None:
     """The entry of that key. A key is looked up in what is there; it is never a path."""
-    return next((entry for entry in entries() if entry.key == key), None)
+    if found := next((entry for entry in shipped() if entry.key == key), None):
+        return found
+    run = Run.find(key)
+    return Entry(key, run.checkpoint_path) if run and run.checkpoint_path.is_file() else None
 
 
 def result(name: str) -> dict | None:

@@ -1,6 +1,6 @@
-"""A grid over fields of a config: its members, which of them train in one step, what came of it.
+"""A sweep: the members of a plan, which of them train in one step, what came of it.
 
-A sweep is a folder:
+It is a folder:
 
 plan.json         the base config and the values of each field
 control           "stop", where a person asked for it
@@ -10,7 +10,6 @@ control           "stop", where a person asked for it
 A member that is done is not trained again: after a kill, a stop or a restart the rest goes on.
 """
 
-import contextlib
 import csv
 import io
 import json
@@ -18,73 +17,23 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 
 import filelock
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import ValidationError
 
 from densembed import jobs
 from densembed.checkpoint import Checkpoint, CheckpointError, replace_file
-from densembed.config import RunConfig, explain
-from densembed.data import DataError
+from densembed.config import RunConfig
 from densembed.jobs import Job
 from densembed.runs import Run, runs_folder
 from densembed.runs.events import end_state, starts
-from densembed.runs.execution import RESTARTS
-from densembed.runs.folder import IDENTIFIER
+from densembed.runs.execution import RESTARTS, died, end, fail
+from densembed.runs.folder import is_identifier
+from densembed.sweep_plan import MOST_MEMBERS, Plan
 
-MOST_MEMBERS = 1000
-FIXED = ("seed", "seeds")
 OVER = ("done", "diverged")
-
-
-class Plan(BaseModel):
-    """What a sweep is told: a config, and for some of its fields several values each.
-
-    `base.seeds` members are trained of each combination: base.seed, base.seed + 1, …
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    base: RunConfig
-    grid: dict[str, list]
-
-    @model_validator(mode="after")
-    def _check(self) -> "Plan":
-        known = [name for name in RunConfig.model_fields if name not in FIXED]
-        if not self.grid:
-            raise ValueError("a sweep needs a field with several values")
-        for name, values in self.grid.items():
-            if name not in known:
-                raise ValueError(f"{name[:40]!r} cannot be varied; choose of {', '.join(known)}")
-            if not values or len(set(map(str, values))) < len(values):
-                raise ValueError(f"{name} needs values that differ")
-        count = self.base.seeds
-        for values in self.grid.values():
-            count *= len(values)
-        if count > MOST_MEMBERS:
-            raise ValueError(f"{count:,} trainings are too many; {MOST_MEMBERS:,} are the most")
-        self.combinations()  # each is a config, or raises
-        return self
-
-    def combinations(self) -> list[dict]:
-        """The values of the grid's fields in each combination, as the config takes them."""
-        found = []
-        for values in product(*self.grid.values()):
-            change = dict(zip(self.grid, values, strict=True))
-            config = RunConfig(**self.base.model_dump() | change)
-            found.append({name: getattr(config, name) for name in self.grid})
-        return found
-
-    def members(self) -> list[RunConfig]:
-        """A config for each seed of each combination."""
-        base = self.base.model_dump()
-        return [
-            RunConfig(**base | change | {"seed": self.base.seed + k, "seeds": 1})
-            for change in self.combinations()
-            for k in range(self.base.seeds)
-        ]
 
 
 @dataclass(frozen=True)
@@ -131,7 +80,7 @@ class Sweep:
     @classmethod
     def find(cls, identifier: str) -> "Sweep | None":
         """The sweep of that identifier, or None. An identifier is data: it is never a path."""
-        if not IDENTIFIER.fullmatch(identifier):
+        if not is_identifier(identifier):
             return None
         sweep = cls(sweeps_folder() / identifier)
         return sweep if sweep.plan else None
@@ -147,21 +96,33 @@ class Sweep:
 
     @property
     def plan(self) -> Plan | None:
+        """What it was told, or None where the file is gone or damaged."""
         try:
-            return Plan.model_validate_json((self.path / "plan.json").read_bytes())
+            return _plan(self.path, self._version)
         except (OSError, ValidationError):
             return None
 
     def jobs(self) -> list[Job]:
         """Its members in the order of the plan, each with its place in a group's folder."""
         try:
-            return _jobs(self.path, (self.path / "plan.json").stat().st_mtime_ns)
-        except OSError:
+            return _jobs(self.path, self._version)
+        except (OSError, ValidationError):
             return []
 
     def groups(self) -> list["Group"]:
         """Its members in groups of one shape."""
-        return [Group(path) for path in sorted({job.path.parent for job in self.jobs()})]
+        return [Group(path) for path in sorted(self.by_group())]
+
+    def by_group(self) -> dict[Path, list[Job]]:
+        """The members of each group, by its folder."""
+        try:
+            return _by_group(self.path, self._version)
+        except (OSError, ValidationError):
+            return {}
+
+    @property
+    def _version(self) -> int:
+        return (self.path / "plan.json").stat().st_mtime_ns
 
     def submit(self, cluster, data_dir: str | None = None) -> None:
         """Queue the groups that are not over, after taking back a stop."""
@@ -238,7 +199,7 @@ class Group(Run):
         return next((job.config for job in self.jobs()), None)
 
     def jobs(self) -> list[Job]:
-        return [job for job in self.sweep.jobs() if job.path.parent == self.path]
+        return self.sweep.by_group().get(self.path, [])
 
     def todo(self) -> list[Job]:
         return [job for job in self.jobs() if _result(job) is None]
@@ -262,28 +223,12 @@ def sweeps_folder() -> Path:
 
 
 def all_sweeps() -> list[Sweep]:
-    """Every sweep in the folder, newest first."""
+    """Every sweep in the folder, newest first. Their plans are not read, so some may be damaged."""
     if not sweeps_folder().is_dir():
         return []
-    names = sorted((entry.name for entry in sweeps_folder().iterdir()), reverse=True)
-    return [sweep for name in names if (sweep := Sweep.find(name))]
-
-
-def read_values(name: str, text: str) -> list:
-    """The values of a field from a person's "0.002, 0.01". Raises ValueError for none."""
-    values = [part.strip() for part in text.split(",") if part.strip()]
-    if not values:
-        raise ValueError(f"Give the values of {name}, separated by commas.")
-    return values
-
-
-def make_plan(base: dict, grid: dict[str, list]) -> Plan:
-    """A plan. Raises ValueError with one sentence."""
-    try:
-        first = {name: values[0] for name, values in grid.items() if values}
-        return Plan(base=RunConfig(**base | first), grid=grid)
-    except ValidationError as error:
-        raise ValueError(explain(error)) from error
+    paths = sorted(sweeps_folder().iterdir(), reverse=True)
+    known = [path for path in paths if is_identifier(path.name)]
+    return [Sweep(path) for path in known if (path / "plan.json").is_file()]
 
 
 def train_group(path: str, data_dir: str | None = None) -> str:
@@ -304,35 +249,40 @@ def _train_locked(group: Group, data_dir: str | None) -> str:
     if group.over() or group.wish():
         return "done" if group.over() else "stopped"
     if (deaths := starts(group.events())) > RESTARTS:
-        return _fail(group, f"The process that trained it died {deaths} times.")
+        return end(group, "failed", died(deaths))
     group.append("start")
     try:
         jobs.together(group.todo(), data_dir, lambda: bool(group.wish()))
-    except (DataError, ValueError) as error:
-        return _fail(group, str(error))
-    except OSError as error:
-        return _fail(group, f"A checkpoint could not be saved: {error.strerror}.")
     except Exception as error:
-        return _fail(group, f"Training failed ({type(error).__name__}).")
+        return fail(group, error)
     return "stopped" if group.wish() else "done"
 
 
-def _fail(group: Group, reason: str) -> str:
-    with contextlib.suppress(OSError):
-        group.append("end", state="failed", reason=reason)
-    return "failed"
+# A page that follows a sweep asks for these every other second.
+
+
+@lru_cache(maxsize=64)
+def _plan(path: Path, version: int) -> Plan:
+    return Plan.model_validate_json((path / "plan.json").read_bytes())
 
 
 @lru_cache(maxsize=64)
 def _jobs(path: Path, version: int) -> list[Job]:
-    plan = Sweep(path).plan
-    members = [Job(config, path) for config in plan.members()] if plan else []
+    members = [Job(config, path) for config in _plan(path, version).members()]
     groups = jobs.groups(members)
     place = {id(job.config): k for k, group in enumerate(groups, 1) for job in group}
     return [
         Job(job.config, path / f"{place[id(job.config)]:03d}" / f"{number}.safetensors")
         for number, job in enumerate(members, 1)
     ]
+
+
+@lru_cache(maxsize=64)
+def _by_group(path: Path, version: int) -> dict[Path, list[Job]]:
+    found: dict[Path, list[Job]] = {}
+    for job in _jobs(path, version):
+        found.setdefault(job.path.parent, []).append(job)
+    return found
 
 
 def _result(job: Job) -> dict | None:
@@ -343,7 +293,7 @@ def _result(job: Job) -> dict | None:
         return None
 
 
-@lru_cache(maxsize=4 * MOST_MEMBERS)  # a page asks for all of them every other second
+@lru_cache(maxsize=4 * MOST_MEMBERS)
 def _read(path: Path, version: int, config: str) -> dict | None:
     checkpoint = Checkpoint.open(path)
     header = checkpoint.header

@@ -9,8 +9,9 @@ from densembed.checkpoint import replace_file
 from densembed.cluster import Cluster
 from densembed.config import RunConfig
 from densembed.experiments import add_scheduler
-from densembed.sweep import FIXED, Row, Sweep, make_plan, read_values
+from densembed.sweep import Row, Sweep
 from densembed.sweep_figures import label, sweep_figure
+from densembed.sweep_plan import FIXED, make_plan, read_values
 
 
 def add_sweep(command: argparse.ArgumentParser) -> None:

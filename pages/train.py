@@ -8,7 +8,7 @@ from densembed.models import describe
 from densembed.runs import Run, read_only
 from densembed.sweep import Sweep
 from densembed.training_figures import Course
-from pages.widgets.models import first_choice, titles
+from pages.widgets.models import first_choice
 from pages.widgets.page import begin
 from pages.widgets.run_list import run_list
 from pages.widgets.run_view import pictures, run_view
@@ -77,7 +77,8 @@ def _name_what_is_gone(identifier: str) -> None:
 def _example() -> None:
     """A training that ships, so that the page shows what it is about before the first click."""
     try:
-        checkpoint = gallery.find(first_choice(titles())).open()
+        shipped = {entry.key: entry for entry in gallery.shipped()}
+        checkpoint = shipped[first_choice(shipped)].open()
     except (CheckpointError, StopIteration):  # an empty gallery
         return
     st.subheader(f"For example: {describe(checkpoint.config.model)}", anchor=False)

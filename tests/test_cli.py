@@ -100,11 +100,17 @@ def test_train_several_members(run, tmp_path):
     [
         (["transformer"], "Unknown model 'transformer'"),
         (["logistic-el-0"], "between 1 and 64"),
-        (["linear", "--epochs", "0"], "epochs: "),
-        (["linear", "--epochs", "many"], "epochs: "),
-        (["linear", "--learning-rate", "nan"], "learning_rate: "),
-        (["linear", "--seed", "-1"], "seed: "),
-        (["linear", "--device", "tpu"], "device: "),
+        (["linear", "--epochs", "0"], "Epochs takes a whole number from 1 to 10,000; got "),
+        (["linear", "--epochs", "many"], "Epochs takes a whole number from 1 to 10,000; got "),
+        (
+            ["linear", "--learning-rate", "nan"],
+            "Learning rate takes a number above 0 and up to 1,000,000; got 'nan'.",
+        ),
+        (
+            ["linear", "--seed", "-1"],
+            "Seed takes a whole number from 0 to 2,147,483,647; got '-1'.",
+        ),
+        (["linear", "--device", "tpu"], "Device takes one of auto, cpu, cuda, mps; got 'tpu'."),
         (["linear", "--dataset", "cats"], "Unknown data set 'cats'"),
     ],
 )
@@ -115,7 +121,9 @@ def test_train_refuses_bad_values(run, tmp_path, arguments, words):
 
 def test_train_in_a_folder_refuses_bad_values_too(run, runs_root):
     assert "Unknown data set" in fails(run("train", "linear", "--dataset", "cats"))
-    assert "epochs: " in fails(run("train", "linear", "--epochs", "0"))
+    assert "Epochs takes a whole number from 1 to 10,000; got " in fails(
+        run("train", "linear", "--epochs", "0")
+    )
 
 
 def test_train_says_at_once_where_it_cannot_write(run, tmp_path, monkeypatch):

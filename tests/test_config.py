@@ -1,11 +1,13 @@
 """What a run can be told."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from densembed.config import RunConfig, explain
+from densembed.config import RunConfig, explain, takes
 from tests.conftest import is_sentence
 
 
@@ -49,9 +51,49 @@ def test_bad_values_are_named_in_one_sentence(field, value):
     with pytest.raises(ValidationError) as caught:
         RunConfig(**{field: value})
     sentence = explain(caught.value)
-    assert sentence.startswith(f"{field}: ")
+    assert field.replace("_", " ") in sentence.lower() or repr(value) in sentence
     assert is_sentence(sentence)
-    assert sentence.count(".") == 1 or "2.5" in sentence or "model" in field
+    assert not re.search("input|valid|should|permitted", sentence, re.IGNORECASE)
+    assert str(value)[:20] in sentence or field == "colour"
+
+
+RANGES = [
+    ("epochs", "0", "Epochs takes a whole number from 1 to 10,000; got '0'."),
+    ("seed", -1, "Seed takes a whole number from 0 to 2,147,483,647; got -1."),
+    (
+        "learning_rate",
+        "fast",
+        "Learning rate takes a number above 0 and up to 1,000,000; got 'fast'.",
+    ),
+    ("scale_start", 5.0, "Scale start takes a number from -8 to 4; got 5.0."),
+    ("device", "tpu", "Device takes one of auto, cpu, cuda, mps; got 'tpu'."),
+    ("compile", "perhaps", "Compile takes true or false; got 'perhaps'."),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "sentence"), RANGES, ids=lambda value: str(value)[:20])
+def test_the_sentence_has_the_range(field, value, sentence):
+    with pytest.raises(ValidationError) as caught:
+        RunConfig(**{field: value})
+    assert explain(caught.value) == sentence
+
+
+@pytest.mark.parametrize("field", [name for name in RunConfig.model_fields if name != "model"])
+def test_the_range_that_is_said_is_the_one_that_holds(field):
+    """The ends of it are taken, and the next number beyond is not."""
+    numbers = [float(n.replace(",", "")) for n in re.findall(r"-?\d[\d,]*", takes(field))]
+    if "number" not in takes(field):
+        return
+    low, high = numbers
+    beyond = 1 if "whole" in takes(field) else 1e-6
+    RunConfig(**{field: high})
+    RunConfig(**{field: low + beyond if "above" in takes(field) else low})
+    for outside in (
+        low if "above" in takes(field) else low - beyond,
+        high + max(beyond, high * 1e-9),
+    ):
+        with pytest.raises(ValidationError):
+            RunConfig(**{field: outside})
 
 
 def test_several_faults_are_one_sentence():
@@ -64,7 +106,7 @@ def test_what_is_no_config_is_one_sentence():
     for text in ("", "{", "[]", "null", "\x00"):
         with pytest.raises(ValidationError) as caught:
             RunConfig.model_validate_json(text)
-        assert explain(caught.value).startswith("config: ")
+        assert explain(caught.value) == "The field 'config' is missing or damaged."
         assert is_sentence(explain(caught.value))
 
 

@@ -7,14 +7,16 @@ from statistics import mean, stdev
 
 import numpy as np
 import pytest
+import torch
 
 from densembed import jobs
 from densembed.__main__ import main
 from densembed.checkpoint import Checkpoint
 from densembed.config import RunConfig
 from densembed.runs import all_runs
-from densembed.sweep import Plan, Sweep, all_sweeps, make_plan, train_group
+from densembed.sweep import Sweep, all_sweeps, train_group
 from densembed.sweep_figures import label, sweep_figure
+from densembed.sweep_plan import Plan, make_plan
 from densembed.training import Epoch, train
 from tests.conftest import is_sentence
 
@@ -156,6 +158,20 @@ def test_a_group_that_dies_again_and_again_fails(small):
     assert train_group(str(group.path)) == "done"
 
 
+def test_memory_that_runs_out(runs_root, monkeypatch):
+    some = Sweep.create(make_plan(BASE, {"model": ["logistic-el-2"]}))
+    (group,) = some.groups()
+    group.path.mkdir()
+
+    def greedy(*_):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(jobs, "train_members", greedy)
+    assert train_group(str(group.path)) == some.state() == "failed"
+    assert some.reason().startswith("The memory ran out: choose a smaller batch size")
+    assert "CUDA out of memory" in group.log
+
+
 def test_data_that_cannot_be_had(runs_root, tmp_path):
     some = Sweep.create(make_plan(BASE | {"dataset": "mnist"}, {"model": ["logistic-el-2"]}))
     (group,) = some.groups()
@@ -174,10 +190,10 @@ def test_data_that_cannot_be_had(runs_root, tmp_path):
         ({}, {"seed": [1, 2]}, "seed"),
         ({}, {"model": []}, "differ"),
         ({}, {"epochs": [1, 1]}, "differ"),
-        ({}, {"epochs": [1, "x"]}, "epochs"),
+        ({}, {"epochs": [1, "x"]}, "Epochs takes a whole number from 1 to 10,000; got 'x'."),
         ({}, {"model": ["logistic-el-2", "resnet"]}, "model"),
         ({"seeds": 100}, {"epochs": list(range(1, 12))}, "1,100"),
-        ({"epochs": 0}, {"model": ["linear"]}, "epochs"),
+        ({"epochs": 0}, {"model": ["linear"]}, "Epochs takes a whole number from 1 to 10,000"),
     ],
 )
 def test_a_plan_that_is_none_is_a_sentence(base, grid, word):
@@ -196,9 +212,15 @@ def test_an_identifier_is_never_a_path(small, identifier):
 def test_sweeps_are_listed_and_no_runs(small):
     assert all_sweeps() == [small]
     assert all_runs() == []
+    small.path.with_name("notes").mkdir()
+    small.path.with_name("20269999-999999-dddddd").mkdir()  # digits that are no date
+    (small.path.with_name("20269999-999999-dddddd") / "plan.json").write_text("{}")
+    assert all_sweeps() == [small]
     (small.path / "plan.json").write_text("{")
-    assert all_sweeps() == []
+    assert (small.plan, small.jobs(), small.groups()) == (None, [], [])
+    assert Sweep.find(small.identifier) is None
     small.delete()
+    assert all_sweeps() == []
     assert not small.path.exists()
 
 

@@ -86,7 +86,10 @@ class Embedding(nn.Module):
 
     def _logits(self, mean: float, std: float) -> nn.Parameter:
         shape = (self.groups, self.densities, len(self.sizes))
-        return nn.Parameter(torch.randn(shape) * std + mean)
+        logits = torch.empty(shape)
+        if not logits.is_meta:  # nothing to draw there, for which torch would import its compiler
+            logits.normal_().mul_(std).add_(mean)
+        return nn.Parameter(logits)
 
     def check(self, x: Tensor) -> None:
         """Raises ValueError for another shape than (batch, C, *sizes), and for integers."""

@@ -12,13 +12,17 @@ import torch
 from torch import Tensor, nn
 
 
-@torch.compiler.assume_constant_result
 def legendre_rule(order: int) -> tuple[list[float], list[float]]:
     """Nodes and weights of the Gauss–Legendre rule on [0, 1], exact to degree 2·order − 1."""
     if order < 1:
         raise ValueError(f"Expected an order of at least 1; got {order}.")
     nodes, weights = np.polynomial.legendre.leggauss(order)
     return ((nodes + 1) / 2).tolist(), (weights / 2).tolist()
+
+
+# All that torch.compiler.assume_constant_result does, but for importing the compiler: that takes
+# a second, at every start of everything.
+legendre_rule._dynamo_marked_constant = True
 
 
 def on_grid(pdf: Callable[..., Tensor], points: list[Tensor]) -> Tensor:

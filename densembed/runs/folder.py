@@ -53,11 +53,7 @@ class Run:
     @classmethod
     def find(cls, identifier: str, root: Path | None = None) -> "Run | None":
         """The run of that identifier, or None. An identifier is data: it is never a path."""
-        if not IDENTIFIER.fullmatch(identifier):
-            return None
-        try:
-            _time(identifier)
-        except ValueError:  # digits that are no date
+        if not is_identifier(identifier):
             return None
         path = (root or runs_folder()) / identifier
         return cls(path) if (path / "config.json").is_file() else None
@@ -220,6 +216,14 @@ class Run:
         with contextlib.suppress(OSError):
             self.path.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
+
+
+def is_identifier(text: str) -> bool:
+    """Whether it may name a run or a sweep: a date, a time, and some digits of chance."""
+    try:
+        return bool(IDENTIFIER.fullmatch(text) and _time(text))
+    except ValueError:  # digits that are no date
+        return False
 
 
 def _time(identifier: str) -> datetime:

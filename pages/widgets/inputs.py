@@ -53,7 +53,7 @@ def pick_input(checkpoint: Checkpoint) -> Input:
     )  # fmt: skip
     _note_linked()
     if way == "Samples":
-        given = _sample(checkpoint, bar, place)
+        given = pick_sample(_dataset(checkpoint), bar, place)
     else:
         given = _upload(checkpoint, bar) if way == "Upload" else _draw(checkpoint)
     _write_link(given)
@@ -92,8 +92,11 @@ def _linked(checkpoint: Checkpoint) -> Tensor | None:
         return None
 
 
-def _sample(checkpoint: Checkpoint, bar, place) -> Input:
-    dataset = _dataset(checkpoint)
+def pick_sample(dataset: Dataset, bar, place) -> Input:
+    """Widgets for a test image: its class and number in `bar`, small ones to click in `place`.
+
+    The choice is the same on all pages, and in their links.
+    """
     usual = dataset.classes[7 % len(dataset.classes)]
     name_wrong_link("class", dataset.classes)
     if st.session_state.get("class", usual) not in dataset.classes:  # of another model's data

@@ -1,6 +1,6 @@
 """Choosing a checkpoint: one that ships, one of a run, or a file of the visitor's own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import prod
 
@@ -49,7 +49,7 @@ def titles() -> dict[str, str]:
     return found
 
 
-def first_choice(options: dict[str, str]) -> str:
+def first_choice(options: Collection[str]) -> str:
     """The visitor's last file, else the mNN of the best data that is here."""
     mnn = "logistic-el-mnn-10-5"
     wanted = [mnn] if is_available("mnist") else [f"{mnn}-digits", mnn]

@@ -4,6 +4,7 @@ import time
 
 import streamlit as st
 import torch
+from torch import Tensor
 
 from densembed.checkpoint import Checkpoint, error_text
 from densembed.config import RunConfig
@@ -14,20 +15,22 @@ from densembed.runs import Run, read_only
 from densembed.runs.outlook import left_of
 from densembed.runs.story import tell as tell_story
 from densembed.training_figures import Course, course_figure
-from pages.widgets.inputs import test_images
+from pages.widgets.inputs import pick_sample, test_images
 from pages.widgets.page import CHART, panel
 from pages.widgets.run_verbs import CHANGED, run_verbs
 from pages.widgets.trainer import LIVE, WORDS, cluster, duration, estimate_wait, is_live, plain
 from pages.widgets.zoom import DOUBLE_CLICK, keep_zoom
 
 INTERRUPTED = (
-    "It ended without a word: the server was stopped, or the disk is full. What it had is kept."
+    "It ended without a word: the server was stopped, or the run's folder is full or cannot be "
+    "written. What it had is kept."
 )
 CURVES_EVERY = 3.0
 
 
 def run_view(run: Run) -> None:
     """Follows a run that is live by itself; to be called where it is to be seen."""
+    st.session_state.pop(CHANGED, None)  # the whole page is being drawn anew as it is
     live = is_live(run, run.state())
     st.fragment(_follow, run_every=1.0 if live else None)(run, live)
 
@@ -110,16 +113,8 @@ def pictures(checkpoint: Checkpoint | None, course: Course, name: str = "") -> N
         return
     if not checkpoint.has_densities:
         picture.caption("Fully connected: one density a pixel, their sum is 1 everywhere.")
-    own = test_images(checkpoint)
-    pinned = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8)
-    if own is not None and own.name == checkpoint.config.dataset:
-        pinned = own.test.images[0]
     with picture:
-        panel("the input", "the first test image" if pinned.any() else "blank")
-        st.plotly_chart(
-            picture_figure(pinned.numpy()), key="pinned", config=CHART,
-            alt="The picture that the receptive fields are for",
-        )  # fmt: skip
+        pinned, what = _pin(checkpoint)
     seen = view(checkpoint, pinned, [0, -1])
     last = checkpoint.steps[-1]
     titles = ("before training", f"after {last:,} steps")
@@ -130,8 +125,27 @@ def pictures(checkpoint: Checkpoint | None, course: Course, name: str = "") -> N
             st.plotly_chart(
                 field_figure(seen.fields[index], seen.x, seen.y, seen.top),
                 key=f"field-{index}", config=CHART,
-                alt=f"Receptive field {titles[index]}, for the first test image",
+                alt=f"Receptive field {titles[index]}, for {what}",
             )  # fmt: skip
+
+
+def _pin(checkpoint: Checkpoint) -> tuple[Tensor, str]:
+    """The picture whose field is watched, and what it is; another one is a click away."""
+    shown = st.container()
+    own = test_images(checkpoint)
+    if own is None or own.name != checkpoint.config.dataset:
+        pixels, what = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8), "a blank one"
+    else:
+        deeper = st.popover("Another image", width="stretch")
+        given = pick_sample(own, deeper.container(horizontal=True), deeper)
+        pixels, what = given.pixels, f"a test image of class {own.classes[given.label]}"
+    with shown:
+        panel("the input", what)
+        st.plotly_chart(
+            picture_figure(pixels.numpy()), key="pinned", config=CHART,
+            alt=f"The picture that the receptive fields are for, {what}",
+        )  # fmt: skip
+    return pixels, what
 
 
 def _curves(course: Course, name: str) -> None:

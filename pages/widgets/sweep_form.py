@@ -4,9 +4,10 @@ import streamlit as st
 
 from densembed.config import RunConfig
 from densembed.data import DATASETS, is_available
-from densembed.sweep import FIXED, Plan, Sweep, make_plan, read_values
+from densembed.sweep import Sweep
+from densembed.sweep_plan import FIXED, Plan, make_plan, read_values
 from pages.widgets.train_form import MODELS
-from pages.widgets.trainer import cluster, model_name, telling
+from pages.widgets.trainer import cluster, follow, model_name, telling
 
 VARIED = [name for name in RunConfig.model_fields if name not in (*FIXED, "model", "dataset")]
 SUGGESTED = {
@@ -66,7 +67,7 @@ def _start(plan: Plan) -> bool:
     with telling():
         sweep = Sweep.create(plan)
         sweep.submit(cluster())
-        st.query_params.from_dict({"sweep": sweep.identifier})
+        follow(sweep=sweep.identifier)
         return True
     return False
 

@@ -6,16 +6,19 @@ from densembed.models import describe
 from densembed.runs import read_only
 from densembed.sweep import Row, Sweep, all_sweeps
 from densembed.sweep_figures import sweep_figure
+from pages.widgets.listing import line, on_page, pager
 from pages.widgets.page import CHART
 from pages.widgets.run_verbs import verb
 from pages.widgets.trainer import WORDS, cluster
 
 CHANGED = "sweep-changed"
-SHOWN = 20
+PAGE = "sweeps-page"
+DECIMALS = st.column_config.NumberColumn(format="%.2f")
 
 
 def sweep_view(sweep: Sweep) -> None:
     """Follows a sweep that is under way by itself."""
+    st.session_state.pop(CHANGED, None)  # the whole page is being drawn anew as it is
     live = _is_live(sweep)
     st.fragment(_follow, run_every=2.0 if live else None)(sweep, live)
 
@@ -48,7 +51,10 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
         _verbs(sweep, live, state)
     if over:
         table, plot = st.columns(2, gap="medium")
-        table.dataframe(_table(rows), hide_index=True, height="content", key="sweep-table")
+        table.dataframe(
+            _table(rows), hide_index=True, height="content", key="sweep-table",
+            column_config={"test error, %": DECIMALS, "±": DECIMALS},
+        )  # fmt: skip
         plot.plotly_chart(
             sweep_figure(rows), key="sweep-plot", config=CHART,
             alt="Test error of each combination against its parameters",
@@ -114,14 +120,12 @@ def sweep_list(shown: str) -> None:
     sweeps = all_sweeps()
     if not sweeps:
         st.caption("None yet. The first one appears here as soon as you start it.")
-    for sweep in sweeps[:SHOWN]:
-        name, state, link = st.columns([5, 2, 1], vertical_alignment="center")
-        name.markdown(_title(sweep))
+    for sweep in on_page(sweeps, PAGE):
+        if sweep.plan is None:
+            continue
         started = sweep.started
-        state.caption(f"{WORDS[sweep.state()]} · {started.day} {started:%B, %H:%M}")
-        if sweep.identifier == shown:
-            link.caption("shown above")
-        else:
-            link.page_link("pages/train.py", label="Show", query_params={"sweep": sweep.identifier})
-    if len(sweeps) > SHOWN:
-        st.caption(f"… and {len(sweeps) - SHOWN:,} older ones.")
+        line(
+            _title(sweep), f"{WORDS[sweep.state()]} · {started.day} {started:%B, %H:%M}",
+            sweep.identifier == shown, {"sweep": sweep.identifier},
+        )  # fmt: skip
+    pager(sweeps, PAGE)

@@ -14,6 +14,7 @@ COUNT = 16
 HTML = '<div class="row"></div>'
 CSS = """
 .row {display: flex; gap: 4px; overflow-x: auto; padding: 2px;}
+@media (min-width: 700px) {.row {flex-wrap: wrap;}}
 button {
   flex: none; width: 34px; height: 34px; padding: 0; border: 2px solid transparent;
   border-radius: 4px; cursor: pointer; background: #000; image-rendering: pixelated;

@@ -85,14 +85,21 @@ def start(config: RunConfig) -> bool:
     with telling():
         run = Run.create(config)
         cluster().submit(run)
-        st.query_params.from_dict({"run": run.identifier})
+        follow(run=run.identifier)
         return True
     return False
 
 
+def follow(**link: str) -> None:
+    """Show one run or sweep, and no other; what else the page's link says stays."""
+    for name in ("run", "sweep"):
+        st.query_params.pop(name, None)
+    st.query_params.update(link)
+
+
 def plain(text: str) -> str:
-    """A name as text where Streamlit would read Markdown."""
-    return re.sub(r"([^\w\s])", r"\\\1", text)
+    """A name as text where Streamlit would read Markdown, which escapes ASCII marks alone."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
 
 
 def model_name(model: str) -> str:

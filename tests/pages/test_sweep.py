@@ -4,7 +4,8 @@ import csv
 
 import pytest
 
-from densembed.sweep import Sweep, all_sweeps, make_plan, train_group
+from densembed.sweep import Sweep, all_sweeps, train_group
+from densembed.sweep_plan import make_plan
 from tests.conftest import is_sentence
 from tests.pages.conftest import charts, settle, values, visit
 
@@ -70,6 +71,15 @@ def test_values_that_are_none_are_one_sentence(small_gallery, runs_root, wrong):
     assert not [button for button in app.button if button.key == "start-sweep"]
 
 
+def test_a_value_out_of_range_is_told_the_range(small_gallery, runs_root):
+    app = open_tab(visit("train"))
+    app.text_input(key="sweep-learning_rate").set_value("0.1, fast")
+    settle(app.run())
+    assert app.error[0].value == (
+        "Learning rate takes a number above 0 and up to 1,000,000; got 'fast'."
+    )
+
+
 def test_a_sweep_half_way(sweep, handed):
     train_first(sweep, 1)
     app = visit("train", sweep=sweep.identifier)
@@ -117,6 +127,15 @@ def test_delete(sweep, handed):
 def test_a_link_to_a_sweep_that_is_gone_is_named(small_gallery, runs_root, link):
     (warning,) = visit("train", sweep=link).warning
     assert is_sentence(warning.value)
+
+
+def test_sweeps_are_listed_in_pages_and_a_damaged_one_is_left_out(sweep):
+    others = [Sweep.create(sweep.plan) for _ in range(21)]
+    (max(others, key=lambda other: other.identifier).path / "plan.json").write_text("{")
+    app = open_tab(visit("train"))
+    assert len(app.get("page_link")) == 19
+    app.session_state["sweeps-page"] = 2
+    assert len(settle(app.run()).get("page_link")) == 2
 
 
 def test_read_only(sweep, handed, monkeypatch):

@@ -6,13 +6,14 @@ import re
 import filelock
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from densembed.config import RunConfig
 from densembed.data import load_dataset
 from densembed.fields import view
 from densembed.runs import Run, execute
 from tests.conftest import is_sentence
-from tests.pages.conftest import charts, headings, settle, values, visit
+from tests.pages.conftest import ROOT, charts, headings, settle, values, visit
 
 QUICK = RunConfig(model="logistic-el-3", epochs=2, batch_size=256, device="cpu")
 
@@ -25,6 +26,20 @@ def submitted(monkeypatch) -> list[Run]:
     return runs
 
 
+def image_of(label: int = 7, number: int = 1):
+    """One of the test images of a class; unless another one is chosen the first seven is shown."""
+    test = load_dataset("digits").test
+    return test.images[(test.labels == label).nonzero()[number - 1, 0]]
+
+
+def first_visit(**link: str) -> AppTest:
+    """The page as a link opens it in a new tab, with no other page before."""
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/train.py")
+    for key, value in link.items():
+        app.query_params[key] = value
+    return settle(app.run())
+
+
 def links(app) -> dict[str, str]:
     found = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
     return found
@@ -33,12 +48,32 @@ def links(app) -> dict[str, str]:
 def test_first_visit_shows_an_example(small_gallery, trained):
     app = visit("train")
     drawn = charts(app)
-    seen = view(trained, load_dataset("digits").test.images[0])
+    seen = view(trained, image_of())
     np.testing.assert_allclose(values(drawn["field-0"]), seen.fields[0].sum(0), 1e-5, 1e-7)
     np.testing.assert_allclose(values(drawn["field-1"]), seen.fields[-1].sum(0), 1e-5, 1e-7)
     assert len(values(drawn["curve"], "y")) == 3
     assert any(is_sentence(caption.value) for caption in app.caption if "None yet" in caption.value)
     assert any("on this machine" in caption.value for caption in app.caption)
+
+
+def test_another_image_may_be_watched(small_gallery, runs_root):
+    run = Run.create(QUICK.model_copy(update={"model": "logistic-el-mnn-3-2"}))
+    execute(str(run.path))
+    app = first_visit(run=run.identifier, **{"class": "3", "example": "5"})
+    assert app.number_input(key="example").value == 5
+    for number in (5, 6):
+        app.number_input(key="example").set_value(number)
+        settle(app.run())
+        shown = view(run.checkpoint(), image_of(3, number)).fields[-1].sum(0)
+        np.testing.assert_allclose(values(charts(app)["field-1"]), shown, 1e-5, 1e-7)
+        assert "a test image of class 3" in headings(app)
+
+
+@pytest.mark.parametrize("link", [{"class": "eleven"}, {"example": "9999"}])
+def test_a_link_to_an_image_that_is_not_there_is_named(small_gallery, runs_root, link):
+    (warning,) = first_visit(**link).warning
+    assert next(iter(link.values())) in warning.value
+    assert is_sentence(warning.value)
 
 
 def test_empty_gallery_still_trains(gallery_root, runs_root, submitted):
@@ -81,7 +116,7 @@ def test_finished_run(small_gallery, runs_root):
     assert links(app)["Show it in Explore"] == f"model={run.identifier}"
     assert "stop" not in [button.key for button in app.button]
     checkpoint = run.checkpoint()
-    seen = view(checkpoint, load_dataset("digits").test.images[0])
+    seen = view(checkpoint, image_of())
     np.testing.assert_allclose(values(charts(app)["field-1"]), seen.fields[-1].sum(0), 1e-5, 1e-7)
     assert f"after {checkpoint.steps[-1]:,} steps" in headings(app)
     np.testing.assert_allclose(
@@ -139,14 +174,40 @@ def test_runs_are_listed_newest_first_with_a_link(small_gallery, runs_root):
     shown = [link.proto.query_string for link in app.get("page_link")]
     order = sorted((first.identifier, second.identifier), reverse=True)
     assert shown == [f"run={identifier}" for identifier in order]
+    lines = [line.value for line in app.markdown if "epochs" in line.value]
+    assert "digits \\(8×8\\, enlarged\\)" in lines[order.index(first.identifier)]
 
 
-def test_many_runs_are_cut(small_gallery, runs_root):
-    for _ in range(23):
-        Run.create(QUICK)
+def test_many_runs_are_listed_in_pages(small_gallery, runs_root):
+    identifiers = sorted((Run.create(QUICK).identifier for _ in range(23)), reverse=True)
     app = visit("train")
-    assert len(app.get("page_link")) == 20
-    assert any("3 older" in caption.value for caption in app.caption)
+
+    def listed() -> list[str]:
+        return [link.proto.query_string.removeprefix("run=") for link in app.get("page_link")]
+
+    assert listed() == identifiers[:20]
+    app.session_state["runs-page"] = 2
+    settle(app.run())
+    assert listed() == identifiers[20:]
+    for identifier in identifiers[20:]:
+        Run.find(identifier).delete()
+    settle(app.run())
+    assert listed() == identifiers[:20]
+
+
+def test_only_listed_runs_are_read(small_gallery, runs_root, monkeypatch):
+    """Two hundred old runs cost a visit no more than twenty do."""
+    for k in range(200):
+        path = runs_root / f"202401{k % 28 + 1:02d}-0000{k % 60:02d}-{k:06x}"
+        path.mkdir(parents=True)
+        (path / "config.json").write_text(QUICK.model_dump_json())
+    read = []
+    config, last = Run.config, Run.last
+    monkeypatch.setattr(Run, "config", property(lambda run: read.append(run) or config.fget(run)))
+    monkeypatch.setattr(Run, "last", property(lambda run: read.append(run) or last.fget(run)))
+    visit("train")
+    assert len(set(read)) == 20
+    assert len(read) == 40
 
 
 # What a person can do with a run
@@ -314,6 +375,18 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(small_gallery, runs_root,
     monkeypatch.setattr("densembed.runs.folder.replace_file", full)
     settle(app.button[0].click().run())
     assert app.error[0].value == "The run's folder cannot be written: No space left on device."
+
+
+def test_a_verb_that_cannot_be_obeyed_is_a_sentence(small_gallery, runs_root, monkeypatch):
+    def refused(*_):
+        raise OSError(30, "Read-only file system")
+
+    run = paused()
+    app = visit("train", run=run.identifier)
+    monkeypatch.setattr(Run, "resume", refused)
+    settle(app.button(key="resume").click().run())
+    assert app.error[0].value == "The run's folder cannot be written: Read-only file system."
+    assert run.state() == "paused"
 
 
 def test_read_only(small_gallery, runs_root, submitted, monkeypatch):
