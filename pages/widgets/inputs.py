@@ -15,9 +15,12 @@ from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
 from densembed.familiar import REFERENCES, familiar
 from densembed.figures import picture_figure
 from pages.widgets import draw_pad, thumbnails
-from pages.widgets.page import CHART, name_wrong_link, panel
+from pages.widgets.link import Numbers, check_link, linked_number, name_wrong
+from pages.widgets.page import CHART, panel
 
 KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
+MOST = 100_000
+"""Test images of a class: more than any data set has."""
 
 
 @dataclass(frozen=True)
@@ -47,23 +50,38 @@ def pick_input(checkpoint: Checkpoint) -> Input:
     ways = ["Samples", "Upload", *(["Draw"] if checkpoint.reads_digits else [])]
     if st.session_state.get("from", "Samples") not in ways:
         st.session_state["from"] = "Samples"
+    check_link("from", "Input", ways, "samples")
     way = bar.segmented_control(
         "Input", ways, default="Samples", key="from",
         bind="query-params", required=True, persist_state="session",
     )  # fmt: skip
-    _note_linked()
+    _note_linked(checkpoint)
     if way == "Samples":
         given = _sample(checkpoint, bar, place)
     else:
+        classes = checkpoint.header.classes
+        check_link("class", "Class", classes, "what is drawn or uploaded")
+        check_link("example", "Example", Numbers(1, MOST), "what is drawn or uploaded")
         given = _upload(checkpoint, bar) if way == "Upload" else _draw(checkpoint)
     _write_link(given)
     return given
 
 
-def _note_linked() -> None:
+def _note_linked(checkpoint: Checkpoint) -> None:
     """Take the picture that a link brings. What this session wrote there itself is no news."""
     asked = st.query_params.get("ink")
-    if asked and asked not in st.session_state.setdefault("inks", set()):
+    if asked is None or asked in st.session_state.setdefault("inks", set()):
+        return
+    try:
+        from_text(asked, checkpoint.header.input_shape)
+    except ImageError:
+        del st.query_params["ink"]
+        channels, height, width = checkpoint.header.input_shape
+        kind = f"a whole picture of {height} × {width} pixels" + (
+            f" in {channels} channels" if channels > 1 else ""
+        )
+        name_wrong("Picture", asked, kind, "none")
+    else:
         st.session_state["linked"] = asked
         for own in ("drawing", "picture"):
             st.session_state.pop(own, None)
@@ -95,7 +113,7 @@ def _linked(checkpoint: Checkpoint) -> Tensor | None:
 def _sample(checkpoint: Checkpoint, bar, place) -> Input:
     dataset = _dataset(checkpoint)
     usual = dataset.classes[7 % len(dataset.classes)]
-    name_wrong_link("class", dataset.classes)
+    check_link("class", "Class", dataset.classes, usual)
     if st.session_state.get("class", usual) not in dataset.classes:  # of another model's data
         st.session_state["class"] = usual
     wanted = bar.pills(
@@ -104,12 +122,11 @@ def _sample(checkpoint: Checkpoint, bar, place) -> Input:
     )  # fmt: skip
     label = dataset.classes.index(wanted or usual)
     choices = (dataset.test.labels == label).nonzero()[:, 0]
-    name_wrong_link("example", range(1, len(choices) + 1))
-    number = bar.number_input(
-        "Example", 1, len(choices), 1, key="example", bind="query-params", width=130,
-        persist_state="session",
-        help=f"{len(choices):,} test images of this class; the model did not learn from them.",
-    )  # fmt: skip
+    with bar:
+        number = linked_number(
+            "Example", len(choices), "example", width=130,
+            help=f"{len(choices):,} test images of this class; the model did not learn from them.",
+        )  # fmt: skip
     thumbnails.row(dataset, choices, number, place)
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
 

@@ -202,7 +202,7 @@ def _pooling(controls: Controls, x: np.ndarray):
         )  # fmt: skip
     with right:
         stride = controls.whole(
-            "step", "Stride", 1, MAX_WINDOW, window, "Pixels from one Jᵢ to the next (eq. 16)."
+            "stride", "Stride", 1, MAX_WINDOW, window, "Pixels from one Jᵢ to the next (eq. 16)."
         )
     reading = lab.adaptive_pooling(x, window, stride, beta)
     row = _row(controls, len(reading.output))

@@ -9,7 +9,7 @@ import streamlit as st
 from densembed import gallery
 from densembed.checkpoint import Checkpoint, CheckpointError
 from densembed.data import DATASETS, is_available
-from pages.widgets.page import linked_select
+from pages.widgets.link import linked_select, notice
 
 OWN = "upload-"
 """How the key of an uploaded file begins: in a link it tells what the file was."""
@@ -105,7 +105,7 @@ def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpo
 def _name_gone_upload(key: str, default: str, options: dict[str, str]) -> None:
     asked = st.query_params.get(key, "")
     if asked.startswith(OWN) and asked not in options and key not in st.session_state:
-        st.warning(
+        notice(
             "The link shows a model that a visitor had uploaded. Such a file is kept for their "
             "session alone, so it is gone. Showing another one; with the file, upload it again."
         )

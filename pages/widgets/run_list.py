@@ -6,8 +6,9 @@ from densembed.data import DATASETS, title
 from densembed.models import describe
 from densembed.runs import all_runs
 from pages.widgets.folder import FOLDER
+from pages.widgets.link import plain
 from pages.widgets.train_form import source_of
-from pages.widgets.trainer import WORDS, plain
+from pages.widgets.trainer import WORDS
 
 SHOWN = 20
 

@@ -16,7 +16,7 @@ from densembed.fields import TOP_PERCENTILE, pixel_field
 from densembed.figures import AFTER, BEFORE, DENSITY_SCALE, SIGNED_SCALE
 from densembed.meaning import Densities
 from pages.widgets.inputs import Input
-from pages.widgets.page import name_wrong_link
+from pages.widgets.link import check_link
 from pages.widgets.views import (
     CLASS,
     DENSITIES,
@@ -43,7 +43,7 @@ def chosen_step(steps: list[int]) -> int:
     """Index of the step that the slider came to rest on, else the link's, else the last one."""
     kept = st.session_state.get("moved_to")
     if kept is None:
-        name_wrong_link("step", steps)
+        check_link("step", "Step of training", steps, "the end of training", "one that was kept")
         asked = st.query_params.get("step", "")
         kept = int(asked) if asked in map(str, steps) else None
     step = kept if kept in steps else steps[-1]

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
 
 import streamlit as st
@@ -88,11 +87,6 @@ def start(config: RunConfig) -> bool:
         st.query_params.from_dict({"run": run.identifier})
         return True
     return False
-
-
-def plain(text: str) -> str:
-    """A name as text where Streamlit would read Markdown."""
-    return re.sub(r"([^\w\s])", r"\\\1", text)
 
 
 def model_name(model: str) -> str:

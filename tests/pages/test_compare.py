@@ -12,7 +12,17 @@ from densembed.config import RunConfig
 from densembed.data import as_input, load_dataset
 from densembed.fields import field, view
 from densembed.training import train
-from tests.pages.conftest import ROOT, charts, headings, pills, scale, settle, values, visit
+from tests.pages.conftest import (
+    ROOT,
+    charts,
+    headings,
+    pills,
+    scale,
+    settle,
+    values,
+    visit,
+    warnings,
+)
 
 
 def sample(label: int = 7):
@@ -84,7 +94,7 @@ def test_fewer_models_leave_the_link(mnist_model, third):
 
 def test_a_number_of_models_that_cannot_be_is_named(mnist_model):
     app = visit("compare", models="7")
-    assert "“7”" in app.warning[0].value
+    assert "“7”" in warnings(app)[0]
     assert len([key for key in charts(app) if key.endswith("-field")]) == 2
 
 
@@ -156,13 +166,13 @@ def test_no_ink_gets_no_opinion(mnist_model, pictures):
     picture = ("a.png", pictures["empty"].read_bytes(), "image/png")
     settle(app.file_uploader(key="upload").set_value(picture).run())
     assert "opinion" not in charts(app)
-    assert [warning.value[:6] for warning in app.warning] == ["No ink"]
+    assert [said[:6] for said in warnings(app)] == ["No ink"]
 
 
 @pytest.mark.parametrize("side", ["first", "second"])
 def test_link_to_a_model_that_is_gone_is_named(small_gallery, side):
     app = visit("compare", **{side: "gone"})
-    assert "“gone”" in app.warning[0].value
+    assert "“gone”" in warnings(app)[0]
     assert set(charts(app)) == {
         "picture",
         "first-field",

@@ -9,7 +9,7 @@ import torch
 from densembed.data.compact import to_text
 from densembed.data.images import read_picture
 from densembed.fields import view
-from tests.pages.conftest import charts, headings, pills, settle, stage, values, visit
+from tests.pages.conftest import charts, headings, pills, settle, stage, values, visit, warnings
 
 
 def draw(app, png: bytes | None):
@@ -86,5 +86,5 @@ SMALL = to_text(torch.zeros(1, 8, 8, dtype=torch.uint8))
 @pytest.mark.parametrize("text", ["x", "A" * 9999, "../../etc", SMALL])
 def test_a_link_with_a_wrong_picture_says_so(small_gallery, text):
     app = visit(**{"from": "Draw", "ink": text})
-    assert "in the link" in app.warning[0].value
+    assert warnings(app)[0].startswith("In the link, “Picture” is “")
     assert "no ink" in headings(app)

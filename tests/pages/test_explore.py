@@ -26,6 +26,7 @@ from tests.pages.conftest import (
     stage,
     values,
     visit,
+    warnings,
 )
 from tests.test_familiar import photographs
 
@@ -117,9 +118,9 @@ def test_senseless_links_show_the_page(small_gallery, trained, link):
 @pytest.mark.parametrize("model", ["gone", "../../etc/passwd", "<b>x</b>", "x" * 999])
 def test_link_to_a_model_that_is_gone_is_named(small_gallery, trained, model):
     app = visit(model=model)
-    (warning,) = app.warning
-    assert model[:80] in warning.value
-    assert is_sentence(warning.value)
+    (warning,) = warnings(app)
+    assert model[:40] in warning
+    assert is_sentence(warning)
     shows(app, trained, sample(7))
     assert app.query_params["model"] == ["small"] or app.query_params["model"] == "small"
 
@@ -136,7 +137,7 @@ def test_upload(small_gallery, trained, pictures):
 
 def test_upload_without_ink_gets_no_opinion(small_gallery, pictures):
     app = upload(visit(), pictures["empty"])
-    assert "No ink" in app.warning[0].value
+    assert "No ink" in warnings(app)[0]
     assert stage(app)["probabilities"] is None
     assert "no ink" in stage(app)["said"][-1]
     assert not values(charts(app)["picture"]).any()
@@ -156,9 +157,9 @@ def test_upload_of_a_photograph_is_unlike_what_it_learned(small_gallery, trained
     path = tmp_path / "temple.jpg"
     path.write_bytes(photographs(1)[0])
     app = upload(visit(), path)
-    (warning,) = app.warning
-    assert "unlike what the model learned" in warning.value
-    assert is_sentence(warning.value)
+    (warning,) = warnings(app)
+    assert "unlike what the model learned" in warning
+    assert is_sentence(warning)
     shows(app, trained, read_picture(path).pixels)
 
 
@@ -258,9 +259,9 @@ def test_a_teacher_hides_parts(small_gallery, trained, hidden):
 
 def test_what_cannot_be_hidden_is_named(small_gallery):
     app = visit(hide="predictions,Mars")
-    (warning,) = app.warning
-    assert "Mars" in warning.value
-    assert is_sentence(warning.value)
+    (warning,) = warnings(app)
+    assert "Mars" in warning
+    assert is_sentence(warning)
     assert stage(app)["hidden"] == ["predictions"]
 
 
@@ -276,7 +277,7 @@ def test_the_tour_is_in_the_link(small_gallery, link, stop):
 @pytest.mark.parametrize("tour", ["6", "x", "-1"])
 def test_a_step_that_the_tour_lacks_is_named(small_gallery, tour):
     app = visit(tour=tour)
-    assert tour in app.warning[0].value
+    assert tour in warnings(app)[0]
     assert component(app, "tour")["stop"] is None
 
 
