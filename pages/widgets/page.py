@@ -13,6 +13,10 @@ STYLE = """
 [data-testid="stMainBlockContainer"] {max-width: 1340px; padding: 3.5rem 1rem 0.75rem;}
 [data-testid="stMainBlockContainer"] h1 {font-size: 2rem; font-weight: 600; padding-bottom: 4px;}
 :has(> .st-key-tour) {position: absolute; width: 0;}
+/* The button to bring a model shows its icon alone; its name is there for who hears the page. */
+[class*="st-key-bring-"] button [data-testid="stMarkdownContainer"] {
+  position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
+}
 .panel {text-align: center; font-weight: 600; margin: 0 0 -0.75rem 0;}
 .panel small {font-weight: 400; opacity: 0.7;}
 </style>

@@ -296,3 +296,16 @@ def test_thumbnails_are_the_examples(small_gallery, digits):
     assert others != row["numbers"]
     assert len(set(others)) == len(others)
     assert set(others) <= set(range(1, len(threes) + 1))
+    assert app.query_params["shuffle"] == "7"
+    again = visit(**{"class": "3"}, shuffle="7")  # the link has the same handful
+    assert component(again, "thumbnails")["numbers"] == others
+
+
+def test_the_divider_of_a_swipe_is_in_the_link(small_gallery):
+    app = visit(show="swipe", divider="30")
+    assert stage(app)["divider"] == 30
+    app.session_state["divided"] = 65
+    assert stage(settle(app.run()))["divider"] == 65
+    assert app.query_params["divider"] == "65"
+    pills(app, "show").set_value("field").run()
+    assert "divider" not in settle(app).query_params

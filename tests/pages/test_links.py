@@ -44,12 +44,14 @@ LINKS = [
         ("opacity", "2", "Opacity"), ("opacity", "", "Opacity"), ("for", "x", "For the class"),
         ("contours", "maybe", "Contours"), ("channel", "red", "Channel"), ("more", "y", "More"),
         ("density", "17", "Density"), ("density", "0", "Density"), ("density", "x", "Density"),
-        ("density", "9" * 5000, "Density"), ("tour", "6", "Tour"), ("hide", "Mars", "hide"),
+        ("density", "9" * 5000, "Density"), ("divider", "101", "Divider of the swipe"),
+        ("shuffle", "x", "Shuffle"), ("tour", "6", "Tour"), ("hide", "Mars", "hide"),
     ]),
     *(("", link, key, bad, label) for link, key, bad, label in [
         (DRAWN, "ink", "x", "Picture"), (DRAWN, "class", "A", "Class"),
         (DRAWN, "example", "x", "Example"), ({"show": "on the input"}, "opacity", "x", "Opacity"),
         ({"show": "densities"}, "for", "x", "For the class"),
+        ({"show": "swipe"}, "divider", "x", "Divider of the swipe"),
         ({"more": "One density"}, "density", "x", "Density"),
     ]),
     *(("compare", PAIR, key, bad, label) for key, bad, label in [
