@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from densembed.sheet import WIDTHS
 from pages.widgets.changes import change_input
 from pages.widgets.inputs import pick_input, remark, show_input
 from pages.widgets.link import Numbers, check_link
@@ -60,6 +61,7 @@ with showing:
 with moving:
     show_stage(checkpoint, given, known, show, index, hidden)
 
+check_link("columns", "Printed figure", WIDTHS, "two columns")
 if opened != ONE:
     st.query_params.pop("density", None)
 if opened == WHAT:

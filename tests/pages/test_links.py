@@ -43,6 +43,7 @@ LINKS = [
         ("show", "Mars", "Show"), ("show", "[a](https://b.c) :red[d] *e*", "Show"),
         ("opacity", "2", "Opacity"), ("opacity", "", "Opacity"), ("for", "x", "For the class"),
         ("contours", "maybe", "Contours"), ("channel", "red", "Channel"), ("more", "y", "More"),
+        ("columns", "three", "Printed figure"),
         ("density", "17", "Density"), ("density", "0", "Density"), ("density", "x", "Density"),
         ("density", "9" * 5000, "Density"), ("divider", "101", "Divider of the swipe"),
         ("shuffle", "x", "Shuffle"), ("tour", "6", "Tour"), ("hide", "Mars", "hide"),
