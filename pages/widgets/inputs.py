@@ -7,12 +7,12 @@ import streamlit as st
 import torch
 from torch import Tensor
 
+from densembed import familiar
 from densembed.checkpoint import Checkpoint
 from densembed.data import DATASETS, DataError, Dataset, is_available, is_folder, load_dataset
 from densembed.data import title as title_of
 from densembed.data.compact import MAX_TEXT, from_text, to_png, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
-from densembed.familiar import REFERENCES, familiar
 from densembed.figures import picture_figure
 from pages.widgets import draw_pad, thumbnails
 from pages.widgets.link import Numbers, check_link, linked_number, name_wrong
@@ -273,10 +273,9 @@ def unlike(given: Input, checkpoint: Checkpoint) -> bool:
     if given.seen != "digit" or not is_available(name):
         return False
     dataset = load_dataset(name)
-    few = len(dataset.train) < REFERENCES  # then even a like one has no near neighbour
-    if few or dataset.input_shape != checkpoint.header.input_shape:
+    if dataset.input_shape != checkpoint.header.input_shape:
         return False
-    return not familiar(dataset).knows(given.pixels[None])[0]
+    return bool(familiar.unlike(dataset, given.pixels[None])[0])
 
 
 def remark(given: Input, *checkpoints: Checkpoint) -> None:
