@@ -255,7 +255,7 @@ def show_input(given: Input, checkpoint: Checkpoint, height: str = "content") ->
     notes = {"no ink": "no ink yet", "several digits": "several digits: it reads one at a time"}
     if unlike(given, checkpoint):
         notes["digit"] = "unlike what this model learned"
-    panel("draw a digit", notes.get(given.seen, f"read as {size}, at the lower right"))
+    panel("draw a digit", notes.get(given.seen, f"read as {size}, the small picture"))
     linked = _linked(checkpoint)
     base = None if linked is None else _url(linked, checkpoint.reads_digits)
     draw_pad.pad(_url(given.pixels), base)

@@ -37,13 +37,15 @@ def plain(text: str) -> str:
 
 
 def open_notices() -> None:
-    """Make room, here, for what is wrong with the page's link."""
-    st.session_state["notices"] = st.container()
+    """Make room, here, for what is wrong with the page's link: one message, however much it is."""
+    st.session_state["notices"] = st.container().empty(), []
 
 
 def notice(sentence: str) -> None:
     """Say something about the page's link, where `open_notices` made room."""
-    st.session_state["notices"].warning(sentence)
+    place, sentences = st.session_state["notices"]
+    sentences.append(sentence)
+    place.warning("  \n".join(sentences))
 
 
 def name_wrong(label: str, asked: str, expected: str, instead: str) -> None:

@@ -58,7 +58,7 @@ def test_what_is_left_takes_the_room(visit, hidden, left):
     )
     assert ends == pytest.approx((0, 0), abs=2)
     (plot,) = places(page, ".st-key-stage .after .plot")
-    assert plot["width"] == pytest.approx({3: 300, 2: 380, 1: 440}[len(left)], abs=20)
+    assert plot["width"] == pytest.approx({3: 300, 2: 340, 1: 340}[len(left)], abs=20)
 
 
 UNNAMED = """() => {

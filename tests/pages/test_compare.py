@@ -43,6 +43,7 @@ def third(small_gallery, digits) -> Checkpoint:
 
 
 def test_two_models_on_one_scale(mnist_model, trained):
+    """mllam/neural-lam#377: what was compared had scales of its own."""
     drawn = charts(visit("compare", first="small", second="other"))
     one, two = view(trained, sample()), view(mnist_model, sample())
     assert not np.array_equal(one.fields[-1], two.fields[-1])
@@ -99,6 +100,7 @@ def test_a_number_of_models_that_cannot_be_is_named(mnist_model):
 
 
 def test_one_slider_moves_both(mnist_model, trained):
+    """tensorflow/playground#38, aim#3230, tensorboard#469: one step slider for all images."""
     app = visit("compare", first="small", second="other")
     step = trained.steps[-1]  # of the other one, the last kept before it
     assert step not in mnist_model.steps
@@ -154,6 +156,7 @@ def test_the_slider_stays_at_the_end_when_a_longer_training_comes(small_gallery,
 
 
 def test_model_against_itself_has_no_difference(small_gallery):
+    """streamlit#11424: equal charts were a duplicate element."""
     drawn = charts(visit("compare", first="small", second="small", open="What they mistake"))
     assert not values(drawn["second-change"]).any()
     assert np.array_equal(values(drawn["first-field"]), values(drawn["second-field"]))
@@ -325,6 +328,7 @@ def test_a_model_does_not_disagree_with_itself(small_gallery):
 
 
 def test_twenty_sessions_leave_little_behind(monkeypatch, runs_root):
+    """streamlit#3885: closed sessions kept their memory."""
     monkeypatch.setenv("DENSEMBED_GALLERY", str(ROOT / "checkpoints/paper"))
     models = sorted(path.stem for path in (ROOT / "checkpoints/paper").glob("*.safetensors"))
     sides = ("first", "second", "third", "fourth")

@@ -32,6 +32,7 @@ def link_text(app) -> str:
 
 
 def test_an_empty_pad_has_no_ink_and_no_opinion(small_gallery, trained):
+    """r4ghu/iOS-CoreML-MNIST#3: a class was predicted of nothing drawn."""
     app = visit(**{"from": "Draw"})
     assert "no ink" in headings(app)
     assert stage(app)["probabilities"] is None

@@ -77,6 +77,7 @@ def test_every_shipped_model_opens_by_its_link(monkeypatch, runs_root, path):
 
 
 def test_slider_moves_the_field_and_not_the_scale(small_gallery, trained):
+    """mllam/neural-lam#377: what was compared had scales of its own."""
     app = visit()
     for index in (0, len(trained.steps) // 2, -1):
         step = trained.steps[index]
@@ -136,6 +137,7 @@ def test_upload(small_gallery, trained, pictures):
 
 
 def test_upload_without_ink_gets_no_opinion(small_gallery, pictures):
+    """r4ghu/iOS-CoreML-MNIST#3: a class was predicted of an empty page."""
     app = upload(visit(), pictures["empty"])
     assert "No ink" in warnings(app)[0]
     assert stage(app)["probabilities"] is None
@@ -181,6 +183,7 @@ def test_upload_that_is_too_large_is_one_sentence(small_gallery, tmp_path):
 
 
 def test_upload_survives_other_pages(small_gallery, trained, pictures):
+    """crxi/multipage_streamlit#1: an upload vanished on a change of page."""
     app = upload(visit(), pictures["digit"])
     pixels = read_picture(pictures["digit"]).pixels
     for page in ("compare", "explore"):

@@ -6,6 +6,7 @@ from tests.pages.test_explore import sample
 
 
 def test_what_is_offered(small_gallery, trained):
+    """playground#39, netron#1152: figures, numbers, the model, a program."""
     app = visit(more="Take it away", step=str(trained.steps[4]))
     names = [button.proto.label for button in app.get("download_button")]
     assert names == [

@@ -25,6 +25,7 @@ def bring(app, data: bytes, key: str = "model", name: str = "own.safetensors"):
 
 
 def test_an_upload_is_explored_compared_and_found_again(small_gallery, own, tmp_path):
+    """playground#20, cnn-explainer#17, #31: people want their own model."""
     data = (tmp_path / "own.safetensors").read_bytes()
     app = bring(visit(), data)
     expected = view(own, sample()).fields[-1].sum(0)
