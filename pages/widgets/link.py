@@ -38,14 +38,16 @@ def plain(text: str) -> str:
 
 def open_notices() -> None:
     """Make room, here, for what is wrong with the page's link: one message, however much it is."""
-    st.session_state["notices"] = st.container().empty(), []
+    st.session_state["notices"] = {"room": st.container(), "said": []}
 
 
 def notice(sentence: str) -> None:
     """Say something about the page's link, where `open_notices` made room."""
-    place, sentences = st.session_state["notices"]
-    sentences.append(sentence)
-    place.warning("  \n".join(sentences))
+    notices = st.session_state["notices"]
+    if not notices["said"]:
+        notices["place"] = notices["room"].empty()  # not before: even an empty place has a height
+    notices["said"].append(sentence)
+    notices["place"].warning("  \n".join(notices["said"]))
 
 
 def name_wrong(label: str, asked: str, expected: str, instead: str) -> None:
