@@ -72,8 +72,10 @@ def pick_sides() -> list[Side]:
             sides.append(Side(name, pick_checkpoint(f"{name.capitalize()} model", name, default)))
     check_link("beside", BESIDE, NAMES[1:count], NAMES[1])
     for name in NAMES[count:]:
-        check_link(name, f"{name.capitalize()} model", titles(), f"{count} models", "here any more")
-        st.query_params.pop(name, None)
+        if name in st.query_params:
+            label = f"{name.capitalize()} model"
+            check_link(name, label, titles(), f"{count} models", "here any more")
+            st.query_params.pop(name, None)
     return sides
 
 
