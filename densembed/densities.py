@@ -33,6 +33,8 @@ class Density(ABC):
     """
 
     name: ClassVar[str]
+    words: ClassVar[str] = ""
+    """What its field calls it, where that is not `name`: see `in_words`."""
     std: ClassVar[float]
     """Standard deviation of the standard form (`inf` where it has none)."""
     iqr: ClassVar[float]
@@ -122,6 +124,7 @@ class Gaussian(Density):
     """f(z) = e^(−z²/2) / √(2π)."""
 
     name = "gaussian"
+    words = "Gaussian"
     std = 1.0
     iqr = 1.3489795003921634
 
@@ -162,6 +165,7 @@ class Laplace(Density):
     """f(z) = e^−|z| / 2."""
 
     name = "laplace"
+    words = "Laplace"
     std = math.sqrt(2)
     iqr = 2 * math.log(2)
 
@@ -183,6 +187,7 @@ class Cauchy(Density):
     """f(z) = 1 / (π (1 + z²)): no variance, the heaviest tails here."""
 
     name = "cauchy"
+    words = "Cauchy"
     std = math.inf
     iqr = 2.0
 
@@ -201,6 +206,7 @@ class HyperbolicSecant(Density):
     """f(z) = sech(πz/2) / 2."""
 
     name = "hypsecant"
+    words = "hyperbolic secant"
     std = 1.0
     iqr = 4 / math.pi * math.log(1 + math.sqrt(2))
 
@@ -263,6 +269,7 @@ class RaisedCosine(Density):
     """f(z) = (1 + cos πz) / 2 on [−1, 1]."""
 
     name = "raisedcosine"
+    words = "raised cosine"
     std = math.sqrt(1 / 3 - 2 / math.pi**2)
     iqr = 0.5294837907323009
     support = 1.0
@@ -332,6 +339,11 @@ FAMILIES: dict[str, Density] = {
         Plateau(),
     )
 }
+
+
+def in_words(family: str) -> str:
+    """What a person calls a family, "raised cosine" for `raisedcosine`; a stranger by its name."""
+    return FAMILIES[family].words or family if family in FAMILIES else family
 
 
 def density(name: str | Density) -> Density:

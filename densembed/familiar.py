@@ -49,6 +49,16 @@ class Familiar:
         return self.distances(pixels) <= self.limit
 
 
+def unlike(dataset: Dataset, pixels: Tensor) -> np.ndarray:
+    """Whether each of (N, C, H, W) uint8 is unlike a data set, as far as it can be told.
+
+    None is where the training images are few: then even a like one has no near neighbour.
+    """
+    if len(dataset.train) < REFERENCES:
+        return np.zeros(len(pixels), bool)
+    return ~familiar(dataset).knows(pixels)
+
+
 @lru_cache(maxsize=4)
 def familiar(dataset: Dataset) -> Familiar:
     """`Familiar.of`, computed once for each data set."""

@@ -11,7 +11,7 @@ from densembed.benchmark import machine
 from densembed.checkpoint import Checkpoint
 from densembed.config import RunConfig
 from densembed.data import Dataset
-from densembed.densities import FAMILIES
+from densembed.densities import FAMILIES, in_words
 from densembed.fields import TOP_PERCENTILE, view
 from densembed.jobs import Job, typical
 from densembed.packed import pack
@@ -105,12 +105,12 @@ def finding(table: dict) -> str:
             continue
         best, own = rows[0], rows[names.index("logistic")]
         text = (
-            f"{start} the **{best['family']}** density does best, "
+            f"{start} the **{in_words(best['family'])}** density does best, "
             f"{best['mean']:.2f} ± {best['deviation']:.2f} %"
         )
         if own is best:
             second = rows[1]
-            text += f"; the next is the {second['family']} at {second['mean']:.2f} %."
+            text += f"; the next is the {in_words(second['family'])} at {second['mean']:.2f} %."
         else:
             gap = own["mean"] - best["mean"]
             spread = (own["deviation"] ** 2 + best["deviation"] ** 2) ** 0.5
@@ -138,7 +138,7 @@ def as_markdown(table: dict) -> str:
             "| family | test error % | a step, ms |",
             "| --- | ---: | ---: |",
             *(
-                f"| {row['family']} | {row['mean']:.2f} ± {row['deviation']:.2f} "
+                f"| {in_words(row['family'])} | {row['mean']:.2f} ± {row['deviation']:.2f} "
                 f"| {row['step_ms']:.2f} |"
                 for row in rows
             ),

@@ -2,6 +2,7 @@
 
 import plotly.graph_objects as go
 
+from densembed.densities import in_words
 from densembed.density_figures import atlas_figure
 from densembed.families import of_kind
 from densembed.figures import AFTER, BEFORE
@@ -18,7 +19,7 @@ def families_figure(table: dict, kind: str) -> go.Figure:
     figure = go.Figure(
         go.Scatter(
             x=[row["mean"] for row in rows],
-            y=[row["family"] for row in rows],
+            y=[in_words(row["family"]) for row in rows],
             error_x={"array": [row["deviation"] for row in rows], "thickness": 1.5, "width": 4},
             mode="markers",
             marker={
@@ -41,7 +42,7 @@ def family_fields_figure(table: dict, kind: str) -> go.Figure:
     height, width = table["picture"]["size"]
     figure = atlas_figure(
         [unpack(row["field"]) for row in rows],
-        [f"{row['family']}, {row['mean']:.2f} %" for row in rows],
+        [f"{in_words(row['family'])}, {row['mean']:.2f} %" for row in rows],
         (width, height),
         rows[0]["field"]["top"],
         "density per pixel²",

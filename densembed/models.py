@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from densembed import networks
-from densembed.densities import FAMILIES
+from densembed.densities import FAMILIES, in_words
 
 MAX_DENSITIES = 64
 """Largest B in a name: 64² densities; beyond it a misspelt name would only exhaust the memory."""
@@ -139,5 +139,9 @@ def parameter_count(model: nn.Module) -> int:
 def describe(name: str) -> str:
     """A model's name in words, e.g. "Logistic-EL with mNN, B = 10, B₀ = 5"."""
     form, arguments = parse(name)
-    shown = [part.capitalize() if isinstance(part, str) else part for part in arguments]
+    shown = [_capital(in_words(part)) if isinstance(part, str) else part for part in arguments]
     return MODELS[form].words.format(*shown)
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

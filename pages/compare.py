@@ -8,7 +8,8 @@ from pages.widgets.computed import seen_by
 from pages.widgets.differences import ATLAS, CURVES, TABLE, atlases, curves, table
 from pages.widgets.disagreement import CONFUSED, DISAGREE, confused, disagree
 from pages.widgets.inputs import pick_input, remark, show_input
-from pages.widgets.page import CHART, begin, name_wrong_link, panel
+from pages.widgets.link import check_link
+from pages.widgets.page import CHART, begin, panel
 from pages.widgets.sides import Side, pick_moment, pick_sides
 from pages.widgets.take import copy_link
 
@@ -152,7 +153,7 @@ if even:
     )
 
 options = [TABLE, CURVES, DISAGREE, CONFUSED, ATLAS, TAKE]
-name_wrong_link("open", options)
+check_link("open", "More", options, "none of them")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     shown = st.pills(
         "More", options, key="open", bind="query-params", label_visibility="collapsed"

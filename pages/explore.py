@@ -2,11 +2,13 @@
 
 import streamlit as st
 
+from densembed.sheet import WIDTHS
 from pages.widgets.changes import change_input
 from pages.widgets.inputs import pick_input, remark, show_input
+from pages.widgets.link import Numbers, check_link
 from pages.widgets.models import pick_checkpoint
 from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT, atlas, computes, one, what
-from pages.widgets.page import begin, hide, name_wrong_link
+from pages.widgets.page import begin, hide
 from pages.widgets.stage import chosen_step, show_stage
 from pages.widgets.take import copy_link, take_away
 from pages.widgets.tour import tour
@@ -36,23 +38,30 @@ with shown:
     show_input(given, checkpoint)
 
 deeper = [WHAT, *([ONE] if checkpoint.has_densities else []), COMPUTES, ATLAS, TAKE]
-name_wrong_link("more", deeper)
+usual = None if checkpoint.has_densities else WHAT
+check_link("more", "More", deeper, usual or "none of them")
 showing = st.container(key="showing")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     opened = st.pills(
-        "More", deeper, default=None if checkpoint.has_densities else WHAT, key="more",
-        bind="query-params", label_visibility="collapsed",
+        "More", deeper, default=usual, key="more", bind="query-params",
+        label_visibility="collapsed",
     )  # fmt: skip
     copy_link()
 
 known = see(checkpoint, given.pixels)
 seen = known.view
+count = len(known.densities[0].loc) if known.densities else 0
+if count:
+    check_link("density", "Density", Numbers(1, count), 1)
+else:
+    check_link("density", "Density", (), "its pixels", "what a fully connected network has")
 with showing:
     answer = int(seen.probabilities[-1].argmax())
     show = pick_show(checkpoint, answer, asks_class=opened == COMPUTES)
 with moving:
     show_stage(checkpoint, given, known, show, index, hidden)
 
+check_link("columns", "Printed figure", WIDTHS, "two columns")
 if opened != ONE:
     st.query_params.pop("density", None)
 if opened == WHAT:

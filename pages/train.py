@@ -8,6 +8,7 @@ from densembed.models import describe
 from densembed.runs import Run, read_only
 from densembed.sweep import Sweep
 from densembed.training_figures import Course
+from pages.widgets.link import check_link
 from pages.widgets.models import first_choice
 from pages.widgets.page import begin
 from pages.widgets.run_list import run_list
@@ -51,7 +52,7 @@ def _one() -> None:
         st.query_params["run"] = identifier  # a page link's does not reach the address by itself
         run_view(run)
     else:
-        _name_what_is_gone(identifier)
+        _name_what_is_gone("run", "Run")
         _example()
     run_list(identifier)
 
@@ -65,13 +66,12 @@ def _several() -> None:
         st.query_params["sweep"] = identifier
         sweep_view(sweep)
     else:
-        _name_what_is_gone(identifier)
+        _name_what_is_gone("sweep", "Sweep")
     sweep_list(identifier)
 
 
-def _name_what_is_gone(identifier: str) -> None:
-    if identifier:
-        st.warning(f"The link asks for “{identifier[:40]}”, which is not here any more.")
+def _name_what_is_gone(key: str, label: str) -> None:
+    check_link(key, label, (), "what there is", "here any more")
 
 
 def _example() -> None:

@@ -244,6 +244,7 @@ def test_errors_are_those_of_the_last_snapshot():
     ("device", "config"), [("NVIDIA H100 80GB HBM3", "cuda"), ("mps", "mps"), ("cpu", "auto")]
 )
 def test_the_device_of_origin_does_not_matter(device, config, tmp_path):
+    """hkchengrex/Cutie#37: what was saved on a GPU did not load on a CPU."""
     head = header(
         config={"model": "logistic-el-2", "device": config},
         provenance=PROVENANCE | {"device": device},

@@ -101,6 +101,7 @@ def values(trace) -> np.ndarray:
 
 
 def test_html_shows_the_input_and_both_fields_on_one_scale(page, shown):
+    """mllam/neural-lam#377: what was compared had scales of its own."""
     pixels, seen = shown
     data, layout = figure_of(page)
     assert len(data) == 3

@@ -81,6 +81,23 @@ def test_the_figures_show_the_report(table):
     assert f"| {best['family']} | {best['mean']:.2f} ± {best['deviation']:.2f} |" in markdown
 
 
+def test_families_are_called_as_in_their_field():
+    """What a person reads has no names of a program's."""
+    rows = [
+        {**row(family, place, 0.1), "model": family, "parameters": 1, "step_ms": 1, "errors": [1]}
+        for place, family in enumerate(FAMILIES)
+    ]
+    machine = {"device": "a CPU"}
+    table = {"rows": rows, "dataset": "MNIST", "recipe": "tuned", "machine": machine}
+    said = as_markdown(table) + " ".join(families_figure(table, "fixed").data[0].y)
+    for code, words in {
+        "hypsecant": "hyperbolic secant", "raisedcosine": "raised cosine", "cauchy": "Cauchy",
+        "laplace": "Laplace", "gaussian": "Gaussian",
+    }.items():  # fmt: skip
+        assert code not in said
+        assert said.count(words) >= 2
+
+
 def row(family, mean, deviation):
     return {"kind": "fixed", "family": family, "mean": mean, "deviation": deviation}
 
@@ -88,9 +105,9 @@ def row(family, mean, deviation):
 @pytest.mark.parametrize(
     ("rows", "parts"),
     [
-        ([("logistic", 3, 0.1), ("cauchy", 2, 0.1)], ["cauchy", "2 of 2", "1.00", "more than"]),
-        ([("logistic", 2.1, 0.1), ("cauchy", 2, 0.1)], ["cauchy", "0.10", "within the spread"]),
-        ([("logistic", 1, 0.1), ("cauchy", 2, 0.1)], ["logistic", "next is the cauchy"]),
+        ([("logistic", 3, 0.1), ("cauchy", 2, 0.1)], ["Cauchy", "2 of 2", "1.00", "more than"]),
+        ([("logistic", 2.1, 0.1), ("cauchy", 2, 0.1)], ["Cauchy", "0.10", "within the spread"]),
+        ([("logistic", 1, 0.1), ("cauchy", 2, 0.1)], ["logistic", "next is the Cauchy"]),
     ],
 )
 def test_the_finding_says_how_the_logistic_does(rows, parts):

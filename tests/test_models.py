@@ -228,6 +228,8 @@ def test_the_largest_sizes_can_be_built():
             "Adaptive stages of 8 and 12 maps, Logistic-EL with mNN, B = 4, B₀ = 2",
         ),
         ("cnn-2-3-4", "Plain CNN of 2, 3 and 4 maps"),
+        ("raisedcosine-el-8", "Raised cosine-EL, B = 8"),
+        ("hypsecant-el-mnn-8-4", "Hyperbolic secant-EL with mNN, B = 8, B₀ = 4"),
     ],
 )
 def test_names_in_words(name, words):

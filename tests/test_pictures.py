@@ -8,7 +8,7 @@ from PIL import Image
 from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 
 from densembed.fields import view
-from densembed.pictures import PANEL, film, sheet
+from densembed.pictures import film
 
 
 @pytest.fixture(scope="module")
@@ -36,24 +36,3 @@ def test_a_film_has_every_step(shown, kind, tolerance):
                 colour = frame[row * 4 + 2, column * 4 + 2]
                 wanted = expected(seen.fields[index], seen.top, row, column)
                 assert abs(colour - wanted).max() <= tolerance
-
-
-def test_a_sheet_holds_input_and_fields(shown):
-    pixels, seen = shown
-    data = sheet(pixels.numpy(), seen, [0, -1], ["before training", "after training"], "a", "PNG")
-    with Image.open(io.BytesIO(data)) as image:
-        assert image.info["dpi"] == pytest.approx((300, 300), abs=0.1)
-        page = np.asarray(image, int)
-    upper, left = 104, 24
-    assert (page[upper + 8, left + 8] == pixels[0, 0, 0].item()).all()
-    middle = page[upper + 14 * 16 + 8, left + 14 * 16 + 8]
-    assert (middle == pixels[0, 14, 14].item()).all()
-    for number, index in ((1, 0), (2, -1)):
-        colour = page[upper + 56 * 4 + 2, left + number * (PANEL + 24) + 60 * 4 + 2]
-        assert abs(colour - expected(seen.fields[index], seen.top, 56, 60)).max() <= 2
-
-
-def test_a_sheet_is_a_pdf(shown):
-    pixels, seen = shown
-    data = sheet(pixels.numpy(), seen, [0], ["before training"], "a", "PDF")
-    assert data.startswith(b"%PDF-")

@@ -12,14 +12,14 @@ from torch import Tensor
 class Change:
     """What is done to an input, in this order; the defaults do nothing.
 
-    `scale` and `turn` (degrees, clockwise) about the middle, then `right` and `down` in pixels,
-    then `blur`, the deviation of a Gaussian in pixels, then `noise`, its deviation as a share of
-    full ink. The noise is the same for the same input and amount.
+    `size` (a factor) and `turn` (degrees, clockwise) about the middle, then `right` and `down` in
+    pixels, then `blur`, the deviation of a Gaussian in pixels, then `noise`, its deviation as a
+    share of full ink. The noise is the same for the same input and amount.
     """
 
     right: float = 0.0
     down: float = 0.0
-    scale: float = 1.0
+    size: float = 1.0
     turn: float = 0.0
     blur: float = 0.0
     noise: float = 0.0
@@ -31,7 +31,7 @@ def changed(pixels: Tensor, change: Change) -> Tensor:
         return pixels
     angle = np.deg2rad(change.turn)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    back = turn / change.scale  # from a place in the result to one in the input, (row, column)
+    back = turn / change.size  # from a place in the result to one in the input, (row, column)
     middle = (np.array(pixels.shape[1:]) - 1) / 2
     offset = middle - back @ (middle + np.array([change.down, change.right]))
     planes = [

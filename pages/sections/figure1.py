@@ -6,7 +6,8 @@ from densembed import gallery
 from densembed.data import is_available, load_dataset
 from densembed.models import describe
 from densembed.reproduce import FIGURE1, figure1_of
-from pages.widgets.page import CHART, name_wrong_link, panel
+from pages.widgets.link import check_link
+from pages.widgets.page import CHART, panel
 
 STYLE = """
 <style>
@@ -40,10 +41,11 @@ def show() -> None:
     chosen = []
     with st.container(horizontal=True):
         for k in range(3):
-            name_wrong_link(f"input{k + 1}", classes)
+            usual = (7, 2, 1)[k] % len(classes)
+            check_link(f"input{k + 1}", f"Input {k + 1}", classes, classes[usual])
             chosen.append(
                 st.selectbox(
-                    f"Input {k + 1}", classes, index=(7, 2, 1)[k] % len(classes),
+                    f"Input {k + 1}", classes, index=usual,
                     key=f"input{k + 1}", bind="query-params", width=110,
                 )
             )  # fmt: skip

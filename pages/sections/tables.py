@@ -7,6 +7,7 @@ from densembed.checkpoint import CheckpointError
 from densembed.data import slug
 from densembed.models import describe
 from densembed.paper_figures import table_figure
+from pages.widgets.link import check_link
 from pages.widgets.page import CHART
 
 ARXIV = "https://arxiv.org/abs/2006.12779"
@@ -35,6 +36,7 @@ def show_table(table: str, dataset: str, key: str = "recipe") -> None:
         command = COMMAND.format(table=table, recipe="paper")
         st.info(f"There are no results yet. Make them: `{command}`.")
         return
+    check_link(key, "Training", found, next(iter(found)))
     recipe = st.segmented_control(
         "Training", list(found), default=next(iter(found)), key=key, bind="query-params",
         required=True,

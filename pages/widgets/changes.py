@@ -6,11 +6,12 @@ import streamlit as st
 
 from densembed.data.change import Change, changed
 from pages.widgets.inputs import Input
+from pages.widgets.link import Numbers, check_link
 
 SLIDERS = {
     "right": ("Move to the right", -8.0, 8.0, 0.5, "%.1f pixels"),
     "down": ("Move down", -8.0, 8.0, 0.5, "%.1f pixels"),
-    "scale": ("Scale", 0.5, 1.5, 0.05, "× %.2f"),
+    "size": ("Size", 0.5, 1.5, 0.05, "× %.2f"),
     "turn": ("Turn clockwise", -90.0, 90.0, 5.0, "%.0f°"),
     "blur": ("Blur", 0.0, 3.0, 0.25, "%.2f pixels"),
     "noise": ("Noise", 0.0, 0.5, 0.05, "%.2f of full ink"),
@@ -21,6 +22,8 @@ SLIDERS = {
 def change_input(given: Input) -> Input:
     """Sliders in a popover, and the input as they change it."""
     usual = asdict(Change())
+    for key, (label, low, high, *_) in SLIDERS.items():
+        check_link(key, label, Numbers(low, high), f"{usual[key]:g}")
     with st.container(key="change"), st.popover("Move, turn, blur …", width="stretch"):
         values = {
             key: st.slider(

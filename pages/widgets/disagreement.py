@@ -11,8 +11,8 @@ from densembed.data import Dataset
 from densembed.data.compact import to_png
 from pages.widgets.computed import answers_of
 from pages.widgets.inputs import test_images
-from pages.widgets.page import CHART, name_wrong_link, panel
-from pages.widgets.sides import Side
+from pages.widgets.page import CHART, panel
+from pages.widgets.sides import BESIDE, Side
 
 DISAGREE, CONFUSED = "Where they disagree", "What they mistake"
 THUMBNAILS = 12
@@ -94,9 +94,8 @@ def disagree(sides: list[Side], chosen: list[int]) -> None:
         return
     other = others[0]
     if len(others) > 1:
-        name_wrong_link("beside", others)
         other = st.segmented_control(
-            "The first beside the", others, default=other, key="beside", bind="query-params",
+            BESIDE, others, default=other, key="beside", bind="query-params",
             required=True,
         )  # fmt: skip
     pair = {"first": said["first"], other: said[other]}

@@ -8,6 +8,7 @@ from densembed.data.images import MAX_BYTES
 
 PREFIX = "data:image/png;base64,"
 HTML = """
+<div class="pad">
 <canvas width="560" height="560" tabindex="0" role="img"
   aria-label="Pad to draw a digit on"></canvas>
 <div class="tools">
@@ -16,6 +17,7 @@ HTML = """
   <button type="button" class="undo">Undo</button>
   <button type="button" class="clear">Clear</button>
   <figure><img alt="What the model gets"></figure>
+</div>
 </div>
 """
 CSS = """
@@ -34,6 +36,13 @@ canvas {
   font: inherit; color: inherit; background: none; cursor: pointer; padding: 4px 8px;
   border: 1px solid var(--st-border-color, #8884); border-radius: 6px;
 }
+@media (max-width: 640px) {
+  /* On a phone the tools are over the pad, where they are seen, and beside it there is room for a
+     finger that scrolls. */
+  .pad {display: flex; flex-direction: column-reverse; width: min(100%, 340px); margin: 0 auto;}
+  .tools {margin: 0 0 8px;}
+}
+@media (pointer: coarse) {.tools button {min-height: 44px; padding: 4px 12px;}}
 .tools button:disabled {opacity: 0.4; cursor: default;}
 .tools figure {margin: 0 0 0 auto; width: 44px; height: 44px; flex: none; background: #000;}
 .tools img {width: 44px; height: 44px; image-rendering: pixelated; display: block;}
@@ -86,18 +95,18 @@ export default function({ parentElement, data, setStateValue }) {
   };
   canvas.onpointerdown = (event) => {
     if (event.button || pad.now) return;
-    canvas.setPointerCapture(event.pointerId);
+    canvas.setPointerCapture(pad.finger = event.pointerId);
     pad.now = { width: Number(size.value), points: at(event) };
     pad.strokes = [...pad.strokes, pad.now];
     draw();
   };
   canvas.onpointermove = (event) => {
-    if (!pad.now) return;
+    if (!pad.now || event.pointerId !== pad.finger) return;  // another finger draws nothing
     for (const part of event.getCoalescedEvents?.() ?? [event]) pad.now.points.push(...at(part));
     draw();
   };
-  canvas.onpointerup = canvas.onpointercancel = () => {
-    if (pad.now) { pad.now = null; send(); }
+  canvas.onpointerup = canvas.onpointercancel = (event) => {
+    if (pad.now && event.pointerId === pad.finger) { pad.now = null; send(); }
   };
   undo.onclick = () => {
     if (pad.strokes.length) pad.strokes = pad.strokes.slice(0, -1);

@@ -7,17 +7,20 @@ import streamlit as st
 import torch
 from torch import Tensor
 
+from densembed import familiar
 from densembed.checkpoint import Checkpoint
 from densembed.data import DATASETS, DataError, Dataset, is_available, is_folder, load_dataset
 from densembed.data import title as title_of
 from densembed.data.compact import MAX_TEXT, from_text, to_png, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
-from densembed.familiar import REFERENCES, familiar
 from densembed.figures import picture_figure
 from pages.widgets import draw_pad, thumbnails
-from pages.widgets.page import CHART, name_wrong_link, panel
+from pages.widgets.link import Numbers, check_link, linked_number, name_wrong
+from pages.widgets.page import CHART, panel
 
 KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
+MOST = 100_000
+"""Test images of a class: more than any data set has."""
 
 
 @dataclass(frozen=True)
@@ -47,23 +50,38 @@ def pick_input(checkpoint: Checkpoint) -> Input:
     ways = ["Samples", "Upload", *(["Draw"] if checkpoint.reads_digits else [])]
     if st.session_state.get("from", "Samples") not in ways:
         st.session_state["from"] = "Samples"
+    check_link("from", "Input", ways, "samples")
     way = bar.segmented_control(
         "Input", ways, default="Samples", key="from",
         bind="query-params", required=True, persist_state="session",
     )  # fmt: skip
-    _note_linked()
+    _note_linked(checkpoint)
     if way == "Samples":
         given = pick_sample(_dataset(checkpoint), bar, place)
     else:
+        classes = checkpoint.header.classes
+        check_link("class", "Class", classes, "what is drawn or uploaded")
+        check_link("example", "Example", Numbers(1, MOST), "what is drawn or uploaded")
         given = _upload(checkpoint, bar) if way == "Upload" else _draw(checkpoint)
     _write_link(given)
     return given
 
 
-def _note_linked() -> None:
+def _note_linked(checkpoint: Checkpoint) -> None:
     """Take the picture that a link brings. What this session wrote there itself is no news."""
     asked = st.query_params.get("ink")
-    if asked and asked not in st.session_state.setdefault("inks", set()):
+    if asked is None or asked in st.session_state.setdefault("inks", set()):
+        return
+    try:
+        from_text(asked, checkpoint.header.input_shape)
+    except ImageError:
+        del st.query_params["ink"]
+        channels, height, width = checkpoint.header.input_shape
+        kind = f"a whole picture of {height} × {width} pixels" + (
+            f" in {channels} channels" if channels > 1 else ""
+        )
+        name_wrong("Picture", asked, kind, "none")
+    else:
         st.session_state["linked"] = asked
         for own in ("drawing", "picture"):
             st.session_state.pop(own, None)
@@ -98,7 +116,7 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
     The choice is the same on all pages, and in their links.
     """
     usual = dataset.classes[7 % len(dataset.classes)]
-    name_wrong_link("class", dataset.classes)
+    check_link("class", "Class", dataset.classes, usual)
     if st.session_state.get("class", usual) not in dataset.classes:  # of another model's data
         st.session_state["class"] = usual
     wanted = bar.pills(
@@ -107,12 +125,11 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
     )  # fmt: skip
     label = dataset.classes.index(wanted or usual)
     choices = (dataset.test.labels == label).nonzero()[:, 0]
-    name_wrong_link("example", range(1, len(choices) + 1))
-    number = bar.number_input(
-        "Example", 1, len(choices), 1, key="example", bind="query-params", width=130,
-        persist_state="session",
-        help=f"{len(choices):,} test images of this class; the model did not learn from them.",
-    )  # fmt: skip
+    with bar:
+        number = linked_number(
+            "Example", len(choices), "example", width=130,
+            help=f"{len(choices):,} test images of this class; the model did not learn from them.",
+        )  # fmt: skip
     thumbnails.row(dataset, choices, number, place)
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
 
@@ -241,7 +258,7 @@ def show_input(given: Input, checkpoint: Checkpoint, height: str = "content") ->
     notes = {"no ink": "no ink yet", "several digits": "several digits: it reads one at a time"}
     if unlike(given, checkpoint):
         notes["digit"] = "unlike what this model learned"
-    panel("draw a digit", notes.get(given.seen, f"read as {size}, at the lower right"))
+    panel("draw a digit", notes.get(given.seen, f"read as {size}, the small picture"))
     linked = _linked(checkpoint)
     base = None if linked is None else _url(linked, checkpoint.reads_digits)
     draw_pad.pad(_url(given.pixels), base)
@@ -259,10 +276,9 @@ def unlike(given: Input, checkpoint: Checkpoint) -> bool:
     if given.seen != "digit" or not is_available(name):
         return False
     dataset = load_dataset(name)
-    few = len(dataset.train) < REFERENCES  # then even a like one has no near neighbour
-    if few or dataset.input_shape != checkpoint.header.input_shape:
+    if dataset.input_shape != checkpoint.header.input_shape:
         return False
-    return not familiar(dataset).knows(given.pixels[None])[0]
+    return bool(familiar.unlike(dataset, given.pixels[None])[0])
 
 
 def remark(given: Input, *checkpoints: Checkpoint) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
+from pages.widgets.link import name_wrong
+
 MEMORY = "lab"
 
 
@@ -23,10 +25,12 @@ class Controls:
         self.memory = st.session_state.setdefault(MEMORY, {})
         self.link: dict[str, str] = {}
         self.forgotten: set[str] = set()
-        self.notices = st.container()
+        self.fresh = not self.memory
+        self.unread = set(st.query_params)
 
     def value(self, key: str, label: str, default, read: Callable, expected: str):
         """What the control starts with: its own state, else the link, else memory, else default."""
+        self.unread.discard(key)
         if key in self.forgotten:
             return default
         if key in st.session_state:
@@ -36,11 +40,7 @@ class Controls:
             try:
                 return read(asked)
             except ValueError:
-                shown = asked if len(asked) <= 40 else asked[:40] + "…"
-                self.notices.warning(
-                    f"The link asks for “{label}” to be “{shown}”, which is not {expected}. "
-                    f"Showing {_shown(default)}."
-                )
+                name_wrong(label, asked, expected, _shown(default))
                 return default
         return self.memory.get(key, default)
 
@@ -54,6 +54,9 @@ class Controls:
             self.link[key] = f"{value:g}" if isinstance(value, float) else str(value)
 
     def write_link(self) -> None:
+        if self.fresh:
+            for key in sorted(self.unread):
+                name_wrong(key, st.query_params[key], "what this view asks for", "it without")
         if self.link != st.query_params.to_dict():
             st.query_params.from_dict(self.link)
 

@@ -5,7 +5,7 @@ import streamlit as st
 
 from densembed import lab
 from densembed.data import as_input, load_dataset
-from densembed.densities import FAMILIES
+from densembed.densities import FAMILIES, in_words
 from densembed.lab_figures import strips_figure
 from pages.widgets.lab_controls import Controls
 from pages.widgets.lab_pad import pad
@@ -14,8 +14,7 @@ from pages.widgets.page import CHART
 BETAS = (0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500, 1000)
 BETA_STEPS = [*(-float(beta) for beta in reversed(BETAS)), 0.0, *map(float, BETAS)]
 MAX_WINDOW, MAX_STRIDE = 8, 4
-FAMILY_NAMES = {"hypsecant": "hyperbolic secant", "raisedcosine": "raised cosine"}
-FAMILY_CHOICES = {name: FAMILY_NAMES.get(name, name) for name in FAMILIES}
+FAMILY_CHOICES = {name: in_words(name) for name in FAMILIES}
 
 
 def signal_tab(controls: Controls) -> None:
@@ -202,7 +201,7 @@ def _pooling(controls: Controls, x: np.ndarray):
         )  # fmt: skip
     with right:
         stride = controls.whole(
-            "step", "Stride", 1, MAX_WINDOW, window, "Pixels from one Jᵢ to the next (eq. 16)."
+            "stride", "Stride", 1, MAX_WINDOW, window, "Pixels from one Jᵢ to the next (eq. 16)."
         )
     reading = lab.adaptive_pooling(x, window, stride, beta)
     row = _row(controls, len(reading.output))

@@ -9,10 +9,11 @@ import streamlit as st
 from densembed import gallery
 from densembed.checkpoint import Checkpoint, CheckpointError
 from densembed.data import DATASETS, is_available
-from pages.widgets.page import linked_select
+from pages.widgets.link import linked_select, notice
 
 OWN = "upload-"
 """How the key of an uploaded file begins: in a link it tells what the file was."""
+BRING = "Bring a model of your own"
 ELSEWHERE = "elsewhere"
 MAX_BYTES = 5 * 2**20
 MAX_KEPT = 3
@@ -82,7 +83,10 @@ def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpo
     _name_gone_upload(key, default, options)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = linked_select(label, options, key, default)
-        with st.popover("", icon=":material/upload_file:", help="Bring a model of your own"):
+        with (
+            st.container(key=f"bring-{key}", width="content"),
+            st.popover(BRING, icon=":material/upload_file:", help=BRING),
+        ):
             st.file_uploader(
                 "A densembed checkpoint", type="safetensors", key=f"file-{key}",
                 on_change=_take, args=(key,),
@@ -105,7 +109,7 @@ def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpo
 def _name_gone_upload(key: str, default: str, options: dict[str, str]) -> None:
     asked = st.query_params.get(key, "")
     if asked.startswith(OWN) and asked not in options and key not in st.session_state:
-        st.warning(
+        notice(
             "The link shows a model that a visitor had uploaded. Such a file is kept for their "
             "session alone, so it is gone. Showing another one; with the file, upload it again."
         )

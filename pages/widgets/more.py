@@ -14,8 +14,9 @@ from densembed.meaning import densities, input_gradient, one_density
 from densembed.models import describe
 from pages.widgets.computed import class_fields
 from pages.widgets.inputs import test_images
-from pages.widgets.page import CHART, name_wrong_link, panel
-from pages.widgets.views import Show, density_number
+from pages.widgets.link import linked_number
+from pages.widgets.page import CHART, panel
+from pages.widgets.views import Show
 
 WHAT, ONE, COMPUTES = "What am I looking at?", "One density", "What it computes"
 ATLAS, TAKE = "All classes", "Take it away"
@@ -54,13 +55,9 @@ def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
     facts, own, weights, path = st.columns(4, gap="small")
     with facts:
         count = len(shown.loc)
-        name_wrong_link("density", range(1, count + 1))
-        st.session_state["density"] = density_number(count)
-        number = st.number_input(
-            f"Density, of {count:,}", 1, count, key="density",
-            help="Or show the densities and click one.",
-        )  # fmt: skip
-        st.query_params["density"] = str(number)  # `bind` would miss what a click chose
+        number = linked_number(
+            f"Density, of {count:,}", count, "density", help="Or show the densities and click one."
+        )
         (t, u), (s_t, s_u) = shown.loc[number - 1], shown.scale[number - 1]
         st.markdown(
             f"| | columns | rows |\n|---|---|---|\n| location μ | {t:.2f} | {u:.2f} |\n"

@@ -1,17 +1,22 @@
-"""How every page begins, and links that carry a view."""
+"""How every page begins, and what a link may hide of it."""
 
 import runpy
-from collections.abc import Collection
 from html import escape
 from pathlib import Path
 
 import streamlit as st
+
+from pages.widgets.link import name_wrong, open_notices
 
 STYLE = """
 <style>
 [data-testid="stMainBlockContainer"] {max-width: 1340px; padding: 3.5rem 1rem 0.75rem;}
 [data-testid="stMainBlockContainer"] h1 {font-size: 2rem; font-weight: 600; padding-bottom: 4px;}
 :has(> .st-key-tour) {position: absolute; width: 0;}
+/* The button to bring a model shows its icon alone; its name is there for who hears the page. */
+[class*="st-key-bring-"] button [data-testid="stMarkdownContainer"] {
+  position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
+}
 .panel {text-align: center; font-weight: 600; margin: 0 0 -0.75rem 0;}
 .panel small {font-weight: 400; opacity: 0.7;}
 </style>
@@ -43,11 +48,11 @@ def hide() -> list[str]:
     """
     asked = {name.strip() for name in st.query_params.get("hide", "").split(",")} - {""}
     known = {*HIDDEN, *MOVING}
-    for name in sorted(asked - known):
-        st.warning(
-            f"The link asks to hide “{name[:40]}”, which is not here; what can be hidden: "
-            f"{', '.join(sorted(known))}."
-        )
+    if wrong := sorted(asked - known):
+        name_wrong("hide", ", ".join(wrong), f"one of {', '.join(sorted(known))}", "it, then")
+        st.query_params["hide"] = ",".join(sorted(asked & known))
+        if not asked & known:
+            del st.query_params["hide"]
     if rules := ", ".join(HIDDEN[name] for name in HIDDEN if name in asked):
         st.html(f"<style>{rules} {{display: none !important;}}</style>")
     return [name for name in MOVING if name in asked]
@@ -63,41 +68,10 @@ def begin(question: str, answer: str) -> None:
     st.html(STYLE)
     st.title(question, anchor=False)
     st.markdown(answer)
+    open_notices()
 
 
 def panel(title: str, note: str = "") -> None:
     """A centred heading over a picture, with a line for a note so that neighbours align."""
     note = escape(note) or "&nbsp;"
     st.html(f'<div class="panel">{escape(title)}<br><small>{note}</small></div>')
-
-
-def name_wrong_link(key: str, options: Collection) -> None:
-    """Say it when the URL parameter `key` asks for something that is not among the options.
-
-    To be called before the widget of that key: Streamlit drops such a value without a word.
-    """
-    asked = st.query_params.get(key)
-    if asked is not None and key not in st.session_state and asked not in map(str, options):
-        st.warning(f"The link asks for the {key} “{asked[:40]}”, which is not here.")
-
-
-def linked_select(label: str, options: dict[str, str], key: str, default: str, **kwargs) -> str:
-    """A select box whose choice is the URL parameter `key`.
-
-    `options` maps what stands in the link to what a person reads. A link to something that is
-    not there (any more) is named, and the default shown.
-    """
-    wanted = st.query_params.get(key, default)
-    if wanted not in options:
-        if key not in st.session_state:
-            st.warning(
-                f"The link asks for “{wanted[:80]}”, which is not here. Showing another one."
-            )
-        wanted = default
-    if st.session_state.get(key) not in options:
-        st.session_state[key] = wanted
-    choice = st.selectbox(
-        label, list(options), format_func=options.get, key=key, persist_state="session", **kwargs
-    )
-    st.query_params[key] = choice
-    return choice

@@ -6,9 +6,10 @@ from densembed.data import DATASETS, title
 from densembed.models import describe
 from densembed.runs import all_runs
 from pages.widgets.folder import FOLDER
+from pages.widgets.link import plain
 from pages.widgets.listing import line, on_page, pager
 from pages.widgets.train_form import source_of
-from pages.widgets.trainer import WORDS, plain
+from pages.widgets.trainer import WORDS
 
 PAGE = "runs-page"
 

@@ -16,9 +16,10 @@ from densembed.runs.outlook import left_of
 from densembed.runs.story import tell as tell_story
 from densembed.training_figures import Course, course_figure
 from pages.widgets.inputs import pick_sample, test_images
+from pages.widgets.link import plain
 from pages.widgets.page import CHART, panel
 from pages.widgets.run_verbs import CHANGED, run_verbs
-from pages.widgets.trainer import LIVE, WORDS, cluster, duration, estimate_wait, is_live, plain
+from pages.widgets.trainer import LIVE, WORDS, cluster, duration, estimate_wait, is_live
 from pages.widgets.zoom import DOUBLE_CLICK, keep_zoom
 
 INTERRUPTED = (

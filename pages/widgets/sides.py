@@ -9,8 +9,8 @@ from densembed.checkpoint import Checkpoint
 from densembed.comparison import PACES, along
 from densembed.models import describe
 from pages.widgets.inputs import Input
-from pages.widgets.models import pick_checkpoint
-from pages.widgets.page import name_wrong_link
+from pages.widgets.link import check_link
+from pages.widgets.models import pick_checkpoint, titles
 
 NAMES = ("first", "second", "third", "fourth")
 OTHERS = {"second": "logistic-el-15", "third": "logistic-el-5", "fourth": "linear"}
@@ -22,6 +22,7 @@ SLIDERS = {
 }
 
 SUM, MEAN = "sum", "mean"
+BESIDE = "The first beside the"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Side:
 def pick_sides() -> list[Side]:
     """Widgets for how many models, and which."""
     counts = list(range(2, len(NAMES) + 1))
-    name_wrong_link("models", counts)
+    check_link("models", "Models", counts, 2)
     asked, choices = st.columns([1, 9], gap="small")
     with asked:
         count = st.segmented_control(
@@ -69,8 +70,12 @@ def pick_sides() -> list[Side]:
             own = "" if first is None or first.config.dataset == "mnist" else "-digits"
             default = f"{OTHERS[name]}{own}" if sides else None
             sides.append(Side(name, pick_checkpoint(f"{name.capitalize()} model", name, default)))
+    check_link("beside", BESIDE, NAMES[1:count], NAMES[1])
     for name in NAMES[count:]:
-        st.query_params.pop(name, None)
+        if name in st.query_params:
+            label = f"{name.capitalize()} model"
+            check_link(name, label, titles(), f"{count} models", "here any more")
+            st.query_params.pop(name, None)
     return sides
 
 
@@ -90,29 +95,36 @@ class Moment:
 def pick_moment(sides: list[Side]) -> Moment:
     """Widgets for the one slider, for what it moves by, and for sum or mean."""
     bar = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="moment")
-    name_wrong_link("by", PACES)
+    check_link("by", "It moves by", PACES, "step")
     sliding = bar.container(key="sliding")
     by = bar.segmented_control(
         "It moves by", PACES, default="step", key="by", bind="query-params", required=True,
         help="Trainings of different lengths line up by the step, by the epoch, or by the "
         "fraction of the epochs that were planned.",
     )  # fmt: skip
-    name_wrong_link("field", (SUM, MEAN))
+    check_link("field", "A field is the", (SUM, MEAN), SUM)
     field = bar.segmented_control(
         "A field is the", (SUM, MEAN), default=SUM, key="field", bind="query-params", required=True,
         help="The sum of a model's densities; or their mean, which shows where models with many "
         "and with few densities look as if they had equally many.",
     )  # fmt: skip
-    places_of = [along(side.checkpoint, side.checkpoint.steps, by) for side in sides]
-    places = sorted({place for places in places_of for place in places})
+    for other in PACES:
+        _, places = _places(sides, other)
+        check_link(other, SLIDERS[other], places, "the end of training", "one that was kept")
+    places_of, places = _places(sides, by)
     _stay_at_the_end(by, places[-1])
     with sliding:
-        name_wrong_link(by, places)
         place = st.select_slider(
             SLIDERS[by], places, places[-1], key=by, bind="query-params",
             help="It moves all models: each shows the last step that it kept up to here.",
         )  # fmt: skip
     return Moment(by, [bisect_right(places, place) - 1 for places in places_of], field == MEAN)
+
+
+def _places(sides: list[Side], by: str) -> tuple[list[list[float]], list[float]]:
+    """Where each side's snapshots are, and all these places in order."""
+    places_of = [along(side.checkpoint, side.checkpoint.steps, by) for side in sides]
+    return places_of, sorted({place for places in places_of for place in places})
 
 
 def _stay_at_the_end(key: str, end: float) -> None:

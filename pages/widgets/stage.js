@@ -12,8 +12,8 @@ const PANEL = `
       aria-label="Divider between before, to its left, and after">
     <div class="tip" hidden></div>
   </div>
-  <div class="save"><button type="button" data-kind="svg">SVG</button
-    ><button type="button" data-kind="png">PNG</button></div>
+  <div class="save"><button type="button" data-kind="svg" aria-label="Save as SVG">SVG</button
+    ><button type="button" data-kind="png" aria-label="Save as PNG">PNG</button></div>
   <div class="scale" aria-hidden="true"><div class="bar"></div>
     <div class="ticks"><span></span><span></span><span></span></div><div class="unit"></div>
   </div>`;
@@ -67,7 +67,7 @@ class Panel {
       this[name] = figure.querySelector(`.${name}`);
     for (const name of ["img", "canvas", "svg"]) this[name] = this.plot.querySelector(name);
     this.divider = this.plot.querySelector("input");
-    this.divider.oninput = () => stage.draw();
+    this.divider.oninput = () => stage.divide(Number(this.divider.value));
     this.plot.onpointermove = (event) => {
       const box = this.plot.getBoundingClientRect();
       this.read((event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height);
@@ -102,6 +102,7 @@ class Panel {
     this.canvas.style.opacity = picture ? picture.opacity : 1;
     this.canvas.hidden = !values;
     this.divider.hidden = !left;
+    this.plot.setAttribute("role", left ? "group" : "img");  // an image has no controls within
     if (values && left) {
       const [height, width] = shape;
       const edge = this.divider.value / 100 * width;
@@ -301,6 +302,9 @@ class Stage {
   take(data, setState, setTrigger) {
     this.choose = (number) => setTrigger("density", number);
     this.report = (step) => setState("step", step);
+    this.reportDivider = (place) => setState("divider", place);
+    if (data.divider !== this.toldDivider)
+      this.toldDivider = this.after.divider.value = data.divider;
     const steps = String(data.steps);
     if (data.step !== this.told || steps !== this.steps) {  // else it is this slider's own word
       this.told = data.step;
@@ -318,6 +322,8 @@ class Stage {
     for (const [name, part] of Object.entries({ predictions: ".opinion", before: ".before",
       numbers: ".numbers", steps: ".steps" }))
       this.root.querySelector(part).hidden = data.hidden.includes(name);
+    this.root.dataset.columns = 3 - ["predictions", "before"].filter((name) =>
+      data.hidden.includes(name)).length;
     this.slider.max = data.steps.length - 1;
     this.list();
     this.draw();
@@ -384,6 +390,15 @@ class Stage {
       if (this.film || this.told === this.data.steps[this.index]) return;
       this.told = this.data.steps[this.index];
       this.report(this.told);
+    }, REST);
+  }
+
+  // The swipe's divider: the server hears of it where it comes to rest, as of the step.
+  divide(place) {
+    this.draw();
+    clearTimeout(this.dividing);
+    this.dividing = setTimeout(() => {
+      if (this.toldDivider !== place) this.reportDivider(this.toldDivider = place);
     }, REST);
   }
 

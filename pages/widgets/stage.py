@@ -16,12 +16,13 @@ from densembed.fields import TOP_PERCENTILE, pixel_field
 from densembed.figures import AFTER, BEFORE, DENSITY_SCALE, SIGNED_SCALE
 from densembed.meaning import Densities
 from pages.widgets.inputs import Input
-from pages.widgets.page import name_wrong_link
+from pages.widgets.link import Numbers, check_link
 from pages.widgets.views import (
     CLASS,
     DENSITIES,
     OVER,
     PIXELS,
+    SWIPE,
     Seen,
     Show,
     class_field,
@@ -33,6 +34,7 @@ from pages.widgets.views import (
 FOLDER = Path(__file__).parent
 BOUND_PERCENTILE = 97
 """Of the weights: their colour scale ends there, else a few large ones leave the others grey."""
+MIDDLE = 50
 LEVELS = 65535
 """A field travels as 16 bits a cell: wrong by at most 1/131070 of the range of all steps."""
 _files = {kind: (FOLDER / f"stage.{kind}").read_text("utf-8") for kind in ("html", "css", "js")}
@@ -43,7 +45,7 @@ def chosen_step(steps: list[int]) -> int:
     """Index of the step that the slider came to rest on, else the link's, else the last one."""
     kept = st.session_state.get("moved_to")
     if kept is None:
-        name_wrong_link("step", steps)
+        check_link("step", "Step of training", steps, "the end of training", "one that was kept")
         asked = st.query_params.get("step", "")
         kept = int(asked) if asked in map(str, steps) else None
     step = kept if kept in steps else steps[-1]
@@ -53,6 +55,18 @@ def chosen_step(steps: list[int]) -> int:
     else:
         st.query_params["step"] = str(step)
     return steps.index(step)
+
+
+def _divider(swipes: bool) -> int:
+    """Where the swipe's divider came to rest, else where the link says, in percent."""
+    check_link("divider", "Divider of the swipe", Numbers(0, 100), MIDDLE)
+    linked = int(st.query_params.get("divider", MIDDLE))
+    place = st.session_state.setdefault("divided", linked)
+    if swipes and place != MIDDLE:
+        st.query_params["divider"] = str(place)
+    else:
+        st.query_params.pop("divider", None)
+    return place
 
 
 def show_stage(
@@ -76,16 +90,26 @@ def show_stage(
         "legend": ["before training", "at the step"],
         "size": [round(axis[0] + axis[-1]) for axis in (across, down)],
         "way": show.way,
+        "divider": _divider(show.way == SWIPE),
         "contours": show.contours,
         "hidden": hidden,
         "picture": _picture(given.pixels, show),
         **_look(checkpoint, given.pixels, seen, show),
     }
-    _stage(data=data, key="stage", on_step_change=_moved, on_density_change=_chosen)
+    _stage(
+        data=data, key="stage", on_step_change=_moved, on_divider_change=_divided,
+        on_density_change=_chosen,
+    )  # fmt: skip
 
 
 def _moved() -> None:
     st.session_state["moved_to"] = st.session_state["stage"].step
+
+
+def _divided() -> None:
+    place = st.session_state["stage"].divider
+    if place in range(101):  # it comes from a browser
+        st.session_state["divided"] = place
 
 
 def _chosen() -> None:

@@ -1,5 +1,7 @@
 """What a visitor can take away, and the page's link."""
 
+from functools import partial
+
 import streamlit as st
 from torch import Tensor
 
@@ -8,10 +10,12 @@ from densembed.checkpoint import Checkpoint
 from densembed.data.compact import to_png
 from densembed.fields import View
 from densembed.models import describe
-from densembed.pictures import film, sheet
+from densembed.pictures import film
+from densembed.sheet import KINDS, WIDTHS, sheet
 from pages.widgets.models import file_of
 from pages.widgets.views import CLASS, Show, class_field, moment
 
+MIMES = ("image/svg+xml", "application/pdf", "image/png")
 HTML = '<button type="button">Copy link</button>'
 CSS = """
 button {
@@ -47,6 +51,12 @@ def copy_link() -> None:
 def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show) -> None:
     """The numbers and the page of the shown figure, the model, the input, a program."""
     name = st.session_state["model"]
+    columns = st.segmented_control(
+        "Printed figure", list(WIDTHS), default="two columns", key="columns", bind="query-params",
+        required=True,
+        help="85 mm wide, or 178 mm, with text of at most 7 or 8 points: it needs no scaling. The "
+        "SVG has its text as text; PDF and PNG are pixels, 300 an inch.",
+    )  # fmt: skip
     stem = f"{name}-step-{seen.steps[index]}"
 
     def more() -> dict:
@@ -61,7 +71,10 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
     def page(kind: str) -> bytes:
         title = describe(checkpoint.config.model)
         ends = dict.fromkeys((0, index))  # one of them where they are the same
-        return sheet(pixels.numpy(), seen, ends, [moment(checkpoint, k) for k in ends], title, kind)
+        return sheet(
+            pixels.numpy(), seen, ends, [moment(checkpoint, k) for k in ends], title,
+            kind, columns,
+        )  # fmt: skip
 
     files = (
         ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(seen, index, **more())),
@@ -73,8 +86,10 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
             "Figure, HTML", f"{stem}.html", "text/html",
             lambda: export.html(checkpoint, pixels, seen, index),
         ),
-        ("Figure, PDF", f"{stem}.pdf", "application/pdf", lambda: page("PDF")),
-        ("Figure, PNG", f"{stem}.png", "image/png", lambda: page("PNG")),
+        *(
+            (f"Figure, {kind}", f"{stem}.{kind.lower()}", mime, partial(page, kind))
+            for kind, mime in zip(KINDS, MIMES, strict=True)
+        ),
         ("Film, GIF", f"{name}.gif", "image/gif", lambda: film(seen, "GIF")),
         ("Film, WebP", f"{name}.webp", "image/webp", lambda: film(seen, "WEBP")),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),

@@ -9,8 +9,10 @@ from torch import Tensor
 
 from densembed.data import Dataset
 from densembed.data.compact import to_png
+from pages.widgets.link import Numbers, check_link
 
 COUNT = 16
+SEEDS = 10**6
 HTML = '<div class="row"></div>'
 CSS = """
 .row {display: flex; gap: 4px; overflow-x: auto; padding: 2px;}
@@ -43,7 +45,7 @@ export default function({ parentElement, data, setTriggerValue }) {
   shuffle.type = "button";
   shuffle.className = "shuffle";
   shuffle.textContent = "Shuffle";
-  shuffle.onclick = () => setTriggerValue("shuffle", Math.floor(1e9 * Math.random()));
+  shuffle.onclick = () => setTriggerValue("shuffle", Math.floor(data.seeds * Math.random()));
   const had = [...row.children].indexOf(row.getRootNode().activeElement);
   row.replaceChildren(...made, shuffle);
   row.children[had]?.focus();
@@ -66,15 +68,20 @@ def row(dataset: Dataset, choices: Tensor, number: int, place) -> None:
     url = "data:image/png;base64," + base64.b64encode(sprite).decode()
     with place:
         _row(
-            data={"sprite": url, "numbers": shown, "chosen": number}, key="thumbnails",
+            data={"sprite": url, "numbers": shown, "chosen": number, "seeds": SEEDS},
+            key="thumbnails",
             on_pick_change=_pick, on_shuffle_change=_shuffle,
         )  # fmt: skip
 
 
 def _numbers(count: int) -> list[int]:
-    """The first ones until they were shuffled."""
-    seed = st.session_state.get("shuffled")
-    if seed is None:
+    """The first ones until they were shuffled, here or where the link comes from."""
+    check_link("shuffle", "Shuffle", Numbers(0, SEEDS), "the first examples")
+    linked = st.query_params.get("shuffle")
+    seed = st.session_state.setdefault("shuffled", None if linked is None else int(linked))
+    if seed is not None:
+        st.query_params["shuffle"] = str(seed)
+    else:
         return list(range(1, min(count, COUNT) + 1))
     return (np.random.default_rng(seed).permutation(count)[:COUNT] + 1).tolist()
 
@@ -85,4 +92,4 @@ def _pick() -> None:
 
 def _shuffle() -> None:
     """Another handful."""
-    st.session_state["shuffled"] = st.session_state["thumbnails"].shuffle
+    st.session_state["shuffled"] = int(st.session_state["thumbnails"].shuffle) % SEEDS

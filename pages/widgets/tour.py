@@ -2,6 +2,8 @@
 
 import streamlit as st
 
+from pages.widgets.link import check_link
+
 STOPS = [
     ("picture", "This is the picture as the network gets it, 28 × 28 pixels. Choose another one "
      "above, upload a photograph, or draw a digit."),
@@ -83,12 +85,10 @@ _tour = st.components.v2.component("tour", html=HTML, css=CSS, js=JS)
 
 def tour() -> None:
     """The tour, at the link's `tour`: 1 to 5, or 0 for none; without it on a first visit only."""
+    names = [str(number) for number in range(len(STOPS) + 1)]
+    check_link("tour", "Tour", names, "what a first visit shows")
     # Who hides parts made the page for a class: the tour would speak of what is not there.
     asked = st.query_params.get("tour", "0" if "hide" in st.query_params else None)
-    names = [str(number) for number in range(len(STOPS) + 1)]
-    if asked is not None and asked not in names:
-        st.warning(f"The link asks for step “{asked[:40]}” of the tour, which has {len(STOPS)}.")
-        asked = None
     with st.container(key="tour"):
         _tour(
             data={"stop": None if asked is None else int(asked), "stops": STOPS},

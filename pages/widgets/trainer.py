@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
 
 import streamlit as st
@@ -95,11 +94,6 @@ def follow(**link: str) -> None:
     for name in ("run", "sweep"):
         st.query_params.pop(name, None)
     st.query_params.update(link)
-
-
-def plain(text: str) -> str:
-    """A name as text where Streamlit would read Markdown, which escapes ASCII marks alone."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
 
 
 def model_name(model: str) -> str:

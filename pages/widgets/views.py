@@ -11,7 +11,7 @@ from densembed.data import as_input
 from densembed.fields import View
 from densembed.meaning import Densities, class_weights, densities, measure, moved, weighted_field
 from pages.widgets.computed import seen_by
-from pages.widgets.page import name_wrong_link
+from pages.widgets.link import FLAG, Numbers, check_link
 
 FIELD, OVER, DIFFERENCE, SWIPE = "field", "on the input", "difference", "swipe"
 PIXELS, DENSITIES, CLASS = "pixels", "densities", "class weight"
@@ -56,7 +56,15 @@ def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> 
     """
     options, classes = ways(checkpoint), checkpoint.header.classes
     opacity, label = 0.6, answer
-    name_wrong_link("show", options)
+    colours = [TOGETHER, *COLOURS] if checkpoint.header.input_shape[0] == len(COLOURS) else []
+    check_link("show", "Show", options, FIELD)
+    check_link("opacity", "Opacity", Numbers(0.0, 1.0), opacity)
+    check_link("for", "For the class", [ANSWER, *classes], ANSWER)
+    check_link("contours", "Contours", FLAG, "none")
+    check_link(
+        "channel", "Channel", colours, "all there is",
+        None if colours else "what a model of grey pictures has",
+    )  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="center"):
         way = st.segmented_control(
             "Show", options, default=FIELD, key="show", bind="query-params", required=True,
@@ -68,7 +76,6 @@ def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> 
                 width=150, label_visibility="collapsed",
             )  # fmt: skip
         if way in (DENSITIES, CLASS) or asks_class:
-            name_wrong_link("for", [ANSWER, *classes])
             st.markdown("for the class", width="content")
             chosen = st.selectbox(
                 "For the class", [ANSWER, *classes], key="for", bind="query-params", width=140,
@@ -77,11 +84,9 @@ def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> 
             label = answer if chosen == ANSWER else classes.index(chosen)
         contours = way != DENSITIES and st.toggle("Contours", key="contours", bind="query-params")
         channel = None
-        if checkpoint.header.input_shape[0] == len(COLOURS) and way != DENSITIES:
-            options = [TOGETHER, *COLOURS]
-            name_wrong_link("channel", options)
+        if colours and way != DENSITIES:
             chosen = st.segmented_control(
-                "Channel", options, default=TOGETHER, key="channel", bind="query-params",
+                "Channel", colours, default=TOGETHER, key="channel", bind="query-params",
                 required=True, label_visibility="collapsed",
             )  # fmt: skip
             channel = None if chosen == TOGETHER else COLOURS.index(chosen)
@@ -98,9 +103,8 @@ def of_channel(values: np.ndarray, channel: int | None) -> np.ndarray:
 
 def density_number(count: int) -> int:
     """The density that is open, from 1: the one clicked or typed, else the link's."""
-    asked = st.query_params.get("density", "1")
-    linked = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 7 else 1
-    return min(max(st.session_state.get("density") or linked, 1), count)
+    number = st.session_state.get("density") or int(st.query_params.get("density", 1))
+    return min(max(number, 1), count)
 
 
 def moment(checkpoint: Checkpoint, index: int) -> str:

@@ -72,11 +72,13 @@ def test_four_models_line_up_on_one_scale(visit):
 
 
 def test_a_checkpoint_against_itself_is_exactly_zero(visit):
+    """streamlit#11424: equal charts were a duplicate element."""
     page = visit(f"/compare?first={DIGITS.stem}&second={DIGITS.stem}")
     assert not shown(page, "second-change").any()
 
 
 def test_one_slider_moves_every_field(visit):
+    """tensorflow/playground#38, aim#3230, tensorboard#469: one step slider for all images."""
     one, two = Checkpoint.open(DIGITS), Checkpoint.open(FIXED)
     assert one.steps == two.steps
     before, step = one.steps[8:10]

@@ -68,7 +68,9 @@ def test_the_field_follows_the_pen_and_the_link_opens_it(visit):
 
 
 def test_a_finger_draws_on_a_phone(browser, server):
-    context = browser.new_context(viewport={"width": 420, "height": 900}, has_touch=True)
+    context = browser.new_context(
+        viewport={"width": 420, "height": 900}, has_touch=True, is_mobile=True
+    )
     page = context.new_page()
     page.goto(server + "/?from=Draw")
     settle(page)
@@ -76,10 +78,48 @@ def test_a_finger_draws_on_a_phone(browser, server):
     pad.scroll_into_view_if_needed()
     box = pad.bounding_box()
     session = context.new_cdp_session(page)
-    for k, kind in enumerate(["touchStart", *["touchMove"] * 8, "touchEnd"]):
-        place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] * (0.2 + k / 15)}
-        points = [] if kind == "touchEnd" else [place]
+
+    def touch(kind: str, *places: tuple[float, float]) -> None:
+        points = [
+            {"x": box["x"] + x * box["width"], "y": box["y"] + y * box["height"], "id": k}
+            for k, (x, y) in enumerate(places)
+        ]
         session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    main = "document.querySelector('[data-testid=stMain]')"
+    top = page.evaluate(f"{main}.scrollTop")
+    path = [(0.5, 0.2 + k / 15) for k in range(9)]
+    touch("touchStart", path[0])
+    for place in path[1:]:
+        touch("touchMove", place)
+    touch("touchEnd")
     assert link_picture(page).sum() > 2000
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 420
+    assert page.evaluate(f"{main}.scrollTop") == top  # the page stays under the finger
+    assert page.evaluate(f"{main}.scrollWidth") <= 420
+    ink = pad.evaluate(
+        """(canvas) => {
+          const { data } = canvas.getContext("2d").getImageData(0, 0, 560, 560);
+          return Array.from({ length: 560 * 560 }, (_, k) => 255 - data[4 * k]);
+        }"""
+    )
+    rows, columns = np.nonzero(np.array(ink).reshape(560, 560) > 200)
+    half = 22 / 560 + 0.01  # of the pen
+    ends = np.array([rows.min(), rows.max(), columns.min(), columns.max()]) / 560
+    np.testing.assert_allclose(ends, [0.2 - half, 0.73 + half, 0.5 - half, 0.5 + half], atol=0.015)
+    touch("touchStart", (0.3, 0.5))  # a second finger, or a palm, draws nothing
+    touch("touchStart", (0.3, 0.5), (0.8, 0.9))
+    touch("touchMove", (0.4, 0.5), (0.8, 0.7))
+    touch("touchEnd")
+    *_, last = pad.evaluate("canvas => canvas.pad.strokes.map(stroke => stroke.points)")
+    assert max(last[0::2]) < 0.45 * 560
+    assert max(last[1::2]) < 0.55 * 560
+    for name in ("Undo", "Clear"):
+        button = page.get_by_role("button", name=name)
+        place = button.bounding_box()
+        assert 0 < place["y"] < 900 - place["height"]
+        assert place["height"] >= 44
+    page.get_by_role("button", name="Undo").tap()
+    page.wait_for_function("pad => pad.pad.strokes.length === 1", arg=pad.element_handle())
+    page.get_by_role("button", name="Clear").tap()
+    expect(page.get_by_text("no ink yet")).to_be_visible()
     context.close()

@@ -127,6 +127,7 @@ def test_hover_and_arrow_keys_tell_the_value(visit):
 
 
 def test_upload_is_kept_from_page_to_page(visit, pictures):
+    """crxi/multipage_streamlit#1: an upload vanished on a change of page."""
     page = visit()
     page.get_by_text("Upload", exact=True).click()
     page.locator("input[type=file]").set_input_files(pictures["digit"])

@@ -1,5 +1,6 @@
 """The tour, what a teacher hides, thumbnails and the sliders of the input."""
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -40,6 +41,84 @@ def test_what_is_hidden_is_not_there(visit, width):
     expect(page.get_by_role("slider", name="Step of training")).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    ("hidden", "left"),
+    [("predictions", ["before", "after"]), ("before", ["after", "opinion"]),
+     ("before,predictions", ["after"]), ("numbers", ["before", "after", "opinion"])],
+)  # fmt: skip
+def test_what_is_left_takes_the_room(visit, hidden, left):
+    page = visit(f"/?hide={hidden}&tour=0")
+    painted(page, "after")
+    (stage,) = places(page, ".st-key-stage .stage")
+    parts = [places(page, f".st-key-stage .{part}")[0] for part in left]
+    assert sum(part["width"] for part in parts) > 0.9 * stage["width"]
+    ends = (
+        parts[0]["x"] - stage["x"],
+        stage["x"] + stage["width"] - parts[-1]["x"] - parts[-1]["width"],
+    )
+    assert ends == pytest.approx((0, 0), abs=2)
+    (plot,) = places(page, ".st-key-stage .after .plot")
+    assert plot["width"] == pytest.approx({3: 300, 2: 340, 1: 340}[len(left)], abs=20)
+
+
+UNNAMED = """() => {
+  const found = [];
+  const look = (root) => root.querySelectorAll("*").forEach((part) => {
+    if (part.shadowRoot) look(part.shadowRoot);
+    if (!part.checkVisibility()) return;
+    if (part.matches("button, input, select, textarea, [role=slider], [role=img], .js-plotly-plot"))
+      found.push(part);
+  });
+  look(document.querySelector("[data-testid=stMain]"));
+  const name = (part) => part.getAttribute("aria-label") || part.labels?.[0]?.textContent
+    || part.textContent.trim() || part.title || part.closest("[role=radiogroup][aria-label]");
+  const figure = (part) => part.closest("figure, [role=figure]")?.getAttribute("aria-label");
+  return found.filter((part) => !(part.matches(".js-plotly-plot") ? figure(part) : name(part)))
+    .map((part) => part.outerHTML.slice(0, 200));
+}"""
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["show=swipe", "show=on the input&more=One density", "show=densities&more=What it computes",
+     "more=All classes", "more=Take it away", "from=Draw", "from=Upload"],
+)  # fmt: skip
+def test_every_control_and_figure_has_a_name(visit, link):
+    page = visit(f"/?tour=0&{link}")
+    if "Upload" not in link:
+        painted(page, "after") if "densities" not in link else places(page, ".st-key-stage .plot")
+    assert page.evaluate(UNNAMED) == []
+    for name in ("Bring a model of your own", "Copy link"):
+        if "Upload" not in link or name != "Copy link":
+            expect(page.get_by_role("button", name=name)).to_be_visible()
+
+
+def test_an_address_that_is_no_page_is_named(visit):
+    page = visit("/nowhere?tour=0")
+    expect(page.get_by_role("dialog").filter(has_text="Page not found")).to_be_visible()
+    expect(page.get_by_role("heading", name="What does this network look at?")).to_be_visible()
+
+
+def test_the_divider_rests_in_the_link(visit):
+    page = visit("/?tour=0&show=swipe")
+    painted(page, "after")
+    (plot,) = places(page, ".st-key-stage .after .plot")
+    y = plot["y"] + 0.5 * plot["height"]
+    page.mouse.move(plot["x"] + 0.5 * plot["width"], y)
+    page.mouse.down()
+    page.mouse.move(plot["x"] + 0.25 * plot["width"], y, steps=5)
+    assert "divider" not in page.url
+    page.mouse.up()
+    page.wait_for_url("**divider=2*")
+    divider = page.get_by_role("slider", name="Divider")
+    place = divider.input_value()
+    assert f"divider={place}" in page.url
+    other = visit("/?" + page.url.partition("?")[2])
+    expect(other.get_by_role("slider", name="Divider")).to_have_value(place)
+    left = painted(other, "after")[:, : 112 * int(place) // 100 - 1]
+    np.testing.assert_array_equal(left, painted(other, "before")[:, : left.shape[1]])
+
+
 def test_a_thumbnail_is_the_example(visit):
     page = visit("/?tour=0")
     row = page.locator(".st-key-thumbnails")
@@ -50,6 +129,10 @@ def test_a_thumbnail_is_the_example(visit):
     row.get_by_role("button", name="Shuffle").click()
     first = row.get_by_role("button").first
     expect(first).not_to_have_attribute("title", names[0])
+    page.wait_for_url("**shuffle=*")
+    shuffled = first.get_attribute("title")
+    other = visit("/?" + page.url.partition("?")[2])
+    expect(other.locator(".st-key-thumbnails button").first).to_have_attribute("title", shuffled)
 
 
 def test_the_field_follows_a_slider_of_the_input(visit):

@@ -23,6 +23,7 @@ def seven():
 
 
 def test_a_click_on_a_density_opens_it(visit):
+    """streamlit#15042: a click on a heatmap selected nothing."""
     page = visit("/?show=densities")
     x, model = as_input(seven()[None]), CHECKPOINT.model()
     shown = densities(model, x)
@@ -39,6 +40,7 @@ def test_a_click_on_a_density_opens_it(visit):
 
 
 def test_class_weight_and_its_numbers(visit):
+    """playground#39, netron#1152: people want to take the result away."""
     step = CHECKPOINT.steps[7]
     page = visit(f"/?show=class weight&for=3&more=Take it away&step={step}")
     model = CHECKPOINT.model(7)
@@ -66,6 +68,7 @@ def test_class_weight_and_its_numbers(visit):
 
 
 def test_a_field_is_saved_as_svg_and_png(visit):
+    """playground#39, netron#1152: people want to take the result away."""
     page = visit("/?show=on the input")
     painted(page, "after")
     page.locator(".st-key-stage .after").hover()

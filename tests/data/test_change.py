@@ -32,7 +32,7 @@ def test_quarter_turns(seven, turn, quarters):
 def test_twice_the_size_has_four_times_the_ink():
     dot = torch.zeros(1, 28, 28, dtype=torch.uint8)
     dot[0, 11:17, 11:17] = 255
-    ink = changed(dot, Change(scale=2)).sum() / dot.sum()
+    ink = changed(dot, Change(size=2)).sum() / dot.sum()
     assert float(ink) == pytest.approx(4, rel=0.02)
 
 

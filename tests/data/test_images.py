@@ -91,6 +91,7 @@ def test_pixels_have_the_mnist_form():
 
 @pytest.mark.parametrize("number", [0, 4, 5, 7])
 def test_place_and_size_do_not_matter(number):
+    """DFin/Neural-Network-Visualisation#3: a digit drawn off-centre was read as another one."""
     reference = read_picture(saved(drawn(number)))
     for side in (100, 160, 260):
         ink = drawn(number, side)
@@ -101,12 +102,14 @@ def test_place_and_size_do_not_matter(number):
 
 
 def test_polarity_does_not_matter():
+    """sugyan/tensorflow-mnist#7: dark on light was read as another class."""
     for number in SAMPLES:
         ink = drawn(number)
         assert apart(read_picture(saved(1 - ink)), read_picture(saved(ink))) < ALIKE / 4
 
 
 def test_strokes_on_transparency_are_the_ink_whatever_their_colour():
+    """gradio-app/gradio#8198: dark strokes on transparency became all zeros."""
     for number in SAMPLES:
         ink = drawn(number)
         white_on_black = read_picture(saved(ink))
@@ -172,6 +175,7 @@ FILES = {
 
 @pytest.mark.parametrize("kind", FILES)
 def test_file_formats_and_modes(kind):
+    """imfing/keras-flask-deploy-webapp#23: a PNG of four channels ended in a shape's crash."""
     for number in (2, 5, 8):
         ink = drawn(number)
         assert apart(read_picture(FILES[kind](ink)), read_picture(saved(ink))) < ALIKE
@@ -181,6 +185,7 @@ def test_file_formats_and_modes(kind):
     ("orientation", "turns"), [(3, 2), (6, 1), (8, 3)], ids=lambda value: str(value)
 )
 def test_exif_orientation(orientation, turns):
+    """streamlit#6809: photographs lay on their side."""
     ink = drawn(4)
     exif = Image.Exif()
     exif[0x0112] = orientation
@@ -307,6 +312,7 @@ NOTHING = {
 
 @pytest.mark.parametrize("kind", NOTHING)
 def test_no_ink(kind):
+    """r4ghu/iOS-CoreML-MNIST#3: a class was predicted of nothing."""
     files = [saved(NOTHING[kind])]
     if NOTHING[kind].ndim == 2:
         files.append(saved(NOTHING[kind], "JPEG", quality=70))

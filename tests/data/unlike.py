@@ -1,9 +1,12 @@
 """How often is an input called unlike what a model learned from, or no single digit at all?
 
     python -m tests.data.unlike [--dataset mnist] [--photos DIR] [--count 1000] [--data-dir DIR]
+    python -m tests.data.unlike --models --photos DIR [--skip 1000] [--gallery checkpoints/paper]
 
 Prints shares in percent: of the data set's own test images, as they are and as scans; of empty
 pages; of pages with several of its digits; and of the photographs below a folder, such as CIFAR's.
+`--skip` leaves out those that the rule was made with. With `--models`, what the app says at each
+model of a gallery of its data set's test images and of the photographs.
 """
 
 import argparse
@@ -15,9 +18,10 @@ import numpy as np
 import torch
 from PIL import Image
 
+from densembed.checkpoint import Checkpoint
 from densembed.data import Dataset, load_dataset
 from densembed.data.images import Picture, read_picture
-from densembed.familiar import familiar
+from densembed.familiar import familiar, unlike
 
 SCALE = 6  # pixels of a scan a pixel of the digit
 
@@ -58,9 +62,11 @@ def full_pages(dataset: Dataset, rng: np.random.Generator, count: int) -> Iterat
         yield saved(page)
 
 
-def photographs(folder: Path, rng: np.random.Generator, count: int) -> Iterator[bytes]:
+def photographs(
+    folder: Path, rng: np.random.Generator, count: int, skip: int = 0
+) -> Iterator[bytes]:
     paths = sorted(path for path in folder.rglob("*") if path.suffix in (".jpg", ".jpeg", ".png"))
-    for index in rng.permutation(len(paths))[:count]:
+    for index in rng.permutation(len(paths))[skip : skip + count]:
         yield paths[index].read_bytes()
 
 
@@ -77,7 +83,30 @@ def shares(pictures: list[Picture], dataset: Dataset) -> dict[str, float]:
     return {name: 100 * float(found.mean()) for name, found in named.items()}
 
 
-def compare(dataset: Dataset, photos: Path | None, count: int, seed: int = 0):
+def by_model(gallery: Path, photos: Path, data_dir: str | None, count: int, skip: int, seed: int):
+    """Rows (model, its data set, percent of test images, percent of photographs) called unlike.
+
+    As in the app: a photograph counts too where no single digit on a page was found in it.
+    """
+    rng = np.random.default_rng(seed)
+    files = list(photographs(photos, rng, count, skip))
+    found = {}
+    for path in sorted(gallery.glob("*.safetensors")):
+        checkpoint = Checkpoint.open(path)
+        name = checkpoint.config.dataset
+        if name not in found:
+            dataset = load_dataset(name, data_dir)
+            pictures = [
+                read_picture(file, dataset.input_shape, checkpoint.reads_digits) for file in files
+            ]
+            strange = unlike(dataset, torch.stack([picture.pixels for picture in pictures]))
+            seen = [picture.seen != "digit" or not picture.clean for picture in pictures]
+            own = unlike(dataset, dataset.test.images).mean()
+            found[name] = 100 * own, 100 * np.mean(strange | np.array(seen))
+        yield path.stem, name, *found[name]
+
+
+def compare(dataset: Dataset, photos: Path | None, count: int, seed: int = 0, skip: int = 0):
     """Rows (kind of picture, their number, shares)."""
     rng = np.random.default_rng(seed)
     own = [Picture(image, "digit") for image in dataset.test.images]
@@ -87,7 +116,7 @@ def compare(dataset: Dataset, photos: Path | None, count: int, seed: int = 0):
         "the same, scanned": scans(dataset, chosen),
         "empty pages": empty_pages(rng, count // 4),
         "several digits": full_pages(dataset, rng, count // 4),
-        **({"photographs": photographs(photos, rng, count)} if photos else {}),
+        **({"photographs": photographs(photos, rng, count, skip)} if photos else {}),
     }
     for name, files in kinds.items():
         pictures = [read_picture(file) for file in files]
@@ -100,12 +129,28 @@ def main() -> None:
     parser.add_argument("--data-dir")
     parser.add_argument("--photos", type=Path)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--skip", type=int, default=0, help="photographs that were seen before")
+    parser.add_argument("--models", action="store_true", help="at each model of the gallery")
+    parser.add_argument("--gallery", type=Path, default=Path("checkpoints/paper"))
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    if options.models:
+        if not options.photos:
+            parser.error("--models asks for --photos")
+        print(f"{'% called unlike':30}{'learned from':>14}{'its test set':>14}{'photographs':>14}")
+        rows = by_model(
+            options.gallery, options.photos, options.data_dir, options.count, options.skip,
+            options.seed,
+        )  # fmt: skip
+        for model, data, own, strange in rows:
+            print(f"{model:30}{data:>14}{own:14.1f}{strange:14.1f}")
+        return
     dataset = load_dataset(options.dataset, options.data_dir)
     names = ("no ink", "several", "no page", "unlike", "any")
     print(f"{'% of':20}{'number':>8}" + "".join(f"{name:>10}" for name in names))
-    for kind, number, found in compare(dataset, options.photos, options.count, options.seed):
+    for kind, number, found in compare(
+        dataset, options.photos, options.count, options.seed, options.skip
+    ):
         print(f"{kind:20}{number:8}" + "".join(f"{found[name]:10.1f}" for name in names))
 
 

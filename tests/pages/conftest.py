@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -118,3 +119,8 @@ def pills(app: AppTest, key: str):
 
 def headings(app: AppTest) -> str:
     return " ".join(element.proto.body for element in app.get("html"))
+
+
+def warnings(app: AppTest) -> list[str]:
+    """What the page warns of, as a person reads it: without the marks that keep words plain."""
+    return [re.sub(r"\\(\W)", r"\1", warning.value) for warning in app.warning]

@@ -12,7 +12,17 @@ from densembed.config import RunConfig
 from densembed.data import as_input, load_dataset
 from densembed.fields import field, view
 from densembed.training import train
-from tests.pages.conftest import ROOT, charts, headings, pills, scale, settle, values, visit
+from tests.pages.conftest import (
+    ROOT,
+    charts,
+    headings,
+    pills,
+    scale,
+    settle,
+    values,
+    visit,
+    warnings,
+)
 
 
 def sample(label: int = 7):
@@ -33,6 +43,7 @@ def third(small_gallery, digits) -> Checkpoint:
 
 
 def test_two_models_on_one_scale(mnist_model, trained):
+    """mllam/neural-lam#377: what was compared had scales of its own."""
     drawn = charts(visit("compare", first="small", second="other"))
     one, two = view(trained, sample()), view(mnist_model, sample())
     assert not np.array_equal(one.fields[-1], two.fields[-1])
@@ -84,11 +95,12 @@ def test_fewer_models_leave_the_link(mnist_model, third):
 
 def test_a_number_of_models_that_cannot_be_is_named(mnist_model):
     app = visit("compare", models="7")
-    assert "“7”" in app.warning[0].value
+    assert "“7”" in warnings(app)[0]
     assert len([key for key in charts(app) if key.endswith("-field")]) == 2
 
 
 def test_one_slider_moves_both(mnist_model, trained):
+    """tensorflow/playground#38, aim#3230, tensorboard#469: one step slider for all images."""
     app = visit("compare", first="small", second="other")
     step = trained.steps[-1]  # of the other one, the last kept before it
     assert step not in mnist_model.steps
@@ -144,6 +156,7 @@ def test_the_slider_stays_at_the_end_when_a_longer_training_comes(small_gallery,
 
 
 def test_model_against_itself_has_no_difference(small_gallery):
+    """streamlit#11424: equal charts were a duplicate element."""
     drawn = charts(visit("compare", first="small", second="small", open="What they mistake"))
     assert not values(drawn["second-change"]).any()
     assert np.array_equal(values(drawn["first-field"]), values(drawn["second-field"]))
@@ -156,13 +169,13 @@ def test_no_ink_gets_no_opinion(mnist_model, pictures):
     picture = ("a.png", pictures["empty"].read_bytes(), "image/png")
     settle(app.file_uploader(key="upload").set_value(picture).run())
     assert "opinion" not in charts(app)
-    assert [warning.value[:6] for warning in app.warning] == ["No ink"]
+    assert [said[:6] for said in warnings(app)] == ["No ink"]
 
 
 @pytest.mark.parametrize("side", ["first", "second"])
 def test_link_to_a_model_that_is_gone_is_named(small_gallery, side):
     app = visit("compare", **{side: "gone"})
-    assert "“gone”" in app.warning[0].value
+    assert "“gone”" in warnings(app)[0]
     assert set(charts(app)) == {
         "picture",
         "first-field",
@@ -315,6 +328,7 @@ def test_a_model_does_not_disagree_with_itself(small_gallery):
 
 
 def test_twenty_sessions_leave_little_behind(monkeypatch, runs_root):
+    """streamlit#3885: closed sessions kept their memory."""
     monkeypatch.setenv("DENSEMBED_GALLERY", str(ROOT / "checkpoints/paper"))
     models = sorted(path.stem for path in (ROOT / "checkpoints/paper").glob("*.safetensors"))
     sides = ("first", "second", "third", "fourth")

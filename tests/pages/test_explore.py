@@ -26,6 +26,7 @@ from tests.pages.conftest import (
     stage,
     values,
     visit,
+    warnings,
 )
 from tests.test_familiar import photographs
 
@@ -76,6 +77,7 @@ def test_every_shipped_model_opens_by_its_link(monkeypatch, runs_root, path):
 
 
 def test_slider_moves_the_field_and_not_the_scale(small_gallery, trained):
+    """mllam/neural-lam#377: what was compared had scales of its own."""
     app = visit()
     for index in (0, len(trained.steps) // 2, -1):
         step = trained.steps[index]
@@ -117,9 +119,9 @@ def test_senseless_links_show_the_page(small_gallery, trained, link):
 @pytest.mark.parametrize("model", ["gone", "../../etc/passwd", "<b>x</b>", "x" * 999])
 def test_link_to_a_model_that_is_gone_is_named(small_gallery, trained, model):
     app = visit(model=model)
-    (warning,) = app.warning
-    assert model[:80] in warning.value
-    assert is_sentence(warning.value)
+    (warning,) = warnings(app)
+    assert model[:40] in warning
+    assert is_sentence(warning)
     shows(app, trained, sample(7))
     assert app.query_params["model"] == ["small"] or app.query_params["model"] == "small"
 
@@ -135,8 +137,9 @@ def test_upload(small_gallery, trained, pictures):
 
 
 def test_upload_without_ink_gets_no_opinion(small_gallery, pictures):
+    """r4ghu/iOS-CoreML-MNIST#3: a class was predicted of an empty page."""
     app = upload(visit(), pictures["empty"])
-    assert "No ink" in app.warning[0].value
+    assert "No ink" in warnings(app)[0]
     assert stage(app)["probabilities"] is None
     assert "no ink" in stage(app)["said"][-1]
     assert not values(charts(app)["picture"]).any()
@@ -156,9 +159,9 @@ def test_upload_of_a_photograph_is_unlike_what_it_learned(small_gallery, trained
     path = tmp_path / "temple.jpg"
     path.write_bytes(photographs(1)[0])
     app = upload(visit(), path)
-    (warning,) = app.warning
-    assert "unlike what the model learned" in warning.value
-    assert is_sentence(warning.value)
+    (warning,) = warnings(app)
+    assert "unlike what the model learned" in warning
+    assert is_sentence(warning)
     shows(app, trained, read_picture(path).pixels)
 
 
@@ -180,6 +183,7 @@ def test_upload_that_is_too_large_is_one_sentence(small_gallery, tmp_path):
 
 
 def test_upload_survives_other_pages(small_gallery, trained, pictures):
+    """crxi/multipage_streamlit#1: an upload vanished on a change of page."""
     app = upload(visit(), pictures["digit"])
     pixels = read_picture(pictures["digit"]).pixels
     for page in ("compare", "explore"):
@@ -258,9 +262,9 @@ def test_a_teacher_hides_parts(small_gallery, trained, hidden):
 
 def test_what_cannot_be_hidden_is_named(small_gallery):
     app = visit(hide="predictions,Mars")
-    (warning,) = app.warning
-    assert "Mars" in warning.value
-    assert is_sentence(warning.value)
+    (warning,) = warnings(app)
+    assert "Mars" in warning
+    assert is_sentence(warning)
     assert stage(app)["hidden"] == ["predictions"]
 
 
@@ -276,7 +280,7 @@ def test_the_tour_is_in_the_link(small_gallery, link, stop):
 @pytest.mark.parametrize("tour", ["6", "x", "-1"])
 def test_a_step_that_the_tour_lacks_is_named(small_gallery, tour):
     app = visit(tour=tour)
-    assert tour in app.warning[0].value
+    assert tour in warnings(app)[0]
     assert component(app, "tour")["stop"] is None
 
 
@@ -295,3 +299,16 @@ def test_thumbnails_are_the_examples(small_gallery, digits):
     assert others != row["numbers"]
     assert len(set(others)) == len(others)
     assert set(others) <= set(range(1, len(threes) + 1))
+    assert app.query_params["shuffle"] == "7"
+    again = visit(**{"class": "3"}, shuffle="7")  # the link has the same handful
+    assert component(again, "thumbnails")["numbers"] == others
+
+
+def test_the_divider_of_a_swipe_is_in_the_link(small_gallery):
+    app = visit(show="swipe", divider="30")
+    assert stage(app)["divider"] == 30
+    app.session_state["divided"] = 65
+    assert stage(settle(app.run()))["divider"] == 65
+    assert app.query_params["divider"] == "65"
+    pills(app, "show").set_value("field").run()
+    assert "divider" not in settle(app).query_params

@@ -59,6 +59,7 @@ def gallery(small_gallery, models):
 
 @pytest.mark.parametrize("key", MODELS)
 def test_explore_shows_the_field_of_a_colour_picture(gallery, models, key, photos):
+    """playground#20, cnn-explainer#17, #31: people want their own data."""
     app = visit(model=key, **{"class": "green", "example": "2"})
     dataset = load_dataset(f"folder:{photos}")
     index = (dataset.test.labels == 1).nonzero()[1, 0]

@@ -5,7 +5,7 @@ import pytest
 
 from densembed import lab
 from tests.conftest import is_sentence
-from tests.pages.conftest import charts, settle, values, visit
+from tests.pages.conftest import charts, settle, values, visit, warnings
 
 LAYER_METRICS = {
     "density": ["F.adaptive_avg_pool1d"],
@@ -90,10 +90,10 @@ def test_a_link_opens_its_state_and_stays():
 )
 def test_a_bad_link_is_named(link):
     app = visit("lab", **link)
-    (warning,) = app.warning
+    (warning,) = warnings(app)
     bad = list(link.values())[-1]
-    assert f"“{bad}”" in warning.value
-    assert is_sentence(warning.value)
+    assert f"“{bad}”" in warning
+    assert is_sentence(warning)
     assert charts(app)
 
 

@@ -12,7 +12,7 @@ from densembed.fields import view
 from densembed.models import describe
 from densembed.reproduce import FIGURE1
 from densembed.reproduce import RECIPES as SETTINGS
-from tests.pages.conftest import ROOT, charts, pills, settle, values, visit
+from tests.pages.conftest import ROOT, charts, pills, settle, values, visit, warnings
 
 SHIPPED = ROOT / "checkpoints/paper"
 RECIPES = sorted(path.stem.rpartition("-")[2] for path in SHIPPED.glob("table1-mnist-*.json"))
@@ -128,7 +128,7 @@ def test_before_and_after_of_a_model_share_a_scale_of_its_own(shipped):
 
 def test_an_input_that_is_not_there_is_named(shipped):
     app = visit("paper", input2="eleven")
-    assert "“eleven”" in app.warning[0].value
+    assert "“eleven”" in warnings(app)[0]
 
 
 def test_without_results_it_says_how_to_make_them(small_gallery):

@@ -7,7 +7,7 @@ import pytest
 from densembed.sweep import Sweep, all_sweeps, train_group
 from densembed.sweep_plan import make_plan
 from tests.conftest import is_sentence
-from tests.pages.conftest import charts, settle, values, visit
+from tests.pages.conftest import charts, settle, values, visit, warnings
 
 BASE = {"epochs": 1, "batch_size": 256, "device": "cpu", "seeds": 2}
 GRID = {"model": ["logistic-el-2", "linear"], "learning_rate": [0.002, 0.05]}
@@ -125,8 +125,8 @@ def test_delete(sweep, handed):
 
 @pytest.mark.parametrize("link", ["../../x", "20240101-000000-abcdef", "%00"])
 def test_a_link_to_a_sweep_that_is_gone_is_named(small_gallery, runs_root, link):
-    (warning,) = visit("train", sweep=link).warning
-    assert is_sentence(warning.value)
+    (warning,) = warnings(visit("train", sweep=link))
+    assert is_sentence(warning)
 
 
 def test_sweeps_are_listed_in_pages_and_a_damaged_one_is_left_out(sweep):

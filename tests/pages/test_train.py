@@ -13,7 +13,7 @@ from densembed.data import load_dataset
 from densembed.fields import view
 from densembed.runs import Run, execute
 from tests.conftest import is_sentence
-from tests.pages.conftest import ROOT, charts, headings, settle, values, visit
+from tests.pages.conftest import ROOT, charts, headings, settle, values, visit, warnings
 
 QUICK = RunConfig(model="logistic-el-3", epochs=2, batch_size=256, device="cpu")
 
@@ -127,17 +127,17 @@ def test_finished_run(small_gallery, runs_root):
 
 @pytest.mark.parametrize("run", ["20200101-000000-abcdef", "../../x", "%00", "x" * 500])
 def test_link_to_a_run_that_is_gone_is_named(small_gallery, run):
-    (warning,) = visit("train", run=run).warning
-    assert run[:40] in warning.value
-    assert is_sentence(warning.value)
+    (warning,) = warnings(visit("train", run=run))
+    assert run[:40] in warning
+    assert is_sentence(warning)
 
 
 def test_diverged_run_says_why_and_keeps_the_snapshot(small_gallery, runs_root):
     run = Run.create(QUICK.model_copy(update={"learning_rate": 1000.0, "epochs": 200}))
     assert execute(str(run.path)) == "diverged"
     app = visit("train", run=run.identifier)
-    assert app.warning[0].value.startswith("Diverged")
-    assert is_sentence(app.warning[0].value)
+    assert warnings(app)[0].startswith("Diverged")
+    assert is_sentence(warnings(app)[0])
     assert np.isfinite(values(charts(app)["field-1"])).all()
 
 
@@ -164,7 +164,7 @@ def test_run_without_a_checkpoint_is_shown_in_words(small_gallery, runs_root, ev
 def test_damaged_run_is_no_fault_of_the_page(small_gallery, runs_root):
     run = Run.create(QUICK)
     (run.path / "config.json").write_text("{")
-    assert "gone" in visit("train", run=run.identifier).warning[0].value
+    assert "gone" in warnings(visit("train", run=run.identifier))[0]
 
 
 def test_runs_are_listed_newest_first_with_a_link(small_gallery, runs_root):
@@ -263,8 +263,8 @@ def test_an_interrupted_run_says_what_is_kept(small_gallery, runs_root, submitte
     run = Run.create(QUICK)
     run.append("start", process=1, step=0)
     app = visit("train", run=run.identifier)
-    assert app.warning[0].value.startswith("Interrupted: ")
-    assert is_sentence(app.warning[0].value)
+    assert warnings(app)[0].startswith("Interrupted: ")
+    assert is_sentence(warnings(app)[0])
     settle(app.button(key="resume").click().run())
     assert submitted == [run]
     assert run.state() == "queued"

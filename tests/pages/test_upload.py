@@ -7,7 +7,7 @@ from densembed.checkpoint import Checkpoint
 from densembed.fields import view
 from pages.widgets.models import MAX_BYTES, MAX_KEPT, MAX_VALUES
 from tests.conftest import is_sentence
-from tests.pages.conftest import charts, settle, values, visit
+from tests.pages.conftest import charts, settle, values, visit, warnings
 from tests.pages.test_compare import sample
 
 
@@ -25,6 +25,7 @@ def bring(app, data: bytes, key: str = "model", name: str = "own.safetensors"):
 
 
 def test_an_upload_is_explored_compared_and_found_again(small_gallery, own, tmp_path):
+    """playground#20, cnn-explainer#17, #31: people want their own model."""
     data = (tmp_path / "own.safetensors").read_bytes()
     app = bring(visit(), data)
     expected = view(own, sample()).fields[-1].sum(0)
@@ -50,9 +51,9 @@ def test_each_column_takes_a_file(small_gallery, own, trained, tmp_path):
 @pytest.mark.parametrize(("page", "key"), [("", "model"), ("compare", "second")])
 def test_a_link_to_an_upload_says_that_it_is_gone(small_gallery, page, key):
     app = visit(page, **{key: "upload-0123456789ab"})
-    (warning,) = app.warning
-    assert "session" in warning.value
-    assert "gone" in warning.value
+    (warning,) = warnings(app)
+    assert "session" in warning
+    assert "gone" in warning
     assert "upload-" not in app.selectbox(key=key).value
 
 

@@ -25,7 +25,7 @@ from densembed.meaning import (
     weighted_field,
 )
 from densembed.training import train
-from tests.pages.conftest import charts, settle, stage, values, visit
+from tests.pages.conftest import charts, settle, stage, values, visit, warnings
 from tests.pages.test_explore import ROOT, SHIPPED, sample, shows
 
 
@@ -81,7 +81,7 @@ def test_class_weight(small_gallery, trained):
 
 def test_a_way_that_is_none_is_named(small_gallery, trained):
     app = visit(show="Mars", **{"for": "x"}, more="y")
-    assert [warning.value for warning in app.warning]
+    assert len(warnings(app)) == 3
     shows(app, trained, sample(7))
 
 
@@ -154,10 +154,10 @@ def test_every_shipped_model_goes_deeper(monkeypatch, runs_root, path, more):
         assert stage(app)["step"] == 0
 
 
-@pytest.mark.parametrize("density", ["0", "-3", "17", "x", "9" * 5000, "٣"])
+@pytest.mark.parametrize("density", ["0", "-3", "17", "x", "9" * 5000])
 def test_a_density_that_is_not_there_is_named(small_gallery, density):
     app = visit(more="One density", density=density, show="densities")
-    assert "density" in app.warning[0].value
+    assert "“Density”" in warnings(app)[0]
     assert 1 <= app.number_input(key="density").value <= 16
 
 

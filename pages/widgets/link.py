@@ -1,0 +1,126 @@
+"""A page's link: what it asks for that cannot be is named, and taken out of the address.
+
+Streamlit's `bind="query-params"` drops such a value without a word, and says nothing of one whose
+widget is not on the page.
+"""
+
+import re
+from collections.abc import Container, Iterable
+
+import streamlit as st
+
+LONGEST = 40
+FEW = 10
+FLAG = ("true", "false")
+
+
+class Numbers(Container):
+    """Numbers from `low` to `high` as a link writes them; whole ones where the bounds are."""
+
+    def __init__(self, low: float, high: float):
+        self.low, self.high, self.kind = low, high, type(low)
+
+    def __contains__(self, text) -> bool:
+        try:
+            return self.low <= self.kind(text) <= self.high
+        except ValueError:
+            return False
+
+    def __str__(self) -> str:
+        bounds = f"{self.low:,g} to {self.high:,g}".replace("-", "−")
+        return f"a {'whole ' if self.kind is int else ''}number from {bounds}"
+
+
+def plain(text: str) -> str:
+    """A stranger's words as text where Streamlit would read Markdown."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
+
+
+def open_notices() -> None:
+    """Make room, here, for what is wrong with the page's link: one message, however much it is."""
+    st.session_state["notices"] = {"room": st.container(), "said": []}
+
+
+def notice(sentence: str) -> None:
+    """Say something about the page's link, where `open_notices` made room."""
+    notices = st.session_state["notices"]
+    if not notices["said"]:
+        notices["place"] = notices["room"].empty()  # not before: even an empty place has a height
+    notices["said"].append(sentence)
+    notices["place"].warning("  \n".join(notices["said"]))
+
+
+def name_wrong(label: str, asked: str, expected: str, instead: str) -> None:
+    """Say that a control cannot be what the link asks for.
+
+    Args:
+        label: the control's name as a person reads it.
+        expected: what it can be, after "which is not".
+        instead: what is shown now, after "Showing".
+    """
+    asked = asked if len(asked) <= LONGEST else asked[:LONGEST] + "…"
+    notice(
+        f"In the link, “{label}” is “{plain(asked)}”, which is not {expected}. "
+        f"Showing {plain(instead)}."
+    )
+
+
+def check_link(
+    key: str, label: str, options: Container, instead: object, expected: str | None = None
+) -> None:
+    """Name the URL parameter `key`, and take it away, where it is none of the options.
+
+    To be called before the widget of that key, whether or not the widget is on the page now.
+
+    Args:
+        options: values, compared as the link writes them, or `Numbers`.
+        instead: what the control shows without the link.
+        expected: what it can be, in words; the options where there are few.
+    """
+    if key in st.session_state or key not in st.query_params:
+        return
+    asked = st.query_params[key]
+    names = [str(option) for option in options] if isinstance(options, Iterable) else options
+    if asked in names:
+        return
+    if expected is None:
+        few = isinstance(names, list) and 0 < len(names) <= FEW
+        expected = (
+            f"one of {plain(', '.join(names))}" if few else "here" if names is not options
+            else str(options)
+        )  # fmt: skip
+    del st.query_params[key]
+    name_wrong(label, asked, expected, str(instead))
+
+
+def linked_number(label: str, high: int, key: str, **kwargs) -> int:
+    """A field for a whole number from 1 to `high` that is the URL parameter `key`.
+
+    Not by `bind`: Streamlit takes "2.9" for 2, and an infinite number is an error.
+    """
+    check_link(key, label, Numbers(1, high), 1)
+    wanted = st.session_state.get(key) or int(st.query_params.get(key, 1))
+    st.session_state[key] = min(max(wanted, 1), high)
+    number = st.number_input(label, 1, high, key=key, persist_state="session", **kwargs)
+    if number == 1:
+        st.query_params.pop(key, None)
+    else:
+        st.query_params[key] = str(number)
+    return number
+
+
+def linked_select(label: str, options: dict[str, str], key: str, default: str, **kwargs) -> str:
+    """A select box whose choice is the URL parameter `key`.
+
+    `options` maps what stands in the link to what a person reads. A link to something that is
+    not there (any more) is named, and the default shown.
+    """
+    check_link(key, label, options, options[default], "here any more")
+    wanted = st.query_params.get(key, default)
+    if st.session_state.get(key) not in options:
+        st.session_state[key] = wanted if wanted in options else default
+    choice = st.selectbox(
+        label, list(options), format_func=options.get, key=key, persist_state="session", **kwargs
+    )
+    st.query_params[key] = choice
+    return choice
