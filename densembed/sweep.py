@@ -10,7 +10,6 @@ control           "stop", where a person asked for it
 A member that is done is not trained again: after a kill, a stop or a restart the rest goes on.
 """
 
-import contextlib
 import csv
 import io
 import json
@@ -27,11 +26,10 @@ from pydantic import ValidationError
 from densembed import jobs
 from densembed.checkpoint import Checkpoint, CheckpointError, replace_file
 from densembed.config import RunConfig
-from densembed.data import DataError
 from densembed.jobs import Job
 from densembed.runs import Run, runs_folder
 from densembed.runs.events import end_state, starts
-from densembed.runs.execution import RESTARTS
+from densembed.runs.execution import RESTARTS, died, end, fail
 from densembed.runs.folder import is_identifier
 from densembed.sweep_plan import MOST_MEMBERS, Plan
 
@@ -251,23 +249,13 @@ def _train_locked(group: Group, data_dir: str | None) -> str:
     if group.over() or group.wish():
         return "done" if group.over() else "stopped"
     if (deaths := starts(group.events())) > RESTARTS:
-        return _fail(group, f"The process that trained it died {deaths} times.")
+        return end(group, "failed", died(deaths))
     group.append("start")
     try:
         jobs.together(group.todo(), data_dir, lambda: bool(group.wish()))
-    except (DataError, ValueError) as error:
-        return _fail(group, str(error))
-    except OSError as error:
-        return _fail(group, f"A checkpoint could not be saved: {error.strerror}.")
     except Exception as error:
-        return _fail(group, f"Training failed ({type(error).__name__}).")
+        return fail(group, error)
     return "stopped" if group.wish() else "done"
-
-
-def _fail(group: Group, reason: str) -> str:
-    with contextlib.suppress(OSError):
-        group.append("end", state="failed", reason=reason)
-    return "failed"
 
 
 # A page that follows a sweep asks for these every other second.

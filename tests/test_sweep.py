@@ -7,6 +7,7 @@ from statistics import mean, stdev
 
 import numpy as np
 import pytest
+import torch
 
 from densembed import jobs
 from densembed.__main__ import main
@@ -155,6 +156,20 @@ def test_a_group_that_dies_again_and_again_fails(small):
     assert small.state() == "queued"  # the other one
     group.resume()
     assert train_group(str(group.path)) == "done"
+
+
+def test_memory_that_runs_out(runs_root, monkeypatch):
+    some = Sweep.create(make_plan(BASE, {"model": ["logistic-el-2"]}))
+    (group,) = some.groups()
+    group.path.mkdir()
+
+    def greedy(*_):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(jobs, "train_members", greedy)
+    assert train_group(str(group.path)) == some.state() == "failed"
+    assert some.reason().startswith("The memory ran out: choose a smaller batch size")
+    assert "CUDA out of memory" in group.log
 
 
 def test_data_that_cannot_be_had(runs_root, tmp_path):

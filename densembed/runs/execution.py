@@ -25,7 +25,11 @@ KEEP_EVERY = 1.0
 """Seconds between resume states: so much is trained again after a kill, at most."""
 RESTARTS = 3
 """How often a run whose process died goes on by itself."""
-DISK_ADVICE = "The last checkpoint is kept: free some disk space, and resume it."
+FULL = "The last checkpoint is kept: free some disk space, and resume it."
+MEMORY = (
+    "The memory ran out: choose a smaller batch size, a smaller model or another device. "
+    "What it had is kept."
+)
 
 
 def execute(path: str, data_dir: str | None = None) -> str:
@@ -50,37 +54,45 @@ def _execute_locked(run: Run, data_dir: str | None) -> str:
     if state := end_state(run.last):
         return state
     if state := {"stop": "stopped", "pause": "paused"}.get(run.wish()):
-        return _end(run, state)
+        return end(run, state)
     if (deaths := starts(run.events())) > RESTARTS:
-        return _end(
-            run, "failed",
-            f"The process that trained it died {deaths} times, perhaps for want of memory. "
-            "What it had is kept.",
-        )  # fmt: skip
+        return end(run, "failed", died(deaths))
     try:
-        end = _train(run, data_dir)
-        while end[0] == "paused" and not run.wish():  # taken back while it was being obeyed
-            end = _train(run, data_dir)
-        return _end(run, *end)
-    except (DataError, ValueError) as error:
-        return _end(run, "failed", str(error))
-    except OSError as error:
-        return _fail(run, f"The run could not be saved: {error.strerror}. {DISK_ADVICE}")
-    except (MemoryError, torch.OutOfMemoryError):
-        return _end(run, "failed", "The memory ran out. Choose a smaller model or batch size.")
+        ended = _train(run, data_dir)
+        while ended[0] == "paused" and not run.wish():  # taken back while it was being obeyed
+            ended = _train(run, data_dir)
+        return end(run, *ended)
     except Exception as error:
-        return _fail(run, f"Training failed ({type(error).__name__}); the log says more.")
+        return fail(run, error)
 
 
-def _fail(run: Run, reason: str) -> str:
-    """Say so first, while a full disk may have room for that, and then log the exception."""
-    _end(run, "failed", reason)
-    with contextlib.suppress(OSError):
-        (run.path / "log.txt").write_text(traceback.format_exc())
+def fail(run: Run, error: Exception) -> str:
+    """Say why first, while a full disk may have room for that, and then log the exception."""
+    end(run, "failed", _reason(error))
+    if not isinstance(error, (DataError, ValueError)):
+        with contextlib.suppress(OSError):
+            (run.path / "log.txt").write_text("".join(traceback.format_exception(error)))
     return "failed"
 
 
-def _end(run: Run, state: str, reason: str = "") -> str:
+def _reason(error: Exception) -> str:
+    if isinstance(error, (DataError, ValueError)):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"What it learned could not be saved: {error.strerror}. {FULL}"
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return MEMORY
+    return f"Training failed ({type(error).__name__}); the log says more."
+
+
+def died(deaths: int) -> str:
+    return (
+        f"The process that trained it died {deaths} times, perhaps for want of memory. "
+        "What it had is kept."
+    )
+
+
+def end(run: Run, state: str, reason: str = "") -> str:
     run.append("end", state=state, reason=reason)
     if state in ("done", "stopped", "diverged"):
         run.resume_path.unlink(missing_ok=True)

@@ -22,13 +22,15 @@ from pages.widgets.trainer import LIVE, WORDS, cluster, duration, estimate_wait,
 from pages.widgets.zoom import DOUBLE_CLICK, keep_zoom
 
 INTERRUPTED = (
-    "It ended without a word: the server was stopped, or the disk is full. What it had is kept."
+    "It ended without a word: the server was stopped, or the run's folder is full or cannot be "
+    "written. What it had is kept."
 )
 CURVES_EVERY = 3.0
 
 
 def run_view(run: Run) -> None:
     """Follows a run that is live by itself; to be called where it is to be seen."""
+    st.session_state.pop(CHANGED, None)  # the whole page is being drawn anew as it is
     live = is_live(run, run.state())
     st.fragment(_follow, run_every=1.0 if live else None)(run, live)
 

@@ -17,6 +17,7 @@ PAGE = "sweeps-page"
 
 def sweep_view(sweep: Sweep) -> None:
     """Follows a sweep that is under way by itself."""
+    st.session_state.pop(CHANGED, None)  # the whole page is being drawn anew as it is
     live = _is_live(sweep)
     st.fragment(_follow, run_every=2.0 if live else None)(sweep, live)
 

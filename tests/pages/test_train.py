@@ -377,6 +377,18 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(small_gallery, runs_root,
     assert app.error[0].value == "The run's folder cannot be written: No space left on device."
 
 
+def test_a_verb_that_cannot_be_obeyed_is_a_sentence(small_gallery, runs_root, monkeypatch):
+    def refused(*_):
+        raise OSError(30, "Read-only file system")
+
+    run = paused()
+    app = visit("train", run=run.identifier)
+    monkeypatch.setattr(Run, "resume", refused)
+    settle(app.button(key="resume").click().run())
+    assert app.error[0].value == "The run's folder cannot be written: Read-only file system."
+    assert run.state() == "paused"
+
+
 def test_read_only(small_gallery, runs_root, submitted, monkeypatch):
     done, waiting = Run.create(QUICK.model_copy(update={"epochs": 1})), Run.create(QUICK)
     execute(str(done.path))

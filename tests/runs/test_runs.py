@@ -15,7 +15,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torchvision.datasets import MNIST
 
+from densembed import training
 from densembed.checkpoint import Checkpoint
 from densembed.config import RunConfig
 from densembed.runs import Run, all_runs, events, execute, execution, folder, runs_folder
@@ -207,8 +209,7 @@ def test_divergence(new):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (MemoryError(), "The memory ran out."),
-        (torch.OutOfMemoryError("CUDA out of memory"), "The memory ran out."),
+        (MemoryError(), "The memory ran out: choose a smaller batch size"),
         (OSError(28, "No space left on device"), "No space left on device."),
         (RuntimeError("CUDA error: something"), "Training failed (RuntimeError)"),
     ],
@@ -223,6 +224,51 @@ def test_other_failures(new, monkeypatch, error, words):
     assert execute(str(run.path)) == "failed"
     assert words in end_of(run)["reason"]
     assert end_of(run)["reason"].endswith(".")
+
+
+def test_cuda_out_of_memory_keeps_the_last_checkpoint(new, monkeypatch):
+    """In the midst of a step; with room again, it goes on from what it kept."""
+    undisturbed, run = new(epochs=5), new(epochs=5)
+    real = training.stepper
+    monkeypatch.setattr(execution, "KEEP_EVERY", 0.0)
+
+    def greedy(*args):
+        take, steps = real(*args), iter(range(1_000_000))
+
+        def step(*args):
+            if next(steps) == 40:
+                raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+            return take(*args)
+
+        return step
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "stepper", greedy)
+        assert execute(str(run.path)) == "failed"
+    assert end_of(run)["reason"] == (
+        "The memory ran out: choose a smaller batch size, a smaller model or another device. "
+        "What it had is kept."
+    )
+    assert "Tried to allocate 2 GiB" in run.log
+    assert run.checkpoint().steps[-1] == 30  # the end of the epoch before
+    assert run.checkpoint().model()(torch.rand(1, 1, 28, 28)).isfinite().all()
+    run.resume()
+    assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(run) == learnt(undisturbed)
+
+
+def test_damaged_data_that_cannot_be_had_anew(new, tmp_path, monkeypatch):
+    """What is damaged is fetched again; here there is nothing to fetch it from."""
+    monkeypatch.setattr(MNIST, "mirrors", ["http://127.0.0.1:9/"])
+    folder = tmp_path / "data" / "MNIST" / "raw"
+    folder.mkdir(parents=True)
+    for name in ("train-images", "train-labels", "t10k-images", "t10k-labels"):
+        kind = "idx3" if "images" in name else "idx1"
+        (folder / f"{name}-{kind}-ubyte.gz").write_bytes(b"damaged")
+    run = new(dataset="mnist")
+    assert execute(str(run.path), str(tmp_path / "data")) == "failed"
+    assert end_of(run)["reason"].startswith("MNIST could not be downloaded. Check the network,")
+    assert is_sentence(end_of(run)["reason"])
 
 
 def test_the_log_has_the_traceback_of_the_unforeseen(new, monkeypatch):
@@ -344,6 +390,48 @@ def test_a_disk_that_is_really_full(small_disk, new, monkeypatch):
     assert run.state() in ("failed", "interrupted")  # with no room left even for that line
     assert set(before) <= set(run.checkpoint().steps)
     (small_disk / "filler").unlink()
+    run.resume()
+    assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(run) == learnt(undisturbed)
+
+
+def test_a_folder_that_is_really_not_writable(small_disk, new):
+    """What it had opens, who asks is told, and once it may be written the run goes on."""
+    run, undisturbed = Run.create(RunConfig(**SHORT), small_disk), new()
+    run.resume(epochs=1)
+    assert execute(str(run.path)) == "paused"
+    before = run.checkpoint().steps
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(OSError, match="Read-only"):
+        run.resume()
+    assert execute(str(run.path)) == "failed"
+    assert run.state() == "paused"
+    assert run.checkpoint().steps == before
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    run.resume()
+    assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
+    assert learnt(run) == learnt(undisturbed)
+
+
+def test_a_quota_ends_a_run_in_a_sentence(new):
+    """A file may not grow beyond a size, as with a user's quota; what was saved before opens."""
+    run, undisturbed = new(epochs=20), new(epochs=20)
+    run.resume(epochs=1)
+    assert execute(str(run.path)) == "paused"
+    before = run.checkpoint().steps
+    run.resume()
+    limited = (
+        "import resource; from densembed.runs import execution; execution.SAVE_EVERY = 0.0;"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({run.checkpoint_path.stat().st_size},) * 2);"
+        + WORKER
+    )
+    subprocess.run([sys.executable, "-c", limited, str(run.path)], check=True)
+    assert run.state() == "failed"
+    assert end_of(run)["reason"] == (
+        "What it learned could not be saved: File too large. "
+        "The last checkpoint is kept: free some disk space, and resume it."
+    )
+    assert run.checkpoint().steps == before
     run.resume()
     assert execute(str(run.path)) == execute(str(undisturbed.path)) == "done"
     assert learnt(run) == learnt(undisturbed)
