@@ -6,7 +6,7 @@ from densembed.data import DATASETS, title
 from densembed.models import describe
 from densembed.runs import all_runs
 from pages.widgets.folder import FOLDER
-from pages.widgets.pager import on_page, pager
+from pages.widgets.listing import line, on_page, pager
 from pages.widgets.train_form import source_of
 from pages.widgets.trainer import WORDS, plain
 
@@ -22,14 +22,12 @@ def run_list(shown: str) -> None:
         config = run.config
         if config is None:
             continue
-        name, state, link = st.columns([5, 2, 1], vertical_alignment="center")
         parts = [plain(run.name), describe(config.model)]
         if source_of(config) in (*DATASETS, FOLDER):
             parts += [plain(title(config.dataset)), f"{config.epochs} epochs"]
-        name.markdown(" · ".join(filter(None, parts)))
-        state.caption(f"{WORDS[run.state()]} · {run.started.day} {run.started:%B, %H:%M}")
-        if run.identifier == shown:
-            link.caption("shown above")
-        else:
-            link.page_link("pages/train.py", label="Show", query_params={"run": run.identifier})
+        line(
+            " · ".join(filter(None, parts)),
+            f"{WORDS[run.state()]} · {run.started.day} {run.started:%B, %H:%M}",
+            run.identifier == shown, {"run": run.identifier},
+        )  # fmt: skip
     pager(runs, PAGE)

@@ -6,8 +6,8 @@ from densembed.models import describe
 from densembed.runs import read_only
 from densembed.sweep import Row, Sweep, all_sweeps
 from densembed.sweep_figures import sweep_figure
+from pages.widgets.listing import line, on_page, pager
 from pages.widgets.page import CHART
-from pages.widgets.pager import on_page, pager
 from pages.widgets.run_verbs import verb
 from pages.widgets.trainer import WORDS, cluster
 
@@ -119,12 +119,9 @@ def sweep_list(shown: str) -> None:
     for sweep in on_page(sweeps, PAGE):
         if sweep.plan is None:
             continue
-        name, state, link = st.columns([5, 2, 1], vertical_alignment="center")
-        name.markdown(_title(sweep))
         started = sweep.started
-        state.caption(f"{WORDS[sweep.state()]} · {started.day} {started:%B, %H:%M}")
-        if sweep.identifier == shown:
-            link.caption("shown above")
-        else:
-            link.page_link("pages/train.py", label="Show", query_params={"sweep": sweep.identifier})
+        line(
+            _title(sweep), f"{WORDS[sweep.state()]} · {started.day} {started:%B, %H:%M}",
+            sweep.identifier == shown, {"sweep": sweep.identifier},
+        )  # fmt: skip
     pager(sweeps, PAGE)

@@ -54,12 +54,14 @@ def _folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _session(browser: Browser, address: str) -> Iterator[Page]:
+def _session(browser: Browser, *addresses: str) -> Iterator[Page]:
+    """A new browser; each address that it visits is a session of the server's."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
-    page.goto(address)
-    # Looked at in each frame: the waits of Playwright's own grow to a second.
-    page.wait_for_function(ANSWERED, timeout=90_000)
+    for address in addresses:
+        page.goto(address)
+        # Looked at in each frame: the waits of Playwright's own grow to a second.
+        page.wait_for_function(ANSWERED, timeout=90_000)
     yield page
     context.close()
 
@@ -87,9 +89,8 @@ def memory(browser: Browser, folder: Path) -> None:
     seen = []
     with serve(folder) as address:
         for number in range(1, LAST + 1):
-            for key in keys:
-                with _session(browser, f"{address}/?model={key}"):
-                    pass
+            with _session(browser, *(f"{address}/?model={key}" for key in keys)):
+                pass
             seen.append(_server().memory_info().rss / 2**20)
             print(f"session {number:2}: {seen[-1]:7.1f} MB", flush=True)
     print(
