@@ -98,9 +98,15 @@ def _wait_for(address: str, server: subprocess.Popen) -> None:
 
 
 @pytest.fixture(scope="session")
-def server(browser, tmp_path_factory) -> Iterator[str]:
+def folder(tmp_path_factory) -> Path:
+    """Where that server keeps its runs, its data and its log."""
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="session")
+def server(browser, folder) -> Iterator[str]:
     """One server for most tests: each has its own session, all see the same runs."""
-    with serve(tmp_path_factory.mktemp("server")) as address:
+    with serve(folder) as address:
         yield address
 
 

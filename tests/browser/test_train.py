@@ -2,10 +2,14 @@
 
 import re
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import drawn, painted, serve, settle, visitor
+from densembed.checkpoint import Checkpoint
+from densembed.models import describe
+from densembed.runs import all_runs
+from tests.browser.conftest import chart, drawn, painted, serve, settle, visitor
 
 
 def start(page: Page, epochs: int) -> str:
@@ -149,12 +153,118 @@ def test_name_change_and_delete(visit):
 def test_server_restart_and_resume(browser, tmp_path):
     with serve(tmp_path) as address, visitor(browser, address) as visit:
         page = visit("/train")
-        link = start(page, 10_000)
+        link = start(page, 200)
         trains(page)
+    (run,) = all_runs(tmp_path / "runs")
+    assert run.state() == "interrupted"
     with serve(tmp_path) as address, visitor(browser, address) as visit:
         page = visit(link)
         says(page, "Interrupted")
         verb(page, "Resume").click()
-        trains(page)
-        verb(page, "Stop").click()
-        says(page, "Stopped")
+        done = page.get_by_test_id("stAlert").filter(has_text="Done · test error")
+        expect(done).to_be_visible(timeout=90_000)
+    begun = [event["step"] for event in run.events() if event["kind"] == "start"]
+    assert len(begun) == 2
+    assert begun[1] > 0
+    assert [epoch.epoch for epoch in run.checkpoint().header.epochs] == list(range(1, 201))
+
+
+def test_a_link_to_no_run_is_named(visit):
+    page = visit("/train?run=gone")
+    says(page, "The link asks for “gone”, which is not here any more.")
+    drawn(page, "field-1")  # the example is there instead
+
+
+def test_a_click_during_the_redraw_of_the_page_is_not_lost(visit, long_run):
+    page, _ = long_run
+    verb(page, "Pause").click()
+    says(page, "Paused")
+    settle(page)
+    # The page is drawn anew because of the first click, and in the midst of it comes the second.
+    page.get_by_test_id("stApp").evaluate(
+        """app => {
+          const button = (name) =>
+            [...app.querySelectorAll("button")].find((each) => each.innerText.trim() === name);
+          new MutationObserver((_, observer) => {
+            if (app.dataset.testScriptState !== "running") return;
+            observer.disconnect();
+            button("Resume").click();
+          }).observe(app, {attributes: true});
+          button("Change and start").click();
+        }"""
+    )
+    trains(page)
+
+
+def curve(page: Page):
+    return chart(page, "curve").last  # for a moment, the old one is beside the new one
+
+
+def points(page: Page) -> int:
+    return curve(page).evaluate("plot => Math.max(...plot.data.map(t => t.x.length))")
+
+
+def seen(page: Page) -> dict[str, list[float]]:
+    """The part of each axis of the curves that is seen."""
+    return curve(page).evaluate(
+        """plot => Object.fromEntries(Object.entries(plot.layout)
+          .filter(([name]) => /^xaxis/.test(name)).map(([name, axis]) => [name, axis.range]))"""
+    )
+
+
+def test_zoom_is_kept_when_a_point_arrives(long_run):
+    page, _ = long_run
+    wait_for_points(page, 8)
+    whole, box = seen(page), curve(page).locator(".nsewdrag").first.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.2 * box["width"], middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=5)
+    page.mouse.up()
+    zoomed = seen(page)
+    assert zoomed != whole
+    wait_for_points(page, points(page) + 1)
+    assert seen(page) == zoomed
+    wait_for_points(page, points(page) + 1)
+    assert seen(page) == zoomed
+
+
+def wait_for_points(page: Page, count: int) -> None:
+    for _ in range(150):
+        if chart(page, "curve").count() and points(page) >= count:
+            return
+        page.wait_for_timeout(200)
+    raise AssertionError(f"The curves have no {count} points yet.")
+
+
+def test_a_sweep_is_followed_to_its_table(visit, folder):
+    page = visit("/train")
+    page.get_by_role("tab", name="A sweep").click()
+    settle(page)
+    for name, number in (("Epochs", 2), ("Seeds", 2)):
+        field = page.get_by_role("spinbutton", name=name).locator("visible=true")
+        field.fill(str(number))
+        field.press("Enter")
+        settle(page)
+    expect(page.get_by_text("8 trainings; those of one shape train in one step.")).to_be_visible()
+    page.get_by_role("button", name="Start the sweep").click()
+    page.wait_for_url(re.compile(r"sweep=\d"))
+    says(page, "Done: 8 trainings.")
+    cells = page.locator(".st-key-sweep-table canvas [role=gridcell]").all_inner_texts()
+    rows = {tuple(row[:2]): row[2:] for row in (cells[k : k + 6] for k in range(0, 24, 6))}
+    identifier = re.search(r"sweep=([\w-]+)", page.url)[1]
+    found = [Checkpoint.open(path) for path in (folder / "runs/sweeps" / identifier).glob("*/*.s*")]
+    for (model, rate), (parameters, error, deviation, finished) in rows.items():
+        own = [
+            one for one in found
+            if describe(one.config.model) == model and one.config.learning_rate == float(rate)
+        ]  # fmt: skip
+        assert len(own) == 2
+        errors = [one.errors[0] for one in own]
+        assert int(parameters.replace(",", "")) == own[0].parameters
+        assert float(error) == pytest.approx(np.mean(errors), abs=0.006)
+        assert float(deviation) == pytest.approx(np.std(errors, ddof=1), abs=0.006)
+        assert finished == "2 of 2"
+    assert len(rows) == 4
+    drawn_errors = chart(page, "sweep-plot").evaluate("plot => plot.data.flatMap(t => [...t.y])")
+    assert len(drawn_errors) == 4

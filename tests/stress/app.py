@@ -109,7 +109,9 @@ def busy(browser: Browser, folder: Path) -> None:
         for run in runs:
             with _session(browser, f"{address}/train?run={run.identifier}") as page:
                 page.get_by_role("button", name="Start here").click()
+                begun = time.perf_counter()
                 expect(page.get_by_test_id("stProgress")).to_contain_text("step", timeout=90_000)
+                print(f"a run has trained {time.perf_counter() - begun:.1f} s after the click")
         for link in ("/", "/?model=logistic-el-15-digits", "/train", "/lab", "/"):
             seconds, used = _visit(browser, address + link)
             print(f"two runs train: {link} answered in {seconds:.2f} s, of which {used:.2f} s work")
