@@ -3,6 +3,8 @@
 import json
 import os
 import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -605,3 +607,18 @@ def test_a_list_refuses_half_a_file(tmp_path):
     path.write_bytes(WHOLE[:-1])
     with pytest.raises(CheckpointError, match="damaged or incomplete"):
         Checkpoint.peek(path)
+
+
+def test_opening_a_file_does_not_import_the_compiler(trained_file):
+    """Which takes a second at every start: of the app, a worker, a command."""
+    opens = "import sys; from densembed.checkpoint import Checkpoint; Checkpoint.open(sys.argv[1])"
+    says = "; print([name for name in ('torch._dynamo', 'sympy') if name in sys.modules])"
+    command = [sys.executable, "-c", opens + says, str(trained_file)]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_the_number_of_parameters_is_that_of_the_tensors(trained_file, trained):
+    for _ in range(2):  # the second time it is remembered
+        header, parameters = Checkpoint.peek(trained_file)
+        assert parameters == trained.parameters
+        assert header == trained.header
