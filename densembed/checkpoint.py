@@ -28,7 +28,7 @@ from densembed import plugins
 from densembed.config import RunConfig, explain
 from densembed.data import Dataset
 from densembed.initialisation import is_density
-from densembed.models import build
+from densembed.models import build, parameter_count
 from densembed.training import Epoch, Event, Snapshot, pick_device, snapshot_steps
 
 FORMAT = "densembed"
@@ -334,7 +334,7 @@ def _empty_model(header: Header) -> nn.Module:
 def _count(model: str, input_shape: tuple[int, int, int], classes: int) -> int:
     """How many parameters a model has."""
     with torch.device("meta"):
-        return sum(value.numel() for value in build(model, input_shape, classes).parameters())
+        return parameter_count(build(model, input_shape, classes))
 
 
 def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> None:
