@@ -13,6 +13,7 @@ from pages.widgets.trainer import WORDS, cluster
 
 CHANGED = "sweep-changed"
 PAGE = "sweeps-page"
+DECIMALS = st.column_config.NumberColumn(format="%.2f")
 
 
 def sweep_view(sweep: Sweep) -> None:
@@ -50,7 +51,10 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
         _verbs(sweep, live, state)
     if over:
         table, plot = st.columns(2, gap="medium")
-        table.dataframe(_table(rows), hide_index=True, height="content", key="sweep-table")
+        table.dataframe(
+            _table(rows), hide_index=True, height="content", key="sweep-table",
+            column_config={"test error, %": DECIMALS, "±": DECIMALS},
+        )  # fmt: skip
         plot.plotly_chart(
             sweep_figure(rows), key="sweep-plot", config=CHART,
             alt="Test error of each combination against its parameters",

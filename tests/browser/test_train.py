@@ -196,26 +196,44 @@ def test_a_click_during_the_redraw_of_the_page_is_not_lost(visit, long_run):
     trains(page)
 
 
-def curve(page: Page):
-    return chart(page, "curve").last  # for a moment, the old one is beside the new one
+def of_curves(page: Page, what: str):
+    """Something of the drawing of the curves: of the new one, where one replaces another."""
+    found = page.wait_for_function(
+        f"""() => {{
+          const plots = [...document.querySelectorAll(".st-key-curve .js-plotly-plot")];
+          const plot = plots.filter((each) => each.data && each.layout?.xaxis).at(-1);
+          return plot && ({what})(plot);
+        }}"""
+    )
+    return found.json_value()
 
 
 def points(page: Page) -> int:
-    return curve(page).evaluate("plot => Math.max(...plot.data.map(t => t.x.length))")
+    return of_curves(page, "plot => Math.max(...plot.data.map((trace) => trace.x.length))")
 
 
 def seen(page: Page) -> dict[str, list[float]]:
-    """The part of each axis of the curves that is seen."""
-    return curve(page).evaluate(
+    """The part of each axis that is seen."""
+    return of_curves(
+        page,
         """plot => Object.fromEntries(Object.entries(plot.layout)
-          .filter(([name]) => /^xaxis/.test(name)).map(([name, axis]) => [name, axis.range]))"""
+          .filter(([name]) => /^xaxis/.test(name)).map(([name, axis]) => [name, axis.range]))""",
     )
+
+
+def wait_for_points(page: Page, count: int) -> None:
+    for _ in range(150):
+        if points(page) >= count:
+            return
+        page.wait_for_timeout(200)
+    raise AssertionError(f"The curves have no {count} points yet.")
 
 
 def test_zoom_is_kept_when_a_point_arrives(long_run):
     page, _ = long_run
     wait_for_points(page, 8)
-    whole, box = seen(page), curve(page).locator(".nsewdrag").first.bounding_box()
+    whole = seen(page)
+    box = chart(page, "curve").last.locator(".nsewdrag").first.bounding_box()
     middle = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + 0.2 * box["width"], middle)
     page.mouse.down()
@@ -227,14 +245,6 @@ def test_zoom_is_kept_when_a_point_arrives(long_run):
     assert seen(page) == zoomed
     wait_for_points(page, points(page) + 1)
     assert seen(page) == zoomed
-
-
-def wait_for_points(page: Page, count: int) -> None:
-    for _ in range(150):
-        if chart(page, "curve").count() and points(page) >= count:
-            return
-        page.wait_for_timeout(200)
-    raise AssertionError(f"The curves have no {count} points yet.")
 
 
 def test_a_sweep_is_followed_to_its_table(visit, folder):
@@ -250,7 +260,9 @@ def test_a_sweep_is_followed_to_its_table(visit, folder):
     page.get_by_role("button", name="Start the sweep").click()
     page.wait_for_url(re.compile(r"sweep=\d"))
     says(page, "Done: 8 trainings.")
-    cells = page.locator(".st-key-sweep-table canvas [role=gridcell]").all_inner_texts()
+    cells = page.get_by_test_id("stDataFrame").get_by_role("gridcell", include_hidden=True)
+    expect(cells).to_have_count(24)
+    cells = cells.all_inner_texts()
     rows = {tuple(row[:2]): row[2:] for row in (cells[k : k + 6] for k in range(0, 24, 6))}
     identifier = re.search(r"sweep=([\w-]+)", page.url)[1]
     found = [Checkpoint.open(path) for path in (folder / "runs/sweeps" / identifier).glob("*/*.s*")]
