@@ -71,29 +71,6 @@ def test_reload_finds_the_run_and_a_second_tab_stops_it(visit, long_run):
     expect(stop(page)).to_have_count(0)
 
 
-def test_the_zoom_stays_while_points_arrive(long_run):
-    """streamlit#8782: a live update lost it."""
-    page, _ = long_run
-    area = page.locator(".st-key-curve .nsewdrag").first
-    expect(area).to_be_visible()
-    box = area.bounding_box()
-    y = box["y"] + 0.5 * box["height"]
-    page.mouse.move(box["x"] + 0.2 * box["width"], y)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 0.6 * box["width"], y, steps=4)
-    page.mouse.up()
-    # While a chart gives way to the next one, both are there.
-    seen = """() => {
-      const plot = [...document.querySelectorAll(".st-key-curve .js-plotly-plot")].at(-1);
-      return plot?._fullData && [plot._fullData[0].x.length, plot.layout.xaxis.range];
-    }"""
-    more = f"count => {{ const found = ({seen})(); return found?.[0] > count && found; }}"
-    count, zoomed = page.wait_for_function(more, arg=0).json_value()
-    for _ in range(2):
-        count, now = page.wait_for_function(more, arg=count).json_value()
-        assert now == pytest.approx(zoomed)
-
-
 def test_stop_works_after_a_reload(long_run):
     page, _ = long_run
     page.reload()
