@@ -75,26 +75,6 @@ def test_reload_finds_the_run_and_a_second_tab_stops_it(visit, long_run):
     expect(stop(page)).to_have_count(0)
 
 
-def test_the_zoom_stays_while_points_arrive(long_run):
-    """streamlit#8782: a live update lost it."""
-    page, _ = long_run
-    curve = page.locator(".st-key-curve .js-plotly-plot")
-    area = curve.locator(".nsewdrag").first
-    expect(area).to_be_visible()
-    box = area.bounding_box()
-    y = box["y"] + 0.5 * box["height"]
-    page.mouse.move(box["x"] + 0.2 * box["width"], y)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 0.6 * box["width"], y, steps=4)
-    page.mouse.up()
-    zoomed = curve.evaluate("plot => [...plot.layout.xaxis.range]")
-    length = "() => document.querySelector('.st-key-curve .js-plotly-plot')?._fullData[0].x.length"
-    for _ in range(2):
-        count = page.evaluate(length)
-        page.wait_for_function(f"count => ({length})() > count", arg=count)
-        assert curve.evaluate("plot => [...plot.layout.xaxis.range]") == pytest.approx(zoomed)
-
-
 def test_stop_works_after_a_reload(long_run):
     page, _ = long_run
     page.reload()
