@@ -96,7 +96,7 @@ def disagree(sides: list[Side], chosen: list[int]) -> None:
     if len(others) > 1:
         name_wrong_link("beside", others)
         other = st.segmented_control(
-            "The first beside the", others, default=other, key="beside", bind="query-params",
+            "Compare the first with the", others, default=other, key="beside", bind="query-params",
             required=True,
         )  # fmt: skip
     pair = {"first": said["first"], other: said[other]}
