@@ -15,7 +15,7 @@ STYLE = """
 <style>
 /* The picture is as high as its column is wide, with room for the colour bar. */
 .st-key-input {container-type: inline-size;}
-.st-key-input .stPlotlyChart {height: min(calc(100cqw + 56px), 360px) !important;}
+.st-key-input .stPlotlyChart {height: min(calc(100cqw + 56px), 380px) !important;}
 [data-testid="stPopoverButton"] > div > :last-child {display: none;}
 @media (max-width: 640px) {
   .st-key-models-chosen [data-testid="stCaptionContainer"] {display: none;}
