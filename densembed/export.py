@@ -159,7 +159,8 @@ def compared_html(
         place = {"y": 1 - (row + 0.5) / rows, "len": 0.9 / rows}
         title = {"text": unit, "side": "right"}
         figure.data[last].update(showscale=True, colorbar={"title": title, **place})
-    figure.update_layout(height=460 * rows)
+    # As high as pictures beside each other are on a page of 1400 pixels.
+    figure.update_layout(height=rows * (130 + 1200 // len(panels[0])))
     return figure.to_html(include_plotlyjs=True, full_html=True)
 
 

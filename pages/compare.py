@@ -16,13 +16,19 @@ STYLE = """
 /* The picture is as high as its column is wide, with room for the colour bar. */
 .st-key-input {container-type: inline-size;}
 .st-key-input .stPlotlyChart {height: min(calc(100cqw + 56px), 380px) !important;}
+.st-key-input .st-key-pad {margin-top: 8px;}
 [data-testid="stPopoverButton"] > div > :last-child {display: none;}
+@media (max-width: 1200px) {
+  .st-key-by button {padding: 0 8px;}
+}
 @media (max-width: 640px) {
   .st-key-models-chosen [data-testid="stCaptionContainer"] {display: none;}
+  .st-key-which {flex-wrap: wrap;}
+  .st-key-which > :has(.st-key-models-chosen) {flex: 1 1 100%;}
   /* The picture beside what the slider moves by. */
   .st-key-aside {flex-flow: row wrap; column-gap: 8px;}
   .st-key-aside > * {flex: 1 1 calc(50% - 8px); min-width: 160px;}
-  .st-key-by button {padding: 0 8px;}
+  .st-key-aside > :has(.st-key-pad) {flex-basis: 100%;}
 }
 </style>
 """

@@ -53,13 +53,13 @@ def pick_sides() -> list[Side]:
     """Widgets for how many models, and which."""
     counts = list(range(2, len(NAMES) + 1))
     name_wrong_link("models", counts)
-    asked, choices = st.columns([1, 9], gap="small")
-    with asked:
-        count = st.segmented_control(
-            "Models", counts, default=2, key="models", bind="query-params", required=True,
-        )  # fmt: skip
+    bar = st.container(horizontal=True, key="which")
+    count = bar.segmented_control(
+        "Models", counts, default=2, key="models", bind="query-params", required=True,
+        width="content",
+    )  # fmt: skip
     sides: list[Side] = []
-    with choices, st.container(key="models-chosen"):
+    with bar.container(key="models-chosen"):
         rows = [st.columns(2, gap="small") for _ in range(0, count, 2)]
     columns = [column for row in rows for column in row]
     for name, column in zip(NAMES[:count], columns, strict=False):
