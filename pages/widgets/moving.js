@@ -323,12 +323,13 @@ class Stage {
         each.hidden = data.hidden.includes(name);
     // Else it is this slider's own word, or the place that was sent before it.
     if (data.step !== this.told && data.step !== this.sent || steps !== this.steps) {
-      this.told = this.sent = data.step;
+      this.told = data.step;
       this.steps = steps;
       this.index = data.steps.indexOf(data.step);
       clearTimeout(this.resting);
       this.stop();
     }
+    this.sent = data.step;
     this.draw();
   }
 
