@@ -125,6 +125,12 @@ def columns(app: AppTest) -> dict:
     return data
 
 
+def column(app: AppTest, name: str) -> np.ndarray:
+    """The field that Compare shows of one of its sides."""
+    sent = columns(app)
+    return sent["sides"][name]["values"][sent["index"]]
+
+
 def rest_at(app: AppTest, step: int) -> AppTest:
     """What the browser tells when the slider has come to rest."""
     app.session_state["moved_to"] = step
