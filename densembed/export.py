@@ -4,13 +4,14 @@ import io
 from pathlib import Path
 
 import numpy as np
+import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 from torch import Tensor
 
 from densembed.checkpoint import Checkpoint, replace_file
 from densembed.data.compact import to_text
 from densembed.fields import View
-from densembed.figures import field_figure, picture_figure
+from densembed.figures import difference_figure, field_figure, picture_figure
 from densembed.models import describe
 
 
@@ -122,21 +123,63 @@ def html(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int = -1) ->
     index %= len(seen.fields)
     last = index == len(seen.fields) - 1
     after = "after training" if last else f"after {seen.steps[index]:,} steps"
-    titles = ("the input", "before training", after)
-    figure = make_subplots(1, 3, subplot_titles=titles, horizontal_spacing=0.04)
     panels = [picture_figure(pixels.numpy())] + [
         field_figure(values, seen.x, seen.y, seen.top)
         for values in (seen.fields[0], seen.fields[index])
     ]
-    for column, panel in enumerate(panels, 1):
-        trace = panel.data[0]
-        if column < 3 and trace.type == "heatmap":
-            trace.showscale = False
-        figure.add_trace(trace, 1, column)
-        axes = {"row": 1, "col": column, "visible": False, "constrain": "domain"}
-        figure.update_xaxes(range=panel.layout.xaxis.range, **axes)
-        anchor = "x" if column == 1 else f"x{column}"
-        figure.update_yaxes(range=panel.layout.yaxis.range, scaleanchor=anchor, **axes)
-    figure.data[-1].colorbar = {"title": {"text": "density per pixel²", "side": "right"}}
+    figure = _side_by_side([panels], ["the input", "before training", after])
+    bar = {"title": {"text": "density per pixel²", "side": "right"}}
+    figure.data[-1].update(showscale=True, colorbar=bar)
     figure.update_layout(title=describe(checkpoint.config.model), height=460)
     return figure.to_html(include_plotlyjs=True, full_html=True)
+
+
+def compared_html(
+    pixels: Tensor, x: np.ndarray, y: np.ndarray, fields: dict[str, np.ndarray],
+    titles: dict[str, str], top: float,
+) -> str:  # fmt: skip
+    """Input and fields of several models on one scale, and what each has more than the first.
+
+    A page that needs no network.
+
+    Args:
+        fields: (C, H · r, W · r) of each model by its name, `first` among them.
+        titles: what stands over each field.
+        top: end of the colour scale, per square pixel.
+    """
+    names = [name for name in fields if name != "first"]
+    shown = [field_figure(values, x, y, top) for values in fields.values()]
+    changes = [difference_figure(fields[name] - fields["first"], x, y, top) for name in names]
+    words = ["the input", *titles.values(), "", "", *(f"{name} − first" for name in names)]
+    panels = [[picture_figure(pixels.numpy()), *shown], [None, None, *changes]]
+    figure = _side_by_side(panels if changes else panels[:1], words)
+    rows = 2 if changes else 1
+    for row, last in enumerate([len(shown), len(shown) + len(changes)][:rows]):
+        unit = "difference, density per pixel²" if row else "density per pixel²"
+        place = {"y": 1 - (row + 0.5) / rows, "len": 0.9 / rows}
+        title = {"text": unit, "side": "right"}
+        figure.data[last].update(showscale=True, colorbar={"title": title, **place})
+    # As high as pictures beside each other are on a page of 1400 pixels.
+    figure.update_layout(height=rows * (130 + 1200 // len(panels[0])))
+    return figure.to_html(include_plotlyjs=True, full_html=True)
+
+
+def _side_by_side(rows: list[list[go.Figure | None]], titles: list[str]) -> go.Figure:
+    """Pictures in rows of as many columns, without colour bars; None leaves a place free."""
+    figure = make_subplots(len(rows), len(rows[0]), subplot_titles=titles, horizontal_spacing=0.04)
+    for number, row in enumerate(rows, 1):
+        for column, panel in enumerate(row, 1):
+            axes = {"row": number, "col": column, "visible": False, "constrain": "domain"}
+            if panel is None:
+                figure.update_xaxes(**axes)
+                figure.update_yaxes(**axes)
+                continue
+            trace = panel.data[0]
+            if trace.type == "heatmap":
+                trace.update(showscale=False, colorbar=None)
+            figure.add_trace(trace, number, column)
+            figure.update_xaxes(range=panel.layout.xaxis.range, **axes)
+            at = len(rows[0]) * (number - 1) + column
+            anchor = "x" if at == 1 else f"x{at}"
+            figure.update_yaxes(range=panel.layout.yaxis.range, scaleanchor=anchor, **axes)
+    return figure

@@ -111,43 +111,6 @@ def _bar(name: str) -> dict:
     }
 
 
-def opinion_figure(
-    opinions: Sequence[tuple[str, np.ndarray, str]], classes: Sequence[str], right: int | None
-) -> go.Figure:
-    """Class probabilities as bars.
-
-    Args:
-        opinions: (name, probabilities of all classes, colour), the first one drawn lowest.
-        right: index of the true class, marked, or None where it is not known.
-    """
-    labels = [f"<b>{name} ◂</b>" if k == right else name for k, name in enumerate(classes)]
-    figure = go.Figure(
-        [
-            go.Bar(
-                y=labels,
-                x=probabilities,
-                name=name,
-                orientation="h",
-                marker={"color": colour, "line": {"width": 0}},
-                hovertemplate="%{y}: %{x:.3f}<extra>" + name + "</extra>",
-            )
-            for name, probabilities, colour in opinions
-        ]
-    )
-    figure.update_xaxes(range=[0, 1], fixedrange=True, tickvals=[0, 0.5, 1], title="probability")
-    figure.update_yaxes(autorange="reversed", fixedrange=True, type="category")
-    figure.update_layout(
-        height=FIELD_HEIGHT,
-        margin={"l": 8, "r": 8, "t": 28, "b": 48},
-        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "traceorder": "normal"},
-        bargap=0.25,
-        bargroupgap=0,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-    )
-    return figure
-
-
 def curves_figure(
     curves: Sequence[tuple[str, Sequence[float], Sequence[Sequence[float]]]],
     x_title: str,

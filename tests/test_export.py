@@ -13,6 +13,7 @@ import pytest
 
 from densembed.export import (
     cells,
+    compared_html,
     compared_npz,
     compared_snippet,
     csv,
@@ -180,3 +181,26 @@ def test_the_program_of_a_comparison_runs(trained_file, trained, shown, tmp_path
     expected = abs(view(trained, shown[0], [0]).fields[0]).sum()
     assert float(result.stdout) == pytest.approx(float(expected), rel=1e-4)
     assert (trained_file.parent / "model-2-less-the-first.html").exists()
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_html_of_several_models_shows_their_fields_and_differences(trained, shown, count):
+    pixels, seen = shown
+    names = ("first", "second", "third", "fourth")[:count]
+    fields = {name: (k + 1) * seen.fields[k % 2] for k, name in enumerate(names)}
+    titles = {name: f"{name}, after training" for name in names}
+    page = compared_html(pixels, seen.x, seen.y, fields, titles, 0.5)
+    data, layout = figure_of(page)
+    assert len(data) == 1 + count + count - 1
+    np.testing.assert_allclose(values(data[0]), pixels[0] / 255, atol=1e-6)
+    for k, name in enumerate(names):
+        np.testing.assert_allclose(values(data[1 + k]), fields[name][0], rtol=1e-6)
+        assert (data[1 + k]["zmin"], data[1 + k]["zmax"]) == (0, 0.5)
+    for k, name in enumerate(names[1:]):
+        change = values(data[1 + count + k])
+        np.testing.assert_allclose(change, (fields[name] - fields["first"])[0], rtol=1e-6)
+        assert (data[1 + count + k]["zmin"], data[1 + count + k]["zmax"]) == (-0.5, 0.5)
+    words = [note["text"] for note in layout["annotations"]]
+    changes = [f"{name} − first" for name in names[1:]]
+    assert words == ["the input", *titles.values(), *changes]
+    assert [bool(trace.get("showscale")) for trace in data].count(True) == (2 if count > 1 else 1)

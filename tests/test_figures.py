@@ -9,7 +9,6 @@ from densembed.fields import view
 from densembed.figures import (
     difference_figure,
     field_figure,
-    opinion_figure,
     picture_figure,
 )
 
@@ -98,21 +97,3 @@ def test_a_photograph_as_a_picture():
     np.testing.assert_array_equal(np.asarray(trace.z), np.moveaxis(pixels, 0, -1))
     assert (trace.x0, trace.y0) == (0.5, 0.5)
     is_a_picture(figure, 10, 6)
-
-
-def test_opinions():
-    first, second = np.array([0.1, 0.7, 0.2]), np.array([0.3, 0.3, 0.4])
-    figure = opinion_figure(
-        [("before", first, "#888888"), ("after", second, "#112233")], ["a", "b", "c"], right=1
-    )
-    assert [trace.name for trace in figure.data] == ["before", "after"]
-    np.testing.assert_array_equal(figure.data[0].x, first)
-    np.testing.assert_array_equal(figure.data[1].x, second)
-    assert figure.data[1].marker.color == "#112233"
-    assert figure.data[0].y[0] == "a"
-    assert "b" in figure.data[0].y[1] != "b"
-    assert tuple(figure.layout.xaxis.range) == (0, 1)
-    assert figure.layout.xaxis.title.text == "probability"
-    assert figure.layout.yaxis.type == "category"  # "0" … "9" are names, not numbers
-    unmarked = opinion_figure([("now", first, "#000000")], ["a", "b", "c"], right=None)
-    assert list(unmarked.data[0].y) == ["a", "b", "c"]

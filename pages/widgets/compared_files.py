@@ -4,33 +4,38 @@ import csv
 import io
 
 import streamlit as st
-from torch import Tensor
 
 from densembed import export
 from densembed.comparison import facts
 from densembed.data.compact import to_png
-from densembed.fields import View
+from pages.widgets.computed import seen_by
+from pages.widgets.inputs import Input
 from pages.widgets.models import file_of
 from pages.widgets.sides import Side
 
 TAKE = "Take it away"
 
 
-def take_compared(
-    sides: list[Side], indices: list[int], pixels: Tensor, seen: dict[str, View]
-) -> None:
-    """The fields' numbers, the table of recipes, the models, the input, a program."""
-    fields, steps, x, y = {}, {}, seen["first"].x, seen["first"].y
-    for side, index in zip(sides, indices, strict=True):
-        if side.name in seen:
-            fields[side.name] = seen[side.name].fields[index]
-            steps[side.name] = side.checkpoint.steps[index]
+def take_compared(sides: list[Side], indices: list[int], given: Input) -> None:
+    """The fields' numbers and figure, the table of recipes, the models, the input, a program."""
+    pixels = given.pixels
+    able = [(side, at) for side, at in zip(sides, indices, strict=True) if side.takes(given)]
+    seen = {side.name: seen_by(side.checkpoint, pixels) for side, _ in able}
+    fields = {side.name: seen[side.name].fields[at] for side, at in able}
+    steps = {side.name: side.checkpoint.steps[at] for side, at in able}
+    x, y = seen["first"].x, seen["first"].y
+    titles = {side.name: f"{side.model}<br>{side.name}, {side.moment(at)}" for side, at in able}
+    top = max(view.top for view in seen.values())
     binary = "application/octet-stream"
     files = [
         ("Numbers, CSV", "compared.csv", "text/csv", lambda: export.cells(x, y, fields)),
         (
             "Numbers, NPZ", "compared.npz", binary,
             lambda: export.compared_npz(pixels, x, y, fields, steps),
+        ),
+        (
+            "Figure, HTML", "compared.html", "text/html",
+            lambda: export.compared_html(pixels, x, y, fields, titles, top),
         ),
         ("Recipes, CSV", "recipes.csv", "text/csv", lambda: _recipes(sides)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
@@ -44,9 +49,9 @@ def take_compared(
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
     st.caption(
         "The numbers are per square pixel at the cells' centres, in pixels from the upper left "
-        "corner, summed over each model's densities. Any picture on this page can be saved as SVG: "
-        "the camera at its upper right. With the models' files beside it, this program makes the "
-        "same numbers and differences:"
+        "corner, summed over each model's densities. Each field above can also be saved as it is "
+        "shown, as SVG or PNG: the buttons at its upper right. With the models' files beside it, "
+        "this program makes the same numbers and differences:"
     )
     named = {name: f"{name}-{keys[name]}.safetensors" for name in fields}
     st.code(export.compared_snippet(named, pixels, steps), wrap_lines=True)

@@ -27,10 +27,10 @@ canvas {
   border: 1px solid var(--st-border-color, #8884);
 }
 .tools {
-  display: flex; align-items: center; gap: 8px; margin-top: 8px; height: 44px;
+  display: flex; flex-wrap: wrap; align-items: center; gap: 8px; margin-top: 8px; min-height: 44px;
   font: 14px var(--st-font, sans-serif); color: var(--st-text-color);
 }
-.tools label {display: flex; align-items: center; gap: 6px; min-width: 0;}
+.tools label {display: flex; align-items: center; gap: 6px; min-width: 60px; flex: 1 1 60px;}
 .tools input {width: 100%; min-width: 30px; accent-color: var(--st-primary-color);}
 .tools button {
   font: inherit; color: inherit; background: none; cursor: pointer; padding: 4px 8px;

@@ -71,8 +71,14 @@ def file_of(key: str) -> Callable[[], bytes]:
     return gallery.find(key).path.read_bytes
 
 
-def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpoint:
-    """A select box over all checkpoints, and a way to bring one; ends the script with none."""
+def pick_checkpoint(
+    label: str, key: str, default: str | None = None, story: bool = True
+) -> Checkpoint:
+    """A select box over all checkpoints, and a way to bring one; ends the script with none.
+
+    Args:
+        story: whether a shipped model is introduced by a sentence.
+    """
     options = titles()
     if not options:
         st.info("There is no trained model yet. Train one: it takes some seconds.")
@@ -97,8 +103,8 @@ def pick_checkpoint(label: str, key: str, default: str | None = None) -> Checkpo
         st.error(complaint)
     if chosen in uploads():
         st.caption("Your file, kept for this session: a link to it says elsewhere that it is gone.")
-    elif story := gallery.STORIES.get(chosen):
-        st.caption(story)
+    elif story and chosen in gallery.STORIES:
+        st.caption(gallery.STORIES[chosen])
     try:
         return opened(chosen)
     except CheckpointError as error:  # damage that the list did not see

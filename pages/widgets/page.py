@@ -1,6 +1,7 @@
 """How every page begins, and what a link may hide of it."""
 
 import runpy
+from collections.abc import Collection
 from html import escape
 from pathlib import Path
 
@@ -35,19 +36,22 @@ HIDDEN = {
     "sidebar": ".st-key-choices",
     "change": ".st-key-change",
     "ways": ".st-key-showing",
-    "more": ".st-key-more, .st-key-copy-link",
+    "more": ".st-key-more, .st-key-open, .st-key-copy-link",
 }
-"""What a link may hide of Explore, by CSS; and of what moves in the browser:"""
+"""What a link may hide of Explore and of Compare, by CSS; and of what moves in the browser:"""
 MOVING = ("predictions", "before", "numbers", "steps")
 
 
-def hide() -> list[str]:
+def hide(moving: Collection[str] = MOVING) -> list[str]:
     """Hide what the link says, `?hide=sidebar,predictions`, so that a class sees one thing.
 
-    Returns the parts of the moving figures to leave out; an unknown name is named.
+    Args:
+        moving: names of the parts of the page's moving figures.
+
+    Returns those of them to leave out; an unknown name is named.
     """
     asked = {name.strip() for name in st.query_params.get("hide", "").split(",")} - {""}
-    known = {*HIDDEN, *MOVING}
+    known = {*HIDDEN, *moving}
     if wrong := sorted(asked - known):
         name_wrong("hide", ", ".join(wrong), f"one of {', '.join(sorted(known))}", "it, then")
         st.query_params["hide"] = ",".join(sorted(asked & known))
@@ -55,7 +59,7 @@ def hide() -> list[str]:
             del st.query_params["hide"]
     if rules := ", ".join(HIDDEN[name] for name in HIDDEN if name in asked):
         st.html(f"<style>{rules} {{display: none !important;}}</style>")
-    return [name for name in MOVING if name in asked]
+    return [name for name in moving if name in asked]
 
 
 def begin(question: str, answer: str) -> None:

@@ -11,6 +11,7 @@ from densembed.models import describe
 from pages.widgets.inputs import Input
 from pages.widgets.link import check_link
 from pages.widgets.models import pick_checkpoint, titles
+from pages.widgets.views import moment
 
 NAMES = ("first", "second", "third", "fourth")
 OTHERS = {"second": "logistic-el-15", "third": "logistic-el-5", "fourth": "linear"}
@@ -22,7 +23,8 @@ SLIDERS = {
 }
 
 SUM, MEAN = "sum", "mean"
-BESIDE = "The first beside the"
+BY = "The slider moves by"
+BESIDE = "Compare the first with the"
 
 
 @dataclass(frozen=True)
@@ -46,30 +48,29 @@ class Side:
 
     def moment(self, index: int) -> str:
         """When in its training a snapshot was taken, in words."""
-        steps = self.checkpoint.steps
-        if index == len(steps) - 1 and self.checkpoint.header.outcome == "done":
-            return "after training"
-        return f"after {steps[index]:,} steps" if index else "before training"
+        return moment(self.checkpoint, index)
 
 
 def pick_sides() -> list[Side]:
     """Widgets for how many models, and which."""
     counts = list(range(2, len(NAMES) + 1))
     check_link("models", "Models", counts, 2)
-    asked, choices = st.columns([1, 9], gap="small")
-    with asked:
-        count = st.segmented_control(
-            "Models", counts, default=2, key="models", bind="query-params", required=True,
-        )  # fmt: skip
+    bar = st.container(horizontal=True, key="which")
+    count = bar.segmented_control(
+        "Models", counts, default=2, key="models", bind="query-params", required=True,
+        width="content",
+    )  # fmt: skip
     sides: list[Side] = []
-    with choices, st.container(key="models-chosen"):
-        columns = st.columns(count, gap="small")
-    for name, column in zip(NAMES, columns, strict=False):
+    with bar.container(key="models-chosen"):
+        rows = [st.columns(2, gap="small") for _ in range(0, count, 2)]
+    columns = [column for row in rows for column in row]
+    for name, column in zip(NAMES[:count], columns, strict=False):
         with column:
             first = sides[0].checkpoint if sides else None
             own = "" if first is None or first.config.dataset == "mnist" else "-digits"
             default = f"{OTHERS[name]}{own}" if sides else None
-            sides.append(Side(name, pick_checkpoint(f"{name.capitalize()} model", name, default)))
+            label = f"{name.capitalize()} model"
+            sides.append(Side(name, pick_checkpoint(label, name, default, story=count == 2)))
     check_link("beside", BESIDE, NAMES[1:count], NAMES[1])
     for name in NAMES[count:]:
         if name in st.query_params:
@@ -79,46 +80,75 @@ def pick_sides() -> list[Side]:
     return sides
 
 
+def remark_sides(sides: list[Side], given: Input) -> None:
+    """Say which of them cannot be shown the input."""
+    for side in sides:
+        if side.takes(given):
+            continue
+        channels, height, width = side.checkpoint.header.input_shape
+        colour = "colour" if channels == 3 else f"{channels}-channel" if channels > 1 else "grey"
+        st.info(
+            f"The {side.name} model takes {colour} pictures of {height} × {width}, so it cannot be "
+            "shown this input. Its curves and its recipe compare below."
+        )
+
+
+def remark_fields(sides: list[Side]) -> None:
+    """Say why fields are the same, or the same everywhere."""
+    same = [side.name for side in sides[1:] if side.checkpoint.digest == sides[0].checkpoint.digest]
+    if same:
+        st.caption(f"The {' and the '.join(same)} model is the first itself: nothing differs.")
+    even = [side.name for side in sides if not side.checkpoint.has_densities]
+    if even:
+        st.caption(
+            f"Fully connected: the {' and the '.join(even)}. A weight for each pixel is the "
+            "special case of one even density on each, so such a field is the same everywhere, at "
+            "any step."
+        )
+
+
 @dataclass(frozen=True)
 class Moment:
     """Where the one slider stands, and what the fields show.
 
-    `by` tells along what it moves, `indices` the snapshot of each side there, and `mean` whether a
+    `by` tells along what it moves over its `places`, of which `place` is the one where it stands.
+    `snapshots` are those of each side at each place, `indices` at this one. `mean` tells whether a
     field is the mean of a model's densities in place of their sum.
     """
 
     by: str
-    indices: list[int]
+    places: list[float]
+    place: float
+    snapshots: list[list[int]]
     mean: bool
+
+    @property
+    def indices(self) -> list[int]:
+        at = self.places.index(self.place)
+        return [each[at] for each in self.snapshots]
 
 
 def pick_moment(sides: list[Side]) -> Moment:
-    """Widgets for the one slider, for what it moves by, and for sum or mean."""
-    bar = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="moment")
-    check_link("by", "It moves by", PACES, "step")
-    sliding = bar.container(key="sliding")
-    by = bar.segmented_control(
-        "It moves by", PACES, default="step", key="by", bind="query-params", required=True,
+    """Widgets for what the one slider moves by, and for sum or mean; where the slider stands."""
+    check_link("by", BY, PACES, "step")
+    by = st.segmented_control(
+        BY, PACES, default="step", key="by", bind="query-params", required=True,
         help="Trainings of different lengths line up by the step, by the epoch, or by the "
-        "fraction of the epochs that were planned.",
+        "fraction of the epochs that were planned. Each model shows the last step that it kept up "
+        "to there.",
     )  # fmt: skip
     check_link("field", "A field is the", (SUM, MEAN), SUM)
-    field = bar.segmented_control(
+    field = st.segmented_control(
         "A field is the", (SUM, MEAN), default=SUM, key="field", bind="query-params", required=True,
         help="The sum of a model's densities; or their mean, which shows where models with many "
         "and with few densities look as if they had equally many.",
     )  # fmt: skip
-    for other in PACES:
-        _, places = _places(sides, other)
-        check_link(other, SLIDERS[other], places, "the end of training", "one that was kept")
+    for pace in PACES:
+        _, places = _places(sides, pace)
+        check_link(pace, SLIDERS[pace], places, "the end of training", "one that was kept")
     places_of, places = _places(sides, by)
-    _stay_at_the_end(by, places[-1])
-    with sliding:
-        place = st.select_slider(
-            SLIDERS[by], places, places[-1], key=by, bind="query-params",
-            help="It moves all models: each shows the last step that it kept up to here.",
-        )  # fmt: skip
-    return Moment(by, [bisect_right(places, place) - 1 for places in places_of], field == MEAN)
+    snapshots = [[bisect_right(own, place) - 1 for place in places] for own in places_of]
+    return Moment(by, places, _place(by, places, sides[0]), snapshots, field == MEAN)
 
 
 def _places(sides: list[Side], by: str) -> tuple[list[list[float]], list[float]]:
@@ -127,9 +157,35 @@ def _places(sides: list[Side], by: str) -> tuple[list[list[float]], list[float]]
     return places_of, sorted({place for places in places_of for place in places})
 
 
-def _stay_at_the_end(key: str, end: float) -> None:
-    """A slider at its end shows models after training, and goes on to when others come."""
-    ends = st.session_state.setdefault("ends", {})
-    if key in ends and st.session_state.get(key) == ends[key] != end:
-        st.session_state[key] = end
-    ends[key] = end
+def _place(by: str, places: list[float], first: Side) -> float:
+    """Where the slider came to rest, else the link's place, else the end.
+
+    At its end it shows models after training, and goes on to the end when others come. When it is
+    to move by something else it stays where it was in the first model's training.
+    """
+    if (rested := st.session_state.get("rested")) is None:
+        linked = {str(place): place for place in places}
+        place = linked.get(st.query_params.get(by), places[-1])
+    else:
+        before, place = rested
+        if place is None:
+            place = places[-1]
+        elif before != by:
+            steps = first.checkpoint.steps
+            index = bisect_right(along(first.checkpoint, steps, before), place) - 1
+            place = along(first.checkpoint, steps, by)[index]
+        place = places[bisect_right(places, place) - 1]
+    at_end = place == places[-1]
+    st.session_state["rested"] = by, None if at_end else place
+    for pace in PACES:
+        if pace == by and not at_end:
+            st.query_params[pace] = str(place)
+        else:
+            st.query_params.pop(pace, None)
+    return place
+
+
+def rest_at(place: float) -> None:
+    """The slider came to rest there."""
+    by, _ = st.session_state["rested"]
+    st.session_state["rested"] = by, place

@@ -1,11 +1,9 @@
 """The fields of all steps at once, moved in the browser: its slider waits for no server."""
 
 import base64
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
-from plotly.colors import get_colorscale, unlabel_rgb
 from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
@@ -13,10 +11,11 @@ from densembed.data import as_input
 from densembed.data.compact import to_png
 from densembed.density_figures import AGAINST, DIM, FOR
 from densembed.fields import TOP_PERCENTILE, pixel_field
-from densembed.figures import AFTER, BEFORE, DENSITY_SCALE, SIGNED_SCALE
+from densembed.figures import AFTER, BEFORE
 from densembed.meaning import Densities
 from pages.widgets.inputs import Input
 from pages.widgets.link import Numbers, check_link
+from pages.widgets.moving import colours, moving, pack, said, text
 from pages.widgets.views import (
     CLASS,
     DENSITIES,
@@ -31,14 +30,10 @@ from pages.widgets.views import (
     of_channel,
 )
 
-FOLDER = Path(__file__).parent
 BOUND_PERCENTILE = 97
 """Of the weights: their colour scale ends there, else a few large ones leave the others grey."""
 MIDDLE = 50
-LEVELS = 65535
-"""A field travels as 16 bits a cell: wrong by at most 1/131070 of the range of all steps."""
-_files = {kind: (FOLDER / f"stage.{kind}").read_text("utf-8") for kind in ("html", "css", "js")}
-_stage = st.components.v2.component("stage", **_files)
+_stage = moving("stage")
 
 
 def chosen_step(steps: list[int]) -> int:
@@ -79,10 +74,11 @@ def show_stage(
     data = {
         "step": steps[index],
         "steps": steps,
+        "by": "step",
         "titles": [moment(checkpoint, k) for k in range(len(steps))],
         "notes": [f"epoch {checkpoint.epoch_of(step):.3g}" for step in steps],
         "numbers": seen.numbers,
-        "said": _said(probabilities, header.classes, len(steps)),
+        "said": said(probabilities, header.classes, len(steps)),
         "classes": header.classes,
         "right": given.label,
         "probabilities": None if probabilities is None else np.round(probabilities, 6).tolist(),
@@ -118,12 +114,6 @@ def _chosen() -> None:
     st.session_state["more"] = "One density"
 
 
-def _said(probabilities: np.ndarray | None, classes: list[str], steps: int) -> list[str]:
-    if probabilities is None:
-        return ["nothing: there is no ink"] * steps
-    return [f"{classes[row.argmax()]}, at {100 * row.max():.1f} %" for row in probabilities]
-
-
 def _picture(pixels: Tensor, show: Show) -> dict | None:
     """What lies under the field, and how much of it the field covers."""
     if show.way not in (OVER, DENSITIES):
@@ -147,50 +137,21 @@ def _look(checkpoint: Checkpoint, pixels: Tensor, seen: Seen, show: Show) -> dic
         values = [of_channel(field, show.channel) for field in each]
         ends = (abs(values[k]) for k in (0, -1))
         bound = max(float(np.percentile(end, TOP_PERCENTILE)) for end in ends)
-        scales = [_scale(-bound, bound, f"weight for {name} × density per pixel²", "per pixel²")]
+        scales = [colours(-bound, bound, f"weight for {name} × density per pixel²", "per pixel²")]
         alt = f"Densities times their weights for {name}, summed,"
     elif show.way == PIXELS:
         each = (pixel_field(checkpoint.network(k), x)[0] for k in range(count))
         values = [of_channel(field, show.channel) for field in each]
         top = max(float(np.percentile(each, TOP_PERCENTILE)) for each in values)
-        scales = [_scale(0, top, "mass of the densities in a pixel, ΣΓ", "in this pixel")]
+        scales = [colours(0, top, "mass of the densities in a pixel, ΣΓ", "in this pixel")]
         alt = "Sum of Γ over the densities, a heatmap of the pixels,"
     else:
         values = [of_channel(field, show.channel) for field in seen.view.fields]
         scales = [
-            _scale(0, seen.view.top, "density per pixel²", "per pixel²"),
-            _scale(-seen.view.top, seen.view.top, "difference, density per pixel²", "per pixel²"),
+            colours(0, seen.view.top, "density per pixel²", "per pixel²"),
+            colours(-seen.view.top, seen.view.top, "difference, density per pixel²", "per pixel²"),
         ]
     return {**pack(np.stack(values)), "scales": scales, "dots": None, "alt": alt}
-
-
-def pack(values: np.ndarray) -> dict:
-    """Numbers (steps, rows, columns) as 16 bits each between the lowest and the highest."""
-    low, high = float(values.min()), float(values.max())
-    shares = (values.astype(np.float64) - low) / ((high - low) or 1)
-    packed = np.rint(LEVELS * shares).astype("<u2")
-    return {"stack": _text(packed), "shape": values.shape[1:], "low": low, "high": high}
-
-
-def _text(values: np.ndarray) -> str:
-    return base64.b64encode(values.tobytes()).decode()
-
-
-def _scale(low: float, high: float, name: str, unit: str) -> dict:
-    stops = get_colorscale(SIGNED_SCALE if low < 0 else DENSITY_SCALE)
-    return {
-        "low": low,
-        "high": high if high > low else low + 1,
-        "name": name,
-        "unit": unit,
-        "stops": [(share, _hex(colour)) for share, colour in stops],
-    }
-
-
-def _hex(colour: str) -> str:
-    if colour.startswith("#"):
-        return colour
-    return "#" + "".join(f"{round(part):02x}" for part in unlabel_rgb(colour))
 
 
 def _dots(placed: list[Densities], label: int, name: str) -> tuple[dict, dict]:
@@ -205,10 +166,10 @@ def _dots(placed: list[Densities], label: int, name: str) -> tuple[dict, dict]:
         "weights": weights,
     }
     opened = st.session_state.get("more") == "One density"
-    scale = _scale(-bound, bound, name, "")
+    scale = colours(-bound, bound, name, "")
     scale["stops"] = [(0, AGAINST), (0.5, "#55595e"), (1, FOR)]
     return scale, {
-        **{key: _text(np.stack(parts).astype("<f4")) for key, parts in arrays.items()},
+        **{key: text(np.stack(parts).astype("<f4")) for key, parts in arrays.items()},
         "count": count,
         "bound": bound,
         "against": AGAINST,

@@ -14,7 +14,7 @@ STOPS = [
     ("showing", "Show each density by itself, and click one; or the difference, or what speaks for "
      "a class."),
     ("more", "Deeper: one density, what the network computes, all classes, and files to take away. "
-     "Copy link keeps the view as it is."),
+     "Copy link keeps the view as it is; the page Compare sets models side by side."),
 ]  # fmt: skip
 HTML = """
 <div class="tour" role="dialog" aria-label="A tour of five steps" hidden>

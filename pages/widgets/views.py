@@ -151,17 +151,22 @@ def numbers_lines(seen: View, placed: list[Densities] | None) -> list[str]:
     Args:
         placed: the densities at each step, None where the model has none.
     """
-    total = round(seen.x[0] + seen.x[-1]) * round(seen.y[0] + seen.y[-1])
     lines = []
-    for k, values in enumerate(seen.fields):
-        found = measure(values, seen.fields[0], seen.x, seen.y)
-        parts = [
-            f"centre {found.centre[0]:.1f}, {found.centre[1]:.1f}",
-            f"spread {found.spread:.1f} pixels",
-            f"entropy {found.entropy:.1f} of {np.log2(total):.1f} bits",
-            f"90 % of the mass in {found.area:.0f} of {total} pixels",
-        ]
+    for k in range(len(seen.fields)):
+        parts = [f"{name} {value}" for name, value in measures(seen, k).items()]
         if placed:
             parts.append(f"densities moved {moved(placed[0], placed[k]):.1f} pixels from before")
         lines.append(" · ".join(parts))
     return lines
+
+
+def measures(seen: View, index: int) -> dict[str, str]:
+    """Centre, spread, entropy and area of the field at a step, in words."""
+    total = round(seen.x[0] + seen.x[-1]) * round(seen.y[0] + seen.y[-1])
+    found = measure(seen.fields[index], seen.fields[0], seen.x, seen.y)
+    return {
+        "centre": f"{found.centre[0]:.1f}, {found.centre[1]:.1f}",
+        "spread": f"{found.spread:.1f} pixels",
+        "entropy": f"{found.entropy:.1f} of {np.log2(total):.1f} bits",
+        "90 % of the mass in": f"{found.area:.0f} of {total} pixels",
+    }

@@ -166,9 +166,13 @@ def drawn(page: Page, key: str) -> list[list[float]]:
     return heatmap.evaluate("plot => plot._fullData[0].z.map(row => Array.from(row))")
 
 
-def painted(page: Page, panel: str) -> np.ndarray:
-    """The numbers of one of Explore's moving fields, `before` or `after`, as they are painted."""
-    canvas = page.locator(f".st-key-stage .{panel} canvas")
+def painted(page: Page, panel: str, key: str = "stage") -> np.ndarray:
+    """The numbers of a moving field as they are painted.
+
+    Explore's are `before` and `after`; Compare's, with the key `columns`, `field.first` or
+    `change.second` and so on.
+    """
+    canvas = page.locator(f".st-key-{key} .{panel} canvas")
     expect(canvas).to_be_visible()
     page.wait_for_function("canvas => canvas.values", arg=canvas.element_handle())
     values, width = canvas.evaluate("canvas => [Array.from(canvas.values), canvas.width]")
@@ -196,6 +200,6 @@ def places(page: Page, selector: str) -> list[dict]:
     raise AssertionError(f"{selector} does not come to rest")
 
 
-def stage_at(page: Page, step: int) -> None:
-    """Wait until the slider of Explore stands at a step."""
-    expect(page.locator(".st-key-stage .stage")).to_have_attribute("data-step", str(step))
+def stage_at(page: Page, step: float, key: str = "stage") -> None:
+    """Wait until the slider of Explore, or with the key `columns` Compare's, stands there."""
+    expect(page.locator(f".st-key-{key} .stage")).to_have_attribute("data-step", f"{step:g}")

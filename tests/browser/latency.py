@@ -1,4 +1,4 @@
-"""How fast does Explore answer? Every control in Chromium, beside a bare Streamlit page.
+"""How fast do Explore and Compare answer? In Chromium, beside a bare Streamlit page.
 
     python -m tests.browser.latency [--repeats 15]
 
@@ -33,7 +33,7 @@ for column, key in zip(st.columns(3), "abc"):
 WATCH = """
 ([make, event]) => {
   window.stage = () => {
-    for (const each of document.querySelectorAll(".st-key-stage *"))
+    for (const each of document.querySelectorAll(".st-key-stage *, .st-key-columns *"))
       if (each.shadowRoot?.querySelector(".stage")) return each.shadowRoot.querySelector(".stage");
   };
   window.plot = (key) => {
@@ -62,6 +62,10 @@ BARE_DRAWN = "() => document.querySelectorAll('.js-plotly-plot .heatmaplayer ima
 STAGE_DRAWN = (
     "() => [...document.querySelectorAll('.st-key-stage *')].some(each =>"
     " each.shadowRoot?.querySelector('.after canvas')?.values)"
+)
+COLUMNS_DRAWN = (
+    "() => [...document.querySelectorAll('.st-key-columns *')].some(each =>"
+    " each.shadowRoot?.querySelector('.change canvas')?.values)"
 )
 NEW_NUMBERS = "() => { const old = stage().stage.data; return () => stage().stage.data !== old }"
 NEW_STACK = (
@@ -186,6 +190,21 @@ def controls(page: Page, repeats: int) -> Iterator[tuple[str, list[float]]]:
         yield name, times
 
 
+def compared(browser: Browser, server: str, repeats: int) -> Iterator[tuple[str, list[float]]]:
+    """Compare's slider, whose every move paints all fields and differences; and its first view."""
+    for count in (2, 4):
+        link, firsts = f"{server}/compare?models={count}", []
+        for _ in range(max(3, repeats // 5)):
+            with opened(browser, link, COLUMNS_DRAWN) as (page, spent):
+                firsts.append(spent)
+                times = [
+                    took(page, NEW_STEP, press(page, "Step of training", "ArrowLeft"), "keydown")
+                    for _ in range(repeats)
+                ]
+        yield f"Compare's slider, {count} models", times
+        yield f"Compare's first view, {count} models", firsts[1:]
+
+
 def crowd(browser: Browser, link: str, repeats: int) -> list[float]:
     """Times of a change of class in one session while nine others change theirs every 2 s."""
     busy = """() => {
@@ -223,7 +242,7 @@ def line(name: str, times: list[float], limits: tuple[float, float]) -> None:
     middle, high = median(times), float(np.percentile(times, 95))
     kept = middle <= limits[0] and high <= limits[1]
     print(
-        f"{name:30}{middle:8.0f}{high:8.0f}{limits[0]:10.0f}{limits[1]:8.0f}"
+        f"{name:32}{middle:8.0f}{high:8.0f}{limits[0]:10.0f}{limits[1]:8.0f}"
         f"   {'yes' if kept else 'NO'}",
         flush=True,
     )
@@ -248,7 +267,7 @@ def main() -> None:
                 with opened(browser, link, drawn) as (_, spent):
                     if number:  # the first one warms server and browser
                         firsts[name].append(spent)
-        print(f"{'milliseconds':30}{'median':>8}{'95 %':>8}{'at most':>10}{'95 %':>8}   kept")
+        print(f"{'milliseconds':32}{'median':>8}{'95 %':>8}{'at most':>10}{'95 %':>8}   kept")
         with opened(browser, bare, BARE_DRAWN) as (page, _):
             own = [
                 took(page, BARE_NEW, press(page, "Number", "ArrowRight"), "keydown")
@@ -264,6 +283,8 @@ def main() -> None:
                 line(name, times, (150, no_limit) if name == "step slider" else limits)
                 if name == "class of the input":
                     alone = times
+        for name, times in compared(browser, ours, repeats):
+            line(name, times, (150 if "slider" in name else no_limit, no_limit))
         with opened(browser, ours + "/?tour=0&from=Draw", STAGE_DRAWN) as (page, _):
             times = [took(page, NEW_STACK, stroke(page, k), "pointerup") for k in range(repeats)]
             line("stroke's end", times, (500, no_limit))
@@ -271,7 +292,7 @@ def main() -> None:
         times = crowd(browser, ours + "/?tour=0", repeats)
         line("class, ten sessions at once", times, (2 * median(alone), no_limit))
         print(
-            f"{'play, steps a second':30}{speed:8.1f}{'':8}{'10':>10}{'':8}   "
+            f"{'play, steps a second':32}{speed:8.1f}{'':8}{'10':>10}{'':8}   "
             f"{'yes' if speed >= 10 else 'NO'}"
         )
         browser.close()

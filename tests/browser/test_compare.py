@@ -1,6 +1,7 @@
 """Compare as a visitor sees it: values read back from the figures, clicks, files, a phone."""
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from playwright.sync_api import expect
 from densembed.checkpoint import Checkpoint
 from densembed.comparison import along, answers, confusion, disagreement
 from densembed.data import load_dataset
-from densembed.fields import field, view
-from tests.browser.conftest import ROOT, chart, drawn, settle
-from tests.browser.test_explore import DIGITS, top_of, width_needed
+from densembed.fields import view
+from tests.browser.conftest import ROOT, chart, drawn, painted, places, settle, stage_at
+from tests.browser.test_explore import DIGITS, width_needed
+from tests.test_export import figure_of, values
 
 FIXED = DIGITS.with_name("logistic-el-15-digits.safetensors")
 FIVE = DIGITS.with_name("logistic-el-5.safetensors")
@@ -29,8 +31,32 @@ def sample(label: int = 7):
     return TEST.images[(TEST.labels == label).nonzero()[0, 0]]
 
 
-def shown(page, key: str) -> np.ndarray:
-    return np.array(drawn(page, key))
+def shown(page, panel: str) -> np.ndarray:
+    return painted(page, panel, "columns")
+
+
+def fields_are(page, sides: dict, pixels) -> None:
+    """Each panel shows the field of its side, a checkpoint's snapshot, and the differences.
+
+    They travel as 16 bits: each is off by at most half a 65535th of its range.
+    """
+    start = None
+    for name, (checkpoint, index) in sides.items():
+        every = [values.sum(0) for values in view(checkpoint, pixels).fields]
+        within = np.ptp(every) / 131000 + 1e-6
+        now = shown(page, f"field.{name}")
+        np.testing.assert_allclose(now, every[index], 0, within)
+        if start is None:
+            start, start_within = every[index], within
+        else:
+            change = shown(page, f"change.{name}")
+            np.testing.assert_allclose(change, every[index] - start, 0, within + start_within)
+
+
+def slide(page, key: str) -> None:
+    page.get_by_role("slider", name="of training").or_(
+        page.get_by_role("slider", name="of the training")
+    ).press(key)
 
 
 def bring(page, column: int) -> None:
@@ -42,61 +68,180 @@ def close(actual, expected) -> None:
     np.testing.assert_allclose(actual, expected, 1e-4, 1e-5)
 
 
-def test_four_models_line_up_on_one_scale(visit):
+def test_four_models_line_up_while_the_slider_moves(visit):
     page = visit(f"/compare?{FOUR}&by=epoch&epoch=20.0")
-    expect(page.get_by_text("fourth, after training")).to_be_visible()
-    settle(page)
-    scales = set()
-    fields = {}
+    stage_at(page, 20, "columns")
     paths = zip(("first", "second", "third", "fourth"), (DIGITS, FIXED, FIVE, LINEAR), strict=True)
-    for name, path in paths:
-        checkpoint = Checkpoint.open(path)
-        index = np.searchsorted(along(checkpoint, checkpoint.steps, "epoch"), 20.0, "right") - 1
-        x = sample()[None] / 255
-        fields[name] = field(checkpoint.model(index), x).values[0].sum(0)
-        close(shown(page, f"{name}-field"), fields[name])
-        trace = "plot => [plot._fullData[0].zmin, plot._fullData[0].zmax]"
-        scales.add(tuple(chart(page, f"{name}-field").evaluate(trace)))
-        if name != "first":
-            close(shown(page, f"{name}-change"), fields[name] - fields["first"])
-    assert len(scales) == 1
-    tops = [top_of(page, key) for key in ("picture", *(f"{name}-field" for name in fields))]
-    assert max(tops) - min(tops) < 1
-    for kind, names in (("field", list(fields)), ("change", list(fields)[1:])):
-        for name in names:
-            box = chart(page, f"{name}-{kind}").locator(".heatmaplayer image").bounding_box()
-            assert box["width"] == pytest.approx(box["height"], abs=1)
-    sides = [chart(page, f"{name}-{kind}") for kind in ("field", "change") for name in ["third"]]
-    lefts = [side.bounding_box()["x"] for side in sides]
-    assert lefts[0] == pytest.approx(lefts[1], abs=12)  # a difference stands under its field
+    of = {name: Checkpoint.open(path) for name, path in paths}
+    along_of = {name: along(each, each.steps, "epoch") for name, each in of.items()}
+    stops = sorted({place for own in along_of.values() for place in own})
+    panels = ".st-key-columns :is(.figure, .opinion, .steps), .st-key-open, .st-key-picture"
+    for name in of:
+        shown(page, f"field.{name}")
+    page.get_by_role("slider", name="Epoch of training").focus()  # and the page scrolls there
+    before = places(page, panels)
+    assert len(before) == 11
+    at = stops.index(20.0)
+    for key, move in ((None, 0), ("ArrowLeft", -1), ("ArrowLeft", -1), ("PageDown", None)):
+        if key:
+            slide(page, key)
+        if move is None:
+            at = stops.index(page.locator(".st-key-columns .stage").evaluate(
+                "root => root.stage.data.steps[root.stage.index]"
+            ))  # fmt: skip
+        else:
+            at += move
+        stage_at(page, stops[at], "columns")
+        now = {
+            name: (each, int(np.searchsorted(along_of[name], stops[at], "right")) - 1)
+            for name, each in of.items()
+        }
+        fields_are(page, now, sample())
+        said = page.locator(".st-key-columns .legend span")
+        for k, (name, (each, index)) in enumerate(now.items()):
+            row = view(each, sample()).probabilities[index]
+            words = f"{name}: {row.argmax()}, at {100 * row.max():.1f} %"
+            expect(said.nth(k)).to_have_text(words)
+    page.wait_for_url(f"**epoch={stops[at]}*")
+    assert places(page, panels) == before  # nothing jumps, not even when the server has answered
+    ends = [
+        page.locator(f".st-key-columns .field.{name} .ticks").inner_text().split() for name in of
+    ]
+    assert all(end == ends[0] for end in ends)
+    boxes = [
+        page.locator(f".st-key-columns .{kind}.{name} canvas").bounding_box()
+        for kind, names in (("field", list(of)), ("change", list(of)[1:]))
+        for name in names
+    ]
+    assert all(box["width"] == pytest.approx(box["height"], abs=1) for box in boxes)
+    tops = [box["y"] for box in boxes]
+    assert max(tops[:4]) - min(tops[:4]) < 1
+    assert max(tops[4:]) - min(tops[4:]) < 1
+    picture = chart(page, "picture").locator(".heatmaplayer image").bounding_box()
+    assert picture["y"] == pytest.approx(tops[0], abs=2)
+    for field, change in zip(boxes[1:4], boxes[4:], strict=True):  # a difference is under its field
+        assert field["x"] == pytest.approx(change["x"], abs=1)
 
 
-def test_a_checkpoint_against_itself_is_exactly_zero(visit):
+def test_a_checkpoint_against_itself_is_exactly_zero_at_every_step(visit):
     """streamlit#11424: equal charts were a duplicate element."""
-    page = visit(f"/compare?first={DIGITS.stem}&second={DIGITS.stem}")
-    assert not shown(page, "second-change").any()
+    page = visit(f"/compare?first={DIGITS.stem}&second={DIGITS.stem}&models=3&third={FIXED.stem}")
+    assert shown(page, "change.third").any()
+    for _ in Checkpoint.open(DIGITS).steps:
+        assert not shown(page, "change.second").any()
+        slide(page, "ArrowLeft")
+    stage_at(page, 0, "columns")
+    expect(page.get_by_text("The second model is the first itself")).to_be_visible()
 
 
-def test_one_slider_moves_every_field(visit):
+def test_one_slider_moves_every_field_and_no_field_is_sent_again(visit):
     """tensorflow/playground#38, aim#3230, tensorboard#469: one step slider for all images."""
     one, two = Checkpoint.open(DIGITS), Checkpoint.open(FIXED)
     assert one.steps == two.steps
-    before, step = one.steps[8:10]
-    page = visit(f"/compare?{PAIR}&step={step}")
-    expect(page.get_by_text(f"after {step} steps")).to_have_count(2)
-    thumb = page.get_by_role("slider")
-    thumb.focus()
-    thumb.press("ArrowLeft")
-    expect(page.get_by_text(f"after {before} steps")).to_have_count(2)
+    page = visit(f"/compare?{PAIR}&step={one.steps[9]}")
+    stage_at(page, one.steps[9], "columns")
+    fields_are(page, {"first": (one, 9), "second": (two, 9)}, sample())
     settle(page)
-    for name, checkpoint in (("first", one), ("second", two)):
-        close(shown(page, f"{name}-field"), view(checkpoint, sample()).fields[8].sum(0))
-    page.reload()
-    expect(page.get_by_text(f"after {before} steps")).to_have_count(2)  # it is in the link
+    received = []
+    wire = page.context.new_cdp_session(page)
+    wire.send("Network.enable")
+    wire.on(
+        "Network.webSocketFrameReceived",
+        lambda frame: received.append(len(frame["response"]["payloadData"])),
+    )
+    slide(page, "ArrowLeft")
+    stage_at(page, one.steps[8], "columns")
+    fields_are(page, {"first": (one, 8), "second": (two, 8)}, sample())
+    page.wait_for_url(f"**step={one.steps[8]}*")
+    settle(page)
+    page.wait_for_timeout(500)
+    stage_at(page, one.steps[8], "columns")
+    assert 0 < sum(received) < 100_000
+    page.get_by_text("Model and recipe", exact=True).click()
+    expect(page.locator(".facts table")).to_be_visible()
+    slide(page, "ArrowRight")
+    page.wait_for_url(f"**step={one.steps[9]}*")
+    page.wait_for_timeout(500)
+    stage_at(settle(page), one.steps[9], "columns")
+    slide(page, "ArrowLeft")
+    page.wait_for_url(f"**step={one.steps[8]}*")
+    settle(page).reload()
+    stage_at(page, one.steps[8], "columns")  # it is in the link
+    fields_are(page, {"first": (one, 8), "second": (two, 8)}, sample())
     page.get_by_text("fraction", exact=True).click()
-    expect(page.get_by_text("Fraction of the training")).to_be_visible()
-    assert "by=fraction" in settle(page).url
+    expect(page.get_by_role("slider", name="Fraction of the training")).to_be_visible()
+    stage_at(page, along(one, one.steps, "fraction")[8], "columns")  # the same moment
+    page.wait_for_url("**by=fraction*")
     assert "step=" not in page.url
+
+
+def test_a_warning_that_goes_leaves_the_slider_where_it_is(visit):
+    steps = Checkpoint.open(DIGITS).steps
+    page = visit(f"/compare?{PAIR}&class=Z")
+    expect(page.get_by_text("the class “Z”")).to_be_visible()
+    shown(page, "field.first")
+    slide(page, "Home")
+    slide(page, "ArrowRight")
+    page.wait_for_url(f"**step={steps[1]}*")
+    expect(page.get_by_text("the class “Z”")).to_be_hidden()
+    stage_at(settle(page), steps[1], "columns")
+    slide(page, "ArrowRight")
+    stage_at(page, steps[2], "columns")
+
+
+@pytest.mark.parametrize(("motion", "frame"), [("reduce", 350), ("no-preference", 70)])
+def test_play_ends_at_the_end_and_is_calm_for_who_asks(visit, motion, frame):
+    page = visit(f"/compare?{PAIR}")
+    page.emulate_media(reduced_motion=motion)
+    steps = Checkpoint.open(DIGITS).steps
+    shown(page, "field.first")
+    page.locator(".st-key-columns .stage").evaluate(
+        """root => {
+          root.seen = [];
+          new MutationObserver(() => root.seen.push([root.dataset.step, performance.now()]))
+            .observe(root, { attributeFilter: ["data-step"] });
+        }"""
+    )
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    seen = page.locator(".st-key-columns .stage").evaluate("root => root.seen")
+    shown_steps = [int(step) for step, _ in seen]
+    assert shown_steps == sorted(shown_steps)
+    assert (shown_steps[0], shown_steps[-1]) == (steps[0], steps[-1])
+    assert set(shown_steps) <= set(steps)
+    took = seen[-1][1] - seen[0][1]
+    assert took == pytest.approx(frame * (len(steps) - 1), rel=0.15, abs=200)
+
+
+def test_hover_and_arrow_keys_tell_the_value(visit):
+    page = visit(f"/compare?{PAIR}")
+    change = shown(page, "change.second")
+    plot = page.locator(".st-key-columns .change.second .plot")
+    (box,) = places(page, ".st-key-columns .change.second .plot")
+    page.mouse.move(box["x"] + 3.1 / 28 * box["width"], box["y"] + 20.2 / 28 * box["height"])
+    value = f"{change[80, 12]:+.4f} per pixel²".replace("-", "−")
+    expect(page.locator(".st-key-columns .change.second .tip")).to_contain_text(value)
+    page.mouse.move(0, 0)
+    name = "Difference of two receptive fields, second − first, red: more in the second"
+    expect(plot).to_have_attribute("aria-label", name)
+    plot.press("ArrowRight")
+    expect(plot).to_have_attribute("aria-label", re.compile("column 15.50, row 14.50"))
+    slider = page.get_by_role("slider", name="Step of training")
+    expect(slider).to_have_attribute("aria-valuetext", re.compile("^step .*; first: .*; second: "))
+    plots = page.locator(".st-key-columns .plot")
+    assert all(plots.nth(k).get_attribute("aria-label") for k in range(plots.count()))
+
+
+@pytest.mark.parametrize("width", [1440, 420])
+def test_what_is_hidden_is_not_there(visit, width):
+    page = visit(f"/compare?{PAIR}&hide=sidebar,predictions,differences,more", width=width)
+    shown(page, "field.second")
+    for part in (".st-key-choices", ".st-key-open", ".st-key-copy-link"):
+        expect(page.locator(part).first).to_be_hidden()
+    for part in (".opinion", ".change"):
+        expect(page.locator(f".st-key-columns {part}")).to_be_hidden()
+    expect(page.get_by_role("slider", name="Step of training")).to_be_visible()
 
 
 def test_a_thumbnail_becomes_the_input(visit):
@@ -111,11 +256,10 @@ def test_a_thumbnail_becomes_the_input(visit):
     place = (TEST.labels == TEST.labels[index]).nonzero()[:, 0].tolist().index(index) + 1
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value(str(place))
     np.testing.assert_allclose(
-        shown(settle(page), "picture"), TEST.images[index, 0] / 255, atol=1e-6
+        drawn(settle(page), "picture"), TEST.images[index, 0] / 255, atol=1e-6
     )
-    close(
-        shown(page, "second-field"), view(Checkpoint.open(FIXED), TEST.images[index]).fields[-1][0]
-    )
+    sides = {"first": (Checkpoint.open(DIGITS), -1), "second": (Checkpoint.open(FIXED), -1)}
+    fields_are(page, sides, TEST.images[index])
 
 
 def test_confusion_matrices_are_counts(visit):
@@ -139,10 +283,11 @@ def test_an_upload_is_compared_explored_and_gone_elsewhere(visit):
     page.locator("input[type=file]").set_input_files(FIVE)
     expect(page.get_by_text("kept for this session: a link")).to_be_visible()
     page.keyboard.press("Escape")
-    name = "Receptive field of the second model, Logistic-EL, B = 5, after training"
-    expect(page.get_by_role("figure", name=name)).to_be_visible()
+    name = "Receptive field, a heatmap of the densities, Logistic-EL, B = 5, second, after training"
+    expect(page.get_by_role("img", name=name)).to_be_visible()
+    sides = {"first": (Checkpoint.open(DIGITS), -1), "second": (Checkpoint.open(FIVE), -1)}
+    fields_are(settle(page), sides, sample())
     expected = view(Checkpoint.open(FIVE), sample()).fields[-1].sum(0)
-    close(shown(settle(page), "second-field"), expected)
     address = page.url
     assert "second=upload-" in address
     page.get_by_role("link", name="Explore", exact=True).click()
@@ -158,7 +303,7 @@ def test_an_upload_is_compared_explored_and_gone_elsewhere(visit):
         close(numbers["after"][0], expected)
     elsewhere = visit(address[address.index("/compare") :])
     expect(elsewhere.get_by_text("kept for their session alone")).to_be_visible()
-    drawn(elsewhere, "second-field")
+    shown(elsewhere, "field.second")
 
 
 def test_what_is_taken_away_is_what_is_shown(visit):
@@ -170,11 +315,16 @@ def test_what_is_taken_away_is_what_is_shown(visit):
             page.get_by_role("button", name=label).click()
         return waiting.value.path().read_bytes()
 
-    with np.load(io.BytesIO(file("Numbers, NPZ"))) as numbers:
+    with np.load(io.BytesIO(file("Numbers, NPZ"))) as archive:
+        numbers = dict(archive)
         for name in ("first", "second"):
-            close(shown(page, f"{name}-field"), numbers[f"field_{name}"].sum(0))
+            field = numbers[f"field_{name}"].sum(0)
+            np.testing.assert_allclose(shown(page, f"field.{name}"), field, 0, 1e-4)
             assert numbers[f"step_{name}"] == step
     assert file("Numbers, CSV").startswith(b"column,row,first,second\n")
+    data, _ = figure_of(file("Figure, HTML").decode())
+    change = numbers["field_second"] - numbers["field_first"]
+    np.testing.assert_allclose(values(data[3]), change.sum(0), 1e-5, 1e-6)
     assert file("Recipes, CSV").decode().splitlines()[0].startswith(",first,second")
     assert file("Second model") == FIXED.read_bytes()
 
@@ -191,22 +341,26 @@ def test_a_file_that_is_no_checkpoint(visit, pictures):
 @pytest.mark.parametrize("more", MORE)
 def test_phone_scrolls_one_way(visit, more):
     page = visit(f"/compare?{FOUR}&open={more}", width=420, theme="dark")
-    drawn(page, "fourth-field")
+    shown(page, "field.fourth")
     settle(page)
     assert width_needed(page) <= 420
 
 
-def test_a_phone_has_two_pictures_in_a_row(visit):
-    page = visit(f"/compare?{PAIR}", width=420)
-    boxes = []
-    for key in ("picture", "first-field", "second-field", "second-change"):
-        drawn(page, key)
-        box = chart(page, key).locator(".heatmaplayer image").bounding_box()
-        assert box["width"] == pytest.approx(box["height"], abs=1)
-        assert box["width"] > 140
-        boxes.append(box)
+@pytest.mark.parametrize(("link", "count"), [(PAIR, 2), (FOUR, 4)])
+def test_a_phone_has_two_pictures_in_a_row(visit, link, count):
+    page = visit(f"/compare?{link}", width=420)
+    names = ("first", "second", "third", "fourth")[:count]
+    panels = [f"field.{name}" for name in names] + [f"change.{name}" for name in names[1:]]
+    for panel in panels:
+        shown(page, panel)
+    selectors = ", ".join(f".st-key-columns .{panel} canvas" for panel in panels)
+    boxes = places(page, selectors)
+    assert all(box["width"] == pytest.approx(box["height"], abs=1) for box in boxes)
+    assert all(box["width"] > 140 for box in boxes)
     tops = [box["y"] for box in boxes]
-    assert tops[0] == pytest.approx(tops[1], abs=1)
-    assert tops[2] == pytest.approx(tops[3], abs=1)
-    assert tops[0] < tops[2]
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") < 2300
+    assert tops[:count:2] == pytest.approx(tops[1:count:2], abs=1)
+    (slider,) = places(page, ".st-key-columns .steps")
+    assert max(tops[:count]) < slider["y"] < min(tops[count:])
+    if count == 2:
+        tall = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+        assert tall < 2300

@@ -168,6 +168,6 @@ def test_link_is_the_first_thing_a_new_server_gets(browser, tmp_path):
     """A folder called `pages` beside app.py would be served without the router until then."""
     with serve(tmp_path) as address, visitor(browser, address) as visit:
         page = visit("/compare")
-        drawn(page, "first-field")
+        painted(page, "field.first", "columns")
         for name in ("Explore", "Train", "Compare"):
             expect(page.get_by_role("link", name=name, exact=True)).to_be_visible()

@@ -58,6 +58,6 @@ def test_one_scale_is_a_click_away(visit):
         page.get_by_role("link", name="All three on one scale").click()
     compared = opened.value
     for side, model in zip(("first", "second", "third"), FIGURE1, strict=True):
-        name = f"Receptive field of the {side} model, {describe(model)}, after training"
-        expect(compared.get_by_role("figure", name=name)).to_be_visible()
+        name = f"the densities, {describe(model)}, {side}, after training"
+        expect(compared.get_by_role("img", name=name)).to_be_visible()
     compared.close()

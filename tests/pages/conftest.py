@@ -107,6 +107,31 @@ def stage(app: AppTest) -> dict:
     return data
 
 
+def columns(app: AppTest) -> dict:
+    """What Compare sends to be drawn and moved in the browser, its sides by name.
+
+    `values` of a side are its field at each of the slider's places (places, rows, columns), and
+    `within` is how far they may be off.
+    """
+    data = component(app, "columns")
+    for side in data["sides"]:
+        pack = data["stacks"][side["stack"]]
+        packed = np.frombuffer(base64.b64decode(pack["stack"]), "<u2")
+        shares = packed.reshape(-1, *pack["shape"]) / 65535
+        values = side["share"] * (pack["low"] + (pack["high"] - pack["low"]) * shares)
+        side["values"] = values[np.array(side["each"])[side["at"]]]
+        side["within"] = side["share"] * (pack["high"] - pack["low"]) / 131000 + 1e-9
+    data["sides"] = {side["name"]: side for side in data["sides"]}
+    data["index"] = data["steps"].index(data["step"])
+    return data
+
+
+def column(app: AppTest, name: str) -> np.ndarray:
+    """The field that Compare shows of one of its sides."""
+    sent = columns(app)
+    return sent["sides"][name]["values"][sent["index"]]
+
+
 def rest_at(app: AppTest, step: int) -> AppTest:
     """What the browser tells when the slider has come to rest."""
     app.session_state["moved_to"] = step

@@ -1,5 +1,7 @@
 """Compare: all models on one input, one scale and one slider."""
 
+import contextlib
+import ctypes
 import gc
 
 import numpy as np
@@ -15,6 +17,7 @@ from densembed.training import train
 from tests.pages.conftest import (
     ROOT,
     charts,
+    columns,
     headings,
     pills,
     scale,
@@ -28,6 +31,23 @@ from tests.pages.conftest import (
 def sample(label: int = 7):
     test = load_dataset("digits").test
     return test.images[(test.labels == label).nonzero()[0, 0]]
+
+
+def shows(app, sides: dict) -> dict:
+    """The page draws the sample's field of each side: a checkpoint, and its snapshot there."""
+    sent = columns(app)
+    assert list(sent["sides"]) == list(sides)
+    for name, (checkpoint, index) in sides.items():
+        side = sent["sides"][name]
+        expected = view(checkpoint, sample()).fields[index].sum(0) * side["share"]
+        np.testing.assert_allclose(side["values"][sent["index"]], expected, 0, side["within"])
+    return sent
+
+
+def move(app, place: float, by: str = "step"):
+    """What the browser tells when the slider has come to rest."""
+    app.session_state["rested"] = by, place
+    return settle(app.run())
 
 
 @pytest.fixture
@@ -44,44 +64,61 @@ def third(small_gallery, digits) -> Checkpoint:
 
 def test_two_models_on_one_scale(mnist_model, trained):
     """mllam/neural-lam#377: what was compared had scales of its own."""
-    drawn = charts(visit("compare", first="small", second="other"))
+    app = visit("compare", first="small", second="other")
+    sent = shows(app, {"first": (trained, -1), "second": (mnist_model, -1)})
     one, two = view(trained, sample()), view(mnist_model, sample())
     assert not np.array_equal(one.fields[-1], two.fields[-1])
-    a, b = one.fields[-1].sum(0), two.fields[-1].sum(0)
-    np.testing.assert_allclose(values(drawn["first-field"]), a, 1e-5, 1e-7)
-    np.testing.assert_allclose(values(drawn["second-field"]), b, 1e-5, 1e-7)
-    np.testing.assert_allclose(values(drawn["second-change"]), b - a, 1e-4, 1e-6)
     top = max(one.top, two.top)
-    assert {scale(drawn[f"{side}-field"]) for side in ("first", "second")} == {(0, top)}
-    assert scale(drawn["second-change"]) == (-top, top)
-    for trace, seen in enumerate((one, two)):
-        bars = values(drawn["opinion"], "x", trace)
-        np.testing.assert_allclose(bars, seen.probabilities[-1], 1e-4, 1e-6)
+    ends = [(scale["low"], scale["high"]) for scale in sent["scales"]]
+    assert ends == [(0, pytest.approx(top)), (pytest.approx(-top), pytest.approx(top))]
+    for side, probabilities, seen in zip(
+        sent["sides"].values(), sent["probabilities"], (one, two), strict=True
+    ):
+        np.testing.assert_allclose(probabilities, seen.probabilities, 1e-4, 1e-6)
+        best = seen.probabilities[-1]
+        assert side["said"][-1] == f"{best.argmax()}, at {100 * best.max():.1f} %"
+    assert sent["right"] == 7
 
 
 @pytest.mark.parametrize("field", ["sum", "mean"])
 def test_four_models_in_columns(mnist_model, trained, third, field):
     link = {"first": "small", "second": "other", "third": "fixed", "fourth": "small"}
-    app = visit("compare", models="4", field=field, **link)
-    settle(app.select_slider(key="step").set_value(0).run())
-    drawn = charts(app)
+    app = visit("compare", models="4", field=field, step="0", **link)
     of = dict(zip(link, (trained, mnist_model, third, trained), strict=True))
+    sent = shows(app, {name: (checkpoint, 0) for name, checkpoint in of.items()})
     share = dict.fromkeys(link, 1.0)
     if field == "mean":  # 4² densities, and 3² of the third
         share = {name: 1 / (9 if name == "third" else 16) for name in link}
-    seen = {name: view(checkpoint, sample()) for name, checkpoint in of.items()}
-    top = max(seen[name].top * share[name] for name in link)
-    start = {name: seen[name].fields[0].sum(0) * share[name] for name in link}
-    for name in link:
-        np.testing.assert_allclose(values(drawn[f"{name}-field"]), start[name], 1e-5, 1e-7)
-        assert scale(drawn[f"{name}-field"]) == pytest.approx((0, top))
-        if name != "first":
-            change = start[name] - start["first"]
-            np.testing.assert_allclose(values(drawn[f"{name}-change"]), change, 1e-4, 1e-6)
-            assert scale(drawn[f"{name}-change"]) == pytest.approx((-top, top))
-    assert not values(drawn["fourth-change"]).any()
-    assert len(drawn["opinion"]["data"]) == 4
-    assert headings(app).count("before training") == 4
+    assert {name: side["share"] for name, side in sent["sides"].items()} == pytest.approx(share)
+    top = max(view(of[name], sample()).top * share[name] for name in link)
+    assert sent["scales"][0]["high"] == sent["scales"][1]["high"] == pytest.approx(top)
+    assert ("mean" in sent["scales"][0]["name"]) == (field == "mean")
+    assert len(sent["stacks"]) == 3  # the first one's fields are the fourth's, and travel once
+    assert len(sent["probabilities"]) == 4
+    assert {side["moments"][0] for side in sent["sides"].values()} == {"before training"}
+    assert "The fourth model is the first itself" in " ".join(c.value for c in app.caption)
+
+
+def test_every_step_is_sent_and_the_numbers_of_each(small_gallery, trained, third):
+    sent = columns(visit("compare", first="small", second="fixed"))
+    assert sent["steps"] == sorted({*trained.steps, *third.steps})
+    seen = view(trained, sample())
+    first = sent["sides"]["first"]
+    for place, step in enumerate(sent["steps"]):
+        k = max(k for k, own in enumerate(trained.steps) if own <= step)
+        expected = seen.fields[k].sum(0)
+        np.testing.assert_allclose(first["values"][place], expected, 0, first["within"])
+    mass = seen.fields[3].sum(0).astype(float)
+    middle = (mass.sum(0) @ seen.x / mass.sum(), mass.sum(1) @ seen.y / mass.sum())
+    numbers = dict(zip(sent["measures"], first["numbers"][3], strict=True))
+    assert numbers["centre"] == f"{middle[0]:.1f}, {middle[1]:.1f}"
+
+
+def test_a_field_that_stays_as_it_was_travels_once(monkeypatch, runs_root):
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(ROOT / "checkpoints/paper"))
+    sent = columns(visit("compare", first="linear", second="mlp-50"))
+    assert [len(pack["stack"]) for pack in sent["stacks"]] == [4 * -(-2 * 112 * 112 // 3)]
+    assert len(sent["sides"]["first"]["values"]) == len(sent["steps"]) > 1
 
 
 def test_fewer_models_leave_the_link(mnist_model, third):
@@ -90,13 +127,13 @@ def test_fewer_models_leave_the_link(mnist_model, third):
     pills(app, "models").set_value(2).run()
     settle(app)
     assert not {"third", "fourth"} & set(app.query_params)
-    assert "third-field" not in charts(app)
+    assert list(columns(app)["sides"]) == ["first", "second"]
 
 
 def test_a_number_of_models_that_cannot_be_is_named(mnist_model):
     app = visit("compare", models="7")
     assert "“7”" in warnings(app)[0]
-    assert len([key for key in charts(app) if key.endswith("-field")]) == 2
+    assert len(columns(app)["sides"]) == 2
 
 
 def test_one_slider_moves_both(mnist_model, trained):
@@ -104,63 +141,84 @@ def test_one_slider_moves_both(mnist_model, trained):
     app = visit("compare", first="small", second="other")
     step = trained.steps[-1]  # of the other one, the last kept before it
     assert step not in mnist_model.steps
-    settle(app.select_slider(key="step").set_value(step).run())
-    drawn = charts(app)
-    for side, checkpoint, k in (("first", trained, -1), ("second", mnist_model, -2)):
-        field = view(checkpoint, sample()).fields[k].sum(0)
-        np.testing.assert_allclose(values(drawn[f"{side}-field"]), field, 1e-5, 1e-7)
-    assert f"after {mnist_model.steps[-2]:,} steps" in headings(app)
-    settle(app.select_slider(key="step").set_value(0).run())
-    assert scale(charts(app)["first-field"]) == scale(drawn["first-field"])  # before and after
+    sent = shows(move(app, step), {"first": (trained, -1), "second": (mnist_model, -2)})
+    assert app.query_params["step"] == str(step)
+    assert sent["sides"]["second"]["moments"][-2] == f"after {mnist_model.steps[-2]:,} steps"
+    shows(move(app, 0), {"first": (trained, 0), "second": (mnist_model, 0)})
+    assert columns(app)["scales"] == sent["scales"]  # before and after
+    shows(move(app, sent["steps"][-1]), {"first": (trained, -1), "second": (mnist_model, -1)})
+    assert "step" not in app.query_params
 
 
 @pytest.mark.parametrize(("by", "place"), [("epoch", "1.0"), ("fraction", "0.333")])
 def test_the_slider_lines_up_trainings_of_other_lengths(small_gallery, trained, third, by, place):
     """An epoch of one model has several times the steps of the other's."""
     app = visit("compare", first="small", second="fixed", by=by, **{by: place})
-    drawn = charts(app)
     whole = trained.header.steps_per_epoch
     assert whole > 2 * third.header.steps_per_epoch
-    expected = {"first": (trained, trained.steps.index(whole))}
     last = third.header.steps_per_epoch * (1 if by == "epoch" else 1 / 3)
-    expected["second"] = third, max(k for k, step in enumerate(third.steps) if step <= last)
-    for side, (checkpoint, k) in expected.items():
-        field = view(checkpoint, sample()).fields[k].sum(0)
-        np.testing.assert_allclose(values(drawn[f"{side}-field"]), field, 1e-5, 1e-7)
-    assert app.select_slider(key=by).value == float(place)
-    pills(app, "by").set_value("step").run()
-    assert by not in settle(app).query_params
+    index = trained.steps.index(whole)
+    other = max(k for k, step in enumerate(third.steps) if step <= last)
+    sent = shows(app, {"first": (trained, index), "second": (third, other)})
+    assert (sent["by"], sent["step"]) == (by, float(place))
+    assert app.query_params[by] == place
+    pills(app, "by").set_value("step").run()  # the same moment of the first
+    assert columns(settle(app))["step"] == whole
+    assert by not in app.query_params
+    assert app.query_params["step"] == str(whole)
+
+
+@pytest.mark.parametrize("place", ["x", "-1", "0.5"])
+def test_a_place_that_is_not_there_is_named(small_gallery, trained, place):
+    app = visit("compare", first="small", second="small", step=place)
+    assert f"“{place}”" in warnings(app)[0]
+    shows(app, {"first": (trained, -1), "second": (trained, -1)})
+    assert "step" not in app.query_params
 
 
 def test_another_model_keeps_the_slider_on_a_step_that_is_there(small_gallery, third, trained):
-    app = visit("compare", first="small", second="small", step=str(trained.steps[-1]))
+    app = visit("compare", first="small", second="small", step=str(trained.steps[-2]))
     app.selectbox(key="second").select("fixed")
     app.selectbox(key="first").select("fixed").run()
-    drawn = charts(settle(app))
-    field = view(third, sample()).fields[-1].sum(0)
-    np.testing.assert_allclose(values(drawn["first-field"]), field, 1e-5, 1e-7)
+    assert third.steps[-1] < trained.steps[-2]
+    shows(settle(app), {"first": (third, -1), "second": (third, -1)})
 
 
 def test_the_slider_stays_at_the_end_when_a_longer_training_comes(small_gallery, third, trained):
     app = visit("compare", first="fixed", second="fixed")
     assert third.steps[-1] < trained.steps[-1]
     settle(app.selectbox(key="second").select("small").run())
-    drawn = charts(app)
-    np.testing.assert_allclose(
-        values(drawn["second-field"]), view(trained, sample()).fields[-1].sum(0), 1e-5, 1e-7
-    )
+    shows(app, {"first": (third, -1), "second": (trained, -1)})
     before = third.steps[1]
-    app.select_slider(key="step").set_value(before).run()
+    move(app, before)
     app.selectbox(key="second").select("fixed").run()
-    assert settle(app).select_slider(key="step").value == before
+    assert columns(settle(app))["step"] == before
 
 
 def test_model_against_itself_has_no_difference(small_gallery):
     """streamlit#11424: equal charts were a duplicate element."""
-    drawn = charts(visit("compare", first="small", second="small", open="What they mistake"))
-    assert not values(drawn["second-change"]).any()
-    assert np.array_equal(values(drawn["first-field"]), values(drawn["second-field"]))
-    assert np.nansum(abs(values(drawn["second-confusion-change"]))) == 0
+    app = visit("compare", first="small", second="small", open="What they mistake")
+    sent = columns(app)
+    assert len(sent["stacks"]) == 1
+    one, two = sent["sides"].values()
+    assert all(one[part] == two[part] for part in ("stack", "each", "share", "at", "numbers"))
+    assert "The second model is the first itself" in " ".join(c.value for c in app.caption)
+    assert np.nansum(abs(values(charts(app)["second-confusion-change"]))) == 0
+
+
+@pytest.mark.parametrize("hidden", ["predictions", "differences,numbers", "steps, sidebar ,menu"])
+def test_a_teacher_hides_parts(small_gallery, trained, hidden):
+    app = visit("compare", first="small", second="small", hide=hidden)
+    assert not app.warning
+    sent = shows(app, {"first": (trained, -1), "second": (trained, -1)})
+    names = {name.strip() for name in hidden.split(",")}
+    assert set(sent["hidden"]) == names & {"predictions", "differences", "numbers", "steps"}
+    assert app.query_params["hide"] == hidden  # it stays in the link
+
+
+def test_what_cannot_be_hidden_is_named(small_gallery):
+    app = visit("compare", first="small", second="small", hide="before")
+    assert "“before”" in warnings(app)[0]
 
 
 def test_no_ink_gets_no_opinion(mnist_model, pictures):
@@ -168,7 +226,9 @@ def test_no_ink_gets_no_opinion(mnist_model, pictures):
     pills(app, "from").set_value("Upload").run()
     picture = ("a.png", pictures["empty"].read_bytes(), "image/png")
     settle(app.file_uploader(key="upload").set_value(picture).run())
-    assert "opinion" not in charts(app)
+    sent = columns(app)
+    assert sent["probabilities"] is None
+    assert sent["note"] == "nothing: there is no ink"
     assert [said[:6] for said in warnings(app)] == ["No ink"]
 
 
@@ -176,13 +236,8 @@ def test_no_ink_gets_no_opinion(mnist_model, pictures):
 def test_link_to_a_model_that_is_gone_is_named(small_gallery, side):
     app = visit("compare", **{side: "gone"})
     assert "“gone”" in warnings(app)[0]
-    assert set(charts(app)) == {
-        "picture",
-        "first-field",
-        "second-field",
-        "second-change",
-        "opinion",
-    }
+    assert set(charts(app)) == {"picture"}
+    assert set(columns(app)["sides"]) == {"first", "second"}
 
 
 def test_models_of_other_shapes_compare_but_for_the_input(small_gallery, trained):
@@ -191,10 +246,8 @@ def test_models_of_other_shapes_compare_but_for_the_input(small_gallery, trained
     link = {"first": "small", "second": "low"}
     app = visit("compare", **link)
     assert "takes grey pictures of 12 × 12" in app.info[0].value
-    drawn = charts(app)
-    assert "first-field" in drawn
-    assert not {"second-field", "second-change"} & set(drawn)
-    assert len(drawn["opinion"]["data"]) == 1
+    sent = shows(app, {"first": (trained, -1)})
+    assert len(sent["probabilities"]) == 1
     for opened in ("Where they disagree", "What they mistake"):
         app = visit("compare", open=opened, **link)
         assert any("its answers do not compare" in info.value for info in app.info)
@@ -208,9 +261,10 @@ def test_models_that_know_other_classes_are_compared_but_for_their_words(small_g
     header = trained.header.model_copy(update={"classes": list("abcdefghij")})
     Checkpoint(header, trained.tensors).save(small_gallery / "letters.safetensors")
     app = visit("compare", first="small", second="letters")
-    assert "the second knows other classes" in headings(app)
-    assert not values(charts(app)["second-change"]).any()
-    assert [bar["name"] for bar in charts(app)["opinion"]["data"]] == ["first"]
+    sent = shows(app, {"first": (trained, -1), "second": (trained, -1)})
+    assert sent["note"] == "the second knows other classes"
+    assert sent["asked"] == [0]
+    assert sent["sides"]["second"]["said"][-1][0] in "abcdefghij"
 
 
 def test_table_marks_what_differs(mnist_model, trained):
@@ -240,7 +294,7 @@ def test_words_of_a_file_are_no_markup(mnist_model, small_gallery):
 def test_where_they_disagree(mnist_model, trained, digits):
     link = {"first": "small", "second": "other", "open": "Where they disagree"}
     app = visit("compare", **link)
-    settle(app.select_slider(key="step").set_value(1).run())
+    move(app, 1)
     k = trained.steps.index(1), mnist_model.steps.index(1)
     labels = digits.test.labels.numpy()
     said = [
@@ -337,10 +391,12 @@ def test_twenty_sessions_leave_little_behind(monkeypatch, runs_root):
         chosen = {side: models[(k + n) % len(models)] for n, side in enumerate(sides)}
         app = visit("compare", models="4", **chosen)
         settle(app.number_input(key="example").set_value(k + 1).run())
-        assert "fourth-field" in charts(app)
+        assert "fourth" in columns(app)["sides"]
 
     def held() -> int:
         gc.collect()
+        with contextlib.suppress(OSError, AttributeError):  # glibc's: what is free is not held
+            ctypes.CDLL(None).malloc_trim(0)
         return psutil.Process().memory_info().rss
 
     for k in range(len(models)):  # each is opened, and the cache is full

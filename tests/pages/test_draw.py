@@ -9,7 +9,7 @@ import torch
 from densembed.data.compact import to_text
 from densembed.data.images import read_picture
 from densembed.fields import view
-from tests.pages.conftest import charts, headings, pills, settle, stage, values, visit, warnings
+from tests.pages.conftest import column, headings, pills, settle, stage, visit, warnings
 
 
 def draw(app, png: bytes | None):
@@ -20,9 +20,9 @@ def draw(app, png: bytes | None):
     return settle(app.run())
 
 
-def shows(app, checkpoint, pixels, chart: str | None = None) -> None:
+def shows(app, checkpoint, pixels, page: str = "explore") -> None:
     field = view(checkpoint, pixels).fields[-1].sum(0)
-    drawn = values(charts(app)[chart]) if chart else stage(app)["values"][-1]
+    drawn = column(app, "first") if page == "compare" else stage(app)["values"][-1]
     np.testing.assert_allclose(drawn, field, 1e-5, 5e-5)
 
 
@@ -46,7 +46,7 @@ def test_a_drawing_is_read_as_an_upload_is(small_gallery, trained, pictures, pag
     app = visit(page, **{"from": "Draw"})
     draw(app, pictures["digit"].read_bytes())
     pixels = read_picture(pictures["digit"]).pixels
-    shows(app, trained, pixels, None if page == "explore" else "first-field")
+    shows(app, trained, pixels, page)
     assert link_text(app) == to_text(pixels)
     draw(app, None)  # cleared
     assert "no ink" in headings(app)

@@ -13,7 +13,7 @@ from densembed.fields import view
 from densembed.training import train
 from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT
 from pages.widgets.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
-from tests.pages.conftest import charts, pills, settle, stage, visit
+from tests.pages.conftest import charts, columns, pills, settle, stage, visit
 
 CLASSES = ("blue [sky]", "green", "red*")
 MODELS = {"fixed": "logistic-el-3", "moving": "logistic-el-mnn-3-2", "plain": "linear"}
@@ -103,7 +103,7 @@ def test_another_models_choices_do_not_break_it(gallery):
 
 def test_compare_takes_two_of_them(gallery, models):
     app = visit("compare", first="moving", second="fixed")
-    assert {"first-field", "second-field"} <= charts(app).keys()
+    assert list(columns(app)["sides"]) == ["first", "second"]
     for opened in ("Model and recipe", "Where they disagree"):
         pills(app, "open").set_value(opened).run()
         settle(app)

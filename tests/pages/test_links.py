@@ -58,11 +58,13 @@ LINKS = [
     *(("compare", PAIR, key, bad, label) for key, bad, label in [
         ("first", "gone", "First model"), ("second", "gone", "Second model"),
         ("third", "gone", "Third model"), ("fourth", "gone", "Fourth model"),
-        ("models", "7", "Models"), ("by", "xyz", "It moves by"), ("field", "x", "A field is the"),
+        ("models", "7", "Models"), ("by", "xyz", "The slider moves by"),
+        ("field", "x", "A field is the"),
         ("step", "x", "Step of training"), ("epoch", "x", "Epoch of training"),
         ("fraction", "7", "Fraction of the training"), ("open", "x", "More"),
     ]),
-    ("compare", {**PAIR, "open": "Where they disagree"}, "beside", "fifth", "The first beside the"),
+    ("compare", {**PAIR, "open": "Where they disagree"}, "beside", "fifth",
+     "Compare the first with the"),
     *(("paper", {}, key, "x", label) for key, label in [
         ("recipe", "Training"), ("input1", "Input 1"), ("input2", "Input 2"), ("input3", "Input 3"),
     ]),

@@ -1,0 +1,123 @@
+"""Models side by side at all moments of their trainings at once, moved in the browser."""
+
+import numpy as np
+import streamlit as st
+from torch import Tensor
+
+from densembed.checkpoint import Checkpoint
+from densembed.figures import COLOURS
+from pages.widgets.computed import seen_by
+from pages.widgets.inputs import Input
+from pages.widgets.moving import colours, moving, pack, said
+from pages.widgets.sides import SLIDERS, Moment, Side, rest_at
+from pages.widgets.views import measures
+
+PARTS = ("predictions", "differences", "numbers", "steps")
+"""What a link may hide of them."""
+_columns = moving("columns")
+
+
+def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[str]) -> None:
+    """Fields of those that take the input, the first among them, their differences, opinions."""
+    shown = [k for k, side in enumerate(sides) if side.takes(given)]
+    sees = {k: _seen(sides[k].checkpoint, given.pixels) for k in shown}
+    shares = {k: 1 / sides[k].densities if moment.mean else 1.0 for k in shown}
+    stacks: list[dict] = []  # what several have in common travels once
+    for k in shown:
+        if sees[k]["stack"] not in stacks:
+            stacks.append(sees[k]["stack"])
+    top = max(sees[k]["top"] * shares[k] for k in shown)
+    unit = "mean density per pixel²" if moment.mean else "density per pixel²"
+    classes = sides[0].checkpoint.header.classes
+    asked = [n for n, k in enumerate(shown) if sides[k].checkpoint.header.classes == classes]
+    no_ink = given.seen == "no ink"
+    data = {
+        "step": _sent(moment.place),
+        "steps": moment.places,
+        "by": moment.by,
+        "label": SLIDERS[moment.by],
+        "stacks": stacks,
+        "shape": stacks[0]["shape"],
+        "size": [given.pixels.shape[2], given.pixels.shape[1]],
+        "scales": [
+            colours(0, top, unit, "per pixel²"),
+            colours(-top, top, f"difference, {unit}", "per pixel²"),
+        ],
+        "sides": [
+            {
+                "name": sides[k].name,
+                "model": sides[k].model,
+                "stack": stacks.index(sees[k]["stack"]),
+                "each": sees[k]["each"],
+                "share": shares[k],
+                "at": moment.snapshots[k],
+                "moments": [sides[k].moment(at) for at in range(len(sees[k]["each"]))],
+                "numbers": sees[k]["numbers"],
+                "said": said(
+                    None if no_ink else sees[k]["probabilities"],
+                    sides[k].checkpoint.header.classes,
+                    len(sees[k]["each"]),
+                ),
+            }
+            for k in shown
+        ],
+        "measures": sees[0]["measures"],
+        "asked": asked,
+        "classes": classes,
+        "right": given.label,
+        "probabilities": None
+        if no_ink
+        else [np.round(sees[shown[n]]["probabilities"], 6).tolist() for n in asked],
+        "colours": [COLOURS[shown[n]] for n in asked],
+        "note": _note(no_ink, [sides[k].name for n, k in enumerate(shown) if n not in asked]),
+        "picture": None,
+        "hidden": hidden,
+    }
+    _columns(data=data, key="columns", on_step_change=_moved)
+
+
+def _moved() -> None:
+    rest_at(st.session_state["columns"].step)
+    st.session_state["knows"] = True
+
+
+def _sent(place: float) -> float:
+    """The place to send: the one before where the browser itself told of the new one.
+
+    Some 3 MB of fields then stay exactly as they were, and the browser has them already.
+    """
+    if not st.session_state.pop("knows", False):
+        st.session_state["sent"] = place
+    return st.session_state["sent"]
+
+
+def _note(no_ink: bool, others: list[str]) -> str:
+    if no_ink:
+        return "nothing: there is no ink"
+    knows = "knows" if len(others) == 1 else "know"
+    return f"the {' and the '.join(others)} {knows} other classes" if others else ""
+
+
+def _seen(checkpoint: Checkpoint, pixels: Tensor) -> dict:
+    """What a checkpoint makes of an input at each snapshot, as it travels."""
+    shape = tuple(pixels.shape)
+    return _packed(checkpoint.digest, pixels.numpy().tobytes(), shape, checkpoint, pixels)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _packed(
+    digest: str, ink: bytes, shape: tuple, _checkpoint: Checkpoint, _pixels: Tensor
+) -> dict:
+    seen = seen_by(_checkpoint, _pixels)
+    fields = [values.sum(0) for values in seen.fields]
+    kept: dict[bytes, int] = {}  # what stays as it was travels once
+    each = [kept.setdefault(values.tobytes(), len(kept)) for values in fields]
+    numbers = [measures(seen, k) for k in range(len(fields))]
+    return {
+        "stack": pack(np.stack([fields[each.index(n)] for n in range(len(kept))])),
+        "each": each,
+        "top": seen.top,
+        "measures": list(numbers[0]),
+        "numbers": [list(row.values()) for row in numbers],
+        "probabilities": seen.probabilities,
+    }
