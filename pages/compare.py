@@ -14,9 +14,6 @@ from pages.widgets.take import copy_link
 
 STYLE = """
 <style>
-/* The picture is as high as its column is wide, with room for the colour bar. */
-.st-key-input {container-type: inline-size;}
-.st-key-input .stPlotlyChart {height: min(calc(100cqw + 56px), 380px) !important;}
 .st-key-input .st-key-pad {margin-top: 8px;}
 [data-testid="stPopoverButton"] > div > :last-child {display: none;}
 @media (max-width: 1200px) {
@@ -51,7 +48,7 @@ three = len(sides) == 3  # each of the columns is as wide as the input's
 picture, fields = st.columns([1, 3 if three else 4], gap="small")
 with picture, st.container(key="aside"):
     with st.container(key="input"):
-        show_input(given, first, "stretch")
+        show_input(given, first)
     with st.container(key="showing"):
         moment = pick_moment(sides)
 with fields:

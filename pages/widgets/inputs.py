@@ -1,6 +1,5 @@
 """Choosing an input: a test image of a data set, or a picture or drawing of one's own."""
 
-import base64
 from dataclasses import dataclass
 
 import streamlit as st
@@ -11,16 +10,17 @@ from densembed import familiar
 from densembed.checkpoint import Checkpoint
 from densembed.data import DATASETS, DataError, Dataset, is_available, is_folder, load_dataset
 from densembed.data import title as title_of
-from densembed.data.compact import MAX_TEXT, from_text, to_png, to_text
+from densembed.data.compact import MAX_TEXT, from_text, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
-from densembed.figures import picture_figure
 from pages.widgets import draw_pad, thumbnails
 from pages.widgets.link import Numbers, check_link, linked_number, name_wrong
-from pages.widgets.page import CHART, panel
+from pages.widgets.moving import as_url, colours, moving, pack
+from pages.widgets.page import panel
 
 KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
 MOST = 100_000
 """Test images of a class: more than any data set has."""
+_shown = moving("shown")
 
 
 @dataclass(frozen=True)
@@ -240,32 +240,32 @@ def _read(data: bytes, checkpoint: Checkpoint) -> Picture:
     return read_picture(data, checkpoint.header.input_shape, checkpoint.reads_digits)
 
 
-def show_input(given: Input, checkpoint: Checkpoint, height: str = "content") -> None:
-    """The picture that the model gets, or the pad with that picture beside its tools.
-
-    Args:
-        height: "stretch" where the page's style decides.
-    """
+def show_input(given: Input, checkpoint: Checkpoint) -> None:
+    """The picture that the model gets, or the pad with that picture beside its tools."""
     size = f"{given.pixels.shape[1]} × {given.pixels.shape[2]}"
     size += ", changed" if given.changed else ""
     if given.source != "drawing":
-        panel("the input", size)
-        st.plotly_chart(
-            picture_figure(given.pixels.numpy()), key="picture", config=CHART, height=height,
-            alt="The picture that the model gets",
-        )  # fmt: skip
+        _shown(data=_picture(given.pixels, size), key="the-input")
         return
     notes = {"no ink": "no ink yet", "several digits": "several digits: it reads one at a time"}
     if unlike(given, checkpoint):
         notes["digit"] = "unlike what this model learned"
     panel("draw a digit", notes.get(given.seen, f"read as {size}, the small picture"))
     linked = _linked(checkpoint)
-    base = None if linked is None else _url(linked, checkpoint.reads_digits)
-    draw_pad.pad(_url(given.pixels), base)
+    base = None if linked is None else as_url(linked, checkpoint.reads_digits)
+    draw_pad.pad(as_url(given.pixels), base)
 
 
-def _url(pixels: Tensor, invert: bool = False) -> str:
-    return draw_pad.PREFIX + base64.b64encode(to_png(pixels, invert)).decode()
+def _picture(pixels: Tensor, note: str) -> dict:
+    """A picture (C, H, W) as its component draws it: ink as numbers, colours as a PNG."""
+    channels, height, width = pixels.shape
+    data = {
+        "title": "the input", "note": note, "size": [width, height], "contours": False,
+        "scale": colours(0, 1, "ink, 0 to 1", "ink", "Greys_r"), "dots": None, "picture": None,
+    }  # fmt: skip
+    if channels == 1:
+        return {**data, **pack(pixels.numpy() / 255)}
+    return {**data, "stack": None, "picture": {"url": as_url(pixels), "opacity": 1}}
 
 
 def unlike(given: Input, checkpoint: Checkpoint) -> bool:

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 from plotly.colors import get_colorscale, unlabel_rgb
+from torch import Tensor
 
+from densembed.data.compact import to_png
 from densembed.figures import DENSITY_SCALE, SIGNED_SCALE
 
 FOLDER = Path(__file__).parent
@@ -40,14 +42,23 @@ def said(probabilities: np.ndarray | None, classes: list[str], steps: int) -> li
     return [f"{classes[row.argmax()]}, at {100 * row.max():.1f} %" for row in probabilities]
 
 
+def as_url(pixels: Tensor, invert: bool = False) -> str:
+    """A picture as `to_png` has it, as an address that a page can show."""
+    return "data:image/png;base64," + base64.b64encode(to_png(pixels, invert)).decode()
+
+
 def text(values: np.ndarray) -> str:
     """An array's bytes as they travel."""
     return base64.b64encode(values.tobytes()).decode()
 
 
-def colours(low: float, high: float, name: str, unit: str) -> dict:
-    """A colour scale, signed where `low` is below zero: its ends, its name and unit, its stops."""
-    stops = get_colorscale(SIGNED_SCALE if low < 0 else DENSITY_SCALE)
+def colours(low: float, high: float, name: str, unit: str, scale: str | None = None) -> dict:
+    """A colour scale: its ends, its name and unit, its stops.
+
+    Its colours, where `scale` names none, are those of signed fields if `low` is below zero, else
+    those of densities.
+    """
+    stops = get_colorscale(scale or (SIGNED_SCALE if low < 0 else DENSITY_SCALE))
     return {
         "low": low,
         "high": high if high > low else low + 1,

@@ -1,21 +1,18 @@
 """The fields of all steps at once, moved in the browser: its slider waits for no server."""
 
-import base64
-
 import numpy as np
 import streamlit as st
 from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
-from densembed.data.compact import to_png
 from densembed.density_figures import AGAINST, DIM, FOR
 from densembed.fields import TOP_PERCENTILE, pixel_field
 from densembed.figures import AFTER, BEFORE
 from densembed.meaning import Densities
 from pages.widgets.inputs import Input
 from pages.widgets.link import Numbers, check_link
-from pages.widgets.moving import colours, moving, pack, said, text
+from pages.widgets.moving import as_url, colours, moving, pack, said, text
 from pages.widgets.views import (
     CLASS,
     DENSITIES,
@@ -119,8 +116,7 @@ def _picture(pixels: Tensor, show: Show) -> dict | None:
     if show.way not in (OVER, DENSITIES):
         return None
     under = pixels if show.way == OVER else (pixels * DIM).byte()
-    url = "data:image/png;base64," + base64.b64encode(to_png(under)).decode()
-    return {"url": url, "opacity": show.opacity}
+    return {"url": as_url(under), "opacity": show.opacity}
 
 
 def _look(checkpoint: Checkpoint, pixels: Tensor, seen: Seen, show: Show) -> dict:

@@ -5,7 +5,7 @@ import streamlit as st
 from pages.widgets.link import check_link
 
 STOPS = [
-    ("picture", "This is the picture as the network gets it, 28 × 28 pixels. Choose another one "
+    ("the-input", "This is the picture as the network gets it, 28 × 28 pixels. Choose another one "
      "above, upload a photograph, or draw a digit."),
     ("stage", "Bright is where the network looks: its receptive field, the sum of its densities, "
      "before and after training, on one colour scale."),

@@ -28,7 +28,7 @@ FLAGS = [
     "--disable-background-networking",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost",  # no network but the app
 ]
-PATIENCE = 30_000
+PATIENCE = 60_000
 # A line of a traceback in our own code. A tab that closes while the server writes to it leaves a
 # traceback of Streamlit's own in the log.
 OURS = re.compile(rf'File "{re.escape(str(ROOT))}/(?:app\.py|pages/|densembed/).*')

@@ -11,7 +11,16 @@ from densembed.checkpoint import Checkpoint
 from densembed.comparison import along, answers, confusion, disagreement
 from densembed.data import load_dataset
 from densembed.fields import view
-from tests.browser.conftest import ROOT, chart, drawn, painted, places, settle, stage_at
+from tests.browser.conftest import (
+    ROOT,
+    chart,
+    drawn,
+    painted,
+    painted_input,
+    places,
+    settle,
+    stage_at,
+)
 from tests.browser.test_explore import DIGITS, width_needed
 from tests.test_export import figure_of, values
 
@@ -75,7 +84,7 @@ def test_four_models_line_up_while_the_slider_moves(visit):
     of = {name: Checkpoint.open(path) for name, path in paths}
     along_of = {name: along(each, each.steps, "epoch") for name, each in of.items()}
     stops = sorted({place for own in along_of.values() for place in own})
-    panels = ".st-key-columns :is(.figure, .opinion, .steps), .st-key-open, .st-key-picture"
+    panels = ".st-key-columns :is(.figure, .opinion, .steps), .st-key-open, .st-key-the-input"
     for name in of:
         shown(page, f"field.{name}")
     page.get_by_role("slider", name="Epoch of training").focus()  # and the page scrolls there
@@ -117,7 +126,7 @@ def test_four_models_line_up_while_the_slider_moves(visit):
     tops = [box["y"] for box in boxes]
     assert max(tops[:4]) - min(tops[:4]) < 1
     assert max(tops[4:]) - min(tops[4:]) < 1
-    picture = chart(page, "picture").locator(".heatmaplayer image").bounding_box()
+    picture = page.locator(".st-key-the-input canvas").bounding_box()
     assert picture["y"] == pytest.approx(tops[0], abs=2)
     for field, change in zip(boxes[1:4], boxes[4:], strict=True):  # a difference is under its field
         assert field["x"] == pytest.approx(change["x"], abs=1)
@@ -255,9 +264,7 @@ def test_a_thumbnail_becomes_the_input(visit):
     thumbnail.click()
     place = (TEST.labels == TEST.labels[index]).nonzero()[:, 0].tolist().index(index) + 1
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value(str(place))
-    np.testing.assert_allclose(
-        drawn(settle(page), "picture"), TEST.images[index, 0] / 255, atol=1e-6
-    )
+    np.testing.assert_allclose(painted_input(settle(page)), TEST.images[index, 0] / 255, atol=1e-5)
     sides = {"first": (Checkpoint.open(DIGITS), -1), "second": (Checkpoint.open(FIXED), -1)}
     fields_are(page, sides, TEST.images[index])
 

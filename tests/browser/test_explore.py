@@ -14,8 +14,8 @@ from tests.browser.conftest import (
     PATIENCE,
     ROOT,
     chart,
-    drawn,
     painted,
+    painted_input,
     places,
     serve,
     settle,
@@ -133,25 +133,25 @@ def test_upload_is_kept_from_page_to_page(visit, pictures):
     page.locator("input[type=file]").set_input_files(pictures["digit"])
     expect(page.get_by_text("digit.png")).to_be_visible()
     ink = read_picture(pictures["digit"]).pixels[0].numpy() / 255
-    np.testing.assert_allclose(drawn(settle(page), "picture"), ink, atol=1e-6)
+    np.testing.assert_allclose(painted_input(settle(page)), ink, atol=1e-5)
     for name, title in (("Compare", "What differs"), ("Explore", "look at")):
         page.get_by_role("link", name=name, exact=True).click()
         expect(page.get_by_role("heading", name=title)).to_be_visible()
-        np.testing.assert_allclose(drawn(settle(page), "picture"), ink, atol=1e-6)
+        np.testing.assert_allclose(painted_input(settle(page)), ink, atol=1e-5)
 
 
 def test_upload_that_is_no_picture(visit, pictures):
     page = visit("/?from=Upload")
     page.locator("input[type=file]").set_input_files(pictures["letter"])
     expect(page.get_by_test_id("stAlert")).to_be_visible()
-    assert page.locator(".js-plotly-plot").count() == 0
+    assert page.locator("canvas").count() == 0
 
 
 @pytest.mark.parametrize("link", ["/", "/train", "/?from=Upload"])
 def test_phone_scrolls_one_way(visit, link):
     page = visit(link, width=420, theme="dark")
     if "Upload" not in link:
-        expect(page.locator(".js-plotly-plot").first).to_be_visible()
+        expect(page.locator(".js-plotly-plot, .st-key-the-input canvas").first).to_be_visible()
     assert width_needed(page) <= 420
 
 
@@ -160,7 +160,7 @@ def test_phone_shows_input_field_opinion_and_then_the_rest(visit):
     painted(page, "before")
     parts = (".after", ".opinion", ".steps", ".before")
     tops = [page.locator(f".st-key-stage {part}").bounding_box()["y"] for part in parts]
-    order = [top_of(page, "picture"), *tops]
+    order = [page.locator(".st-key-the-input").bounding_box()["y"], *tops]
     assert order == sorted(order)
 
 

@@ -107,6 +107,15 @@ def stage(app: AppTest) -> dict:
     return data
 
 
+def shown_input(app: AppTest) -> dict:
+    """What is sent to draw the input, its ink from 0 to 1 as an array (H, W) where it is grey."""
+    data = component(app, "shown")
+    if data["stack"]:
+        packed = np.frombuffer(base64.b64decode(data["stack"]), "<u2").reshape(data["shape"])
+        data["ink"] = data["low"] + (data["high"] - data["low"]) * packed / 65535
+    return data
+
+
 def columns(app: AppTest) -> dict:
     """What Compare sends to be drawn and moved in the browser, its sides by name.
 

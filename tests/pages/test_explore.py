@@ -23,8 +23,8 @@ from tests.pages.conftest import (
     pills,
     rest_at,
     settle,
+    shown_input,
     stage,
-    values,
     visit,
     warnings,
 )
@@ -47,8 +47,8 @@ def upload(app, path, name="picture.png", kind="image/png"):
 
 def shows(app, checkpoint: Checkpoint, pixels, index: int = -1) -> None:
     """The page draws this input, and at a snapshot; it holds the field and opinion of each."""
-    drawn, seen, moving = charts(app), view(checkpoint, pixels), stage(app)
-    np.testing.assert_allclose(values(drawn["picture"]), pixels[0].numpy() / 255, atol=1e-6)
+    seen, moving = view(checkpoint, pixels), stage(app)
+    np.testing.assert_allclose(shown_input(app)["ink"], pixels[0].numpy() / 255, atol=1e-5)
     assert moving["step"] == checkpoint.steps[index]
     assert moving["steps"] == checkpoint.steps
     fields = np.stack(seen.fields).sum(1)
@@ -142,7 +142,7 @@ def test_upload_without_ink_gets_no_opinion(small_gallery, pictures):
     assert "No ink" in warnings(app)[0]
     assert stage(app)["probabilities"] is None
     assert "no ink" in stage(app)["said"][-1]
-    assert not values(charts(app)["picture"]).any()
+    assert not shown_input(app)["ink"].any()
 
 
 @pytest.mark.parametrize("name", ["letter.png", "../../letter.png"])
@@ -189,8 +189,8 @@ def test_upload_survives_other_pages(small_gallery, trained, pictures):
     for page in ("compare", "explore"):
         app.switch_page(f"pages/{page}.py").run()
         pills(app, "from").set_value("Upload").run()  # AppTest forgets it, a browser does not
-        drawn = charts(settle(app))
-        np.testing.assert_allclose(values(drawn["picture"]), pixels[0].numpy() / 255, atol=1e-6)
+        settle(app)
+        np.testing.assert_allclose(shown_input(app)["ink"], pixels[0].numpy() / 255, atol=1e-5)
     shows(app, trained, pixels)
 
 

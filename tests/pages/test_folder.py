@@ -1,5 +1,7 @@
 """Models that learned from a folder of colour pictures, on every page."""
 
+import base64
+import io
 import shutil
 
 import numpy as np
@@ -13,7 +15,7 @@ from densembed.fields import view
 from densembed.training import train
 from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT
 from pages.widgets.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
-from tests.pages.conftest import charts, columns, pills, settle, stage, visit
+from tests.pages.conftest import columns, pills, settle, shown_input, stage, visit
 
 CLASSES = ("blue [sky]", "green", "red*")
 MODELS = {"fixed": "logistic-el-3", "moving": "logistic-el-mnn-3-2", "plain": "linear"}
@@ -64,8 +66,9 @@ def test_explore_shows_the_field_of_a_colour_picture(gallery, models, key, photo
     dataset = load_dataset(f"folder:{photos}")
     index = (dataset.test.labels == 1).nonzero()[1, 0]
     picture = dataset.test.images[index]
-    shown = charts(app)
-    assert shown["picture"]["data"][0]["type"] == "image"
+    url = shown_input(app)["picture"]["url"]
+    png = Image.open(io.BytesIO(base64.b64decode(url.partition("base64,")[2])))
+    assert np.array_equal(np.array(png), picture.permute(1, 2, 0))
     seen = view(models[key], picture)
     fields = np.stack(seen.fields).sum(1)
     np.testing.assert_allclose(stage(app)["values"], fields, 0, np.ptp(fields) / 131000)
@@ -98,7 +101,7 @@ def test_another_models_choices_do_not_break_it(gallery):
     app = visit(model="small", **{"from": "Draw", "class": "3"})
     app.selectbox(key="model").select("moving").run()
     settle(app)
-    assert charts(app)["picture"]["data"][0]["type"] == "image"
+    assert shown_input(app)["picture"]["url"]
 
 
 def test_compare_takes_two_of_them(gallery, models):
