@@ -90,10 +90,12 @@ def atlas_figure(
     figure.update_yaxes(visible=False, constrain="domain", fixedrange=True, range=[height, 0])
     for k in range(1, len(fields) + 1):
         figure.update_layout({f"yaxis{k if k > 1 else ''}": {"scaleanchor": f"x{k}"}})
+    # A number in the middle: without one Plotly puts the name between the others.
+    bar = {**_bar(name), "tickvals": [0, top / 2, top], "tickformat": ".3~g"}
     return figure.update_layout(
-        height=170 * rows + 70,
-        margin={"l": 4, "r": 4, "t": 24, "b": 56},
-        coloraxis={"cmin": 0, "cmax": top, "colorscale": DENSITY_SCALE, "colorbar": _bar(name)},
+        height=170 * rows + 86,
+        margin={"l": 4, "r": 4, "t": 24, "b": 72, "autoexpand": False},
+        coloraxis={"cmin": 0, "cmax": top, "colorscale": DENSITY_SCALE, "colorbar": bar},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
     )

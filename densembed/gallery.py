@@ -30,7 +30,7 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """One line: model, parameters, error, source of the data."""
+        """One line: model, source of the data, error, parameters."""
         return _title(self.path, self._version())
 
     def _version(self) -> int:
@@ -51,11 +51,11 @@ def _title(path: Path, version: int) -> str:
 
 
 def one_line(header: Header, parameters: int) -> str:
-    """Model, parameters, error, source of the data."""
-    parts = [describe(header.config.model), f"{parameters:,} parameters"]
+    """Model, source of the data, error, parameters: what tells them apart first."""
+    parts = [describe(header.config.model), header.provenance.dataset_title]
     if header.errors:
         parts.append(f"{error_text(header.errors)} error")
-    parts.append(header.provenance.dataset_title)
+    parts.append(f"{parameters:,} parameters")
     return " · ".join(parts)
 
 
@@ -105,6 +105,6 @@ STORIES = {
     "logistic-el-mnn-8-4": "Change the input and watch sixty-four densities move.",
     "logistic-el-mnn-10-5": "The paper's best: a hundred densities, placed anew for each input.",
     "logistic-el-15-digits": "Fixed densities, taught by the embedded digits: no download.",
-    "logistic-el-mnn-10-5-digits": "The same network, taught by the embedded digits: no download.",
+    "logistic-el-mnn-10-5-digits": "A hundred densities, placed anew for each input; no download.",
 }
 """A line for each checkpoint that ships, by its key."""

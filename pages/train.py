@@ -1,5 +1,7 @@
 """How does a receptive field learn?"""
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from densembed import gallery
@@ -44,6 +46,7 @@ def _follow_link() -> None:
 
 
 def _one() -> None:
+    _name_what_is_gone("sweep", "Sweep", Sweep.find)
     if not read_only():
         train_form()
         tell()
@@ -52,12 +55,13 @@ def _one() -> None:
         st.query_params["run"] = identifier  # a page link's does not reach the address by itself
         run_view(run)
     else:
-        _name_what_is_gone("run", "Run")
+        _name_what_is_gone("run", "Run", Run.find)
         _example()
     run_list(identifier)
 
 
 def _several() -> None:
+    _name_what_is_gone("run", "Run", Run.find)
     if not read_only():
         sweep_form()
         tell()
@@ -66,12 +70,13 @@ def _several() -> None:
         st.query_params["sweep"] = identifier
         sweep_view(sweep)
     else:
-        _name_what_is_gone("sweep", "Sweep")
+        _name_what_is_gone("sweep", "Sweep", Sweep.find)
     sweep_list(identifier)
 
 
-def _name_what_is_gone(key: str, label: str) -> None:
-    check_link(key, label, (), "what there is", "here any more")
+def _name_what_is_gone(key: str, label: str, find: Callable[[str], object]) -> None:
+    asked = st.query_params.get(key, "")
+    check_link(key, label, (asked,) if find(asked) else (), "what there is", "here")
 
 
 def _example() -> None:

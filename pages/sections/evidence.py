@@ -46,9 +46,9 @@ def table2() -> None:
         )
         lower = linear[0]["mean"] < linear[0]["paper_mean"]
         st.markdown(
-            "The pictures were compressed as JPEG, the paper's were not. What that costs should "
-            f"show in the linear row, which has no densities: {ours} here, {theirs} in the paper"
-            + (", so it does not." if lower else ".")
+            "The pictures were compressed as JPEG, the paper's were not. "
+            + ("That does not seem to cost anything: " if lower else "What that costs shows in ")
+            + f"the linear row, which has no densities: {ours} here, {theirs} in the paper."
         )
     st.plotly_chart(
         table_figure(rows), key="table2", config=CHART,

@@ -32,7 +32,7 @@ def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[s
     asked = [n for n, k in enumerate(shown) if sides[k].checkpoint.header.classes == classes]
     no_ink = given.seen == "no ink"
     data = {
-        "step": _sent(moment.place),
+        "step": _sent(moment),
         "steps": moment.places,
         "by": moment.by,
         "label": SLIDERS[moment.by],
@@ -77,18 +77,24 @@ def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[s
 
 
 def _moved() -> None:
-    rest_at(st.session_state["columns"].step)
+    _, places, _ = st.session_state["sent"]
+    place = st.session_state["columns"].step
+    rest_at(None if place == places[-1] else place)
     st.session_state["knows"] = True
 
 
-def _sent(place: float) -> float:
+def _sent(moment: Moment) -> float:
     """The place to send: the one before where the browser itself told of the new one.
 
-    Some 3 MB of fields then stay exactly as they were, and the browser has them already.
+    Some 3 MB of fields then stay exactly as they were, and the browser has them already. Where
+    the places have changed meanwhile, by another model or pace, it is told where it stands.
     """
-    if not st.session_state.pop("knows", False):
-        st.session_state["sent"] = place
-    return st.session_state["sent"]
+    knows = st.session_state.pop("knows", False)
+    by, places, place = st.session_state.get("sent", ("", [], None))
+    if not knows or (by, places) != (moment.by, moment.places):
+        place = moment.place
+    st.session_state["sent"] = moment.by, moment.places, place
+    return place
 
 
 def _note(no_ink: bool, others: list[str]) -> str:

@@ -5,7 +5,7 @@ widget is not on the page.
 """
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 
 import streamlit as st
 
@@ -22,13 +22,27 @@ class Numbers(Container):
 
     def __contains__(self, text) -> bool:
         try:
-            return self.low <= self.kind(text) <= self.high
+            return "_" not in text and self.low <= self.kind(text) <= self.high
         except ValueError:
             return False
 
     def __str__(self) -> str:
-        bounds = f"{self.low:,g} to {self.high:,g}".replace("-", "−")
+        form = ",d" if self.kind is int else "g"
+        bounds = f"{self.low:{form}} to {self.high:{form}}".replace("-", "−")
         return f"a {'whole ' if self.kind is int else ''}number from {bounds}"
+
+
+class OneOf(Container):
+    """Some numbers, however a link writes them: 17 is 17.0."""
+
+    def __init__(self, numbers: Collection[float]):
+        self.numbers = numbers
+
+    def __contains__(self, text) -> bool:
+        try:
+            return "_" not in text and float(text) in self.numbers
+        except ValueError:
+            return False
 
 
 def plain(text: str) -> str:
@@ -115,7 +129,7 @@ def linked_select(label: str, options: dict[str, str], key: str, default: str, *
     `options` maps what stands in the link to what a person reads. A link to something that is
     not there (any more) is named, and the default shown.
     """
-    check_link(key, label, options, options[default], "here any more")
+    check_link(key, label, options, options[default], "here")
     wanted = st.query_params.get(key, default)
     if st.session_state.get(key) not in options:
         st.session_state[key] = wanted if wanted in options else default

@@ -24,6 +24,11 @@ const floats = (text) => new Float32Array(bytes(text));
 const round = (value) => Number(value.toPrecision(3)).toString().replace("-", "−");
 const escape = (text) => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
 
+// What stands at the ends and the middle of a colour bar: a field goes beyond its ends.
+const ticks = ({ low, high, open }) => [
+  (open && low < 0 ? "≤ " : "") + round(low), round((low + high) / 2),
+  (open ? "≥ " : "") + round(high)];
+
 // Packed 16 bits as numbers, a Float32Array a field.
 function unpack({ stack, shape, low, high }) {
   const packed = new Uint16Array(bytes(stack));
@@ -126,9 +131,7 @@ class Panel {
     this.draw(values && contours, Boolean(left));
     this.bar.style.background =
       `linear-gradient(90deg, ${scale.stops.map(([s, c]) => `${c} ${100 * s}%`).join()})`;
-    [scale.low, (scale.low + scale.high) / 2, scale.high].forEach((value, k) => {
-      this.ticks.children[k].textContent = round(value);
-    });
+    ticks(scale).forEach((text, k) => { this.ticks.children[k].textContent = text; });
     this.unit.textContent = scale.name;
     this.tell();
   }
@@ -256,10 +259,11 @@ class Panel {
       style="image-rendering: pixelated"/>`);
     if (!this.img.hidden) embed(this.img.src, 1);
     if (!this.canvas.hidden) embed(this.canvas.toDataURL(), this.canvas.style.opacity || 1);
-    const { stops, low, high, name } = this.scale;
+    const { stops, name } = this.scale;
+    const [left, middle, right] = ticks(this.scale);
     const stop = ([share, colour]) => `<stop offset="${share}" stop-color="${colour}"/>`;
     const tick = (x, anchor, value) => `<text x="${x}" y="${height + 76}"
-      text-anchor="${anchor}">${round(value)}</text>`;
+      text-anchor="${anchor}">${value}</text>`;
     return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height + 104}"
       font-family="sans-serif" font-size="15" fill="#222">
       <rect width="100%" height="100%" fill="#fff"/>
@@ -270,7 +274,7 @@ class Panel {
         this.svg.innerHTML}</svg>
       <linearGradient id="scale">${stops.map(stop).join("")}</linearGradient>
       <rect y="${height + 50}" width="${width}" height="10" fill="url(#scale)"/>
-      ${tick(0, "start", low)}${tick(240, "middle", (low + high) / 2)}${tick(480, "end", high)}
+      ${tick(0, "start", left)}${tick(240, "middle", middle)}${tick(480, "end", right)}
       <text x="240" y="${height + 96}" text-anchor="middle">${escape(name)}</text></svg>`;
   }
 

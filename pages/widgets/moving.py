@@ -56,7 +56,7 @@ def colours(low: float, high: float, name: str, unit: str, scale: str | None = N
     """A colour scale: its ends, its name and unit, its stops.
 
     Its colours, where `scale` names none, are those of signed fields if `low` is below zero, else
-    those of densities.
+    those of densities. Fields go beyond their ends, which leave out the few highest values.
     """
     stops = get_colorscale(scale or (SIGNED_SCALE if low < 0 else DENSITY_SCALE))
     return {
@@ -64,6 +64,7 @@ def colours(low: float, high: float, name: str, unit: str, scale: str | None = N
         "high": high if high > low else low + 1,
         "name": name,
         "unit": unit,
+        "open": scale is None,
         "stops": [(share, _hex(colour)) for share, colour in stops],
     }
 

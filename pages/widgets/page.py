@@ -53,7 +53,9 @@ def hide(moving: Collection[str] = MOVING) -> list[str]:
     asked = {name.strip() for name in st.query_params.get("hide", "").split(",")} - {""}
     known = {*HIDDEN, *moving}
     if wrong := sorted(asked - known):
-        name_wrong("hide", ", ".join(wrong), f"one of {', '.join(sorted(known))}", "it, then")
+        name_wrong(
+            "hide", ", ".join(wrong), f"one of {', '.join(sorted(known))}", "everything else"
+        )
         st.query_params["hide"] = ",".join(sorted(asked & known))
         if not asked & known:
             del st.query_params["hide"]

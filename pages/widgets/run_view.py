@@ -167,7 +167,8 @@ def _curves(course: Course, name: str) -> None:
 def _now_and_then(run: Run, events: list[dict], live: bool) -> Course:
     """The curves of some seconds ago: each new chart would end a drag within it."""
     name, drawn, course = st.session_state.get("course", ("", 0.0, None))
-    if not live or name != run.identifier or time.monotonic() - drawn >= CURVES_EVERY:
+    kept = name == run.identifier and course.steps
+    if not live or not kept or time.monotonic() - drawn >= CURVES_EVERY:
         course = Course.of_events(events)
         st.session_state["course"] = (run.identifier, time.monotonic(), course)
     return course

@@ -1,7 +1,7 @@
 """The models that Compare puts side by side, and where in its training each is shown."""
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -9,7 +9,7 @@ from densembed.checkpoint import Checkpoint
 from densembed.comparison import PACES, along
 from densembed.models import describe
 from pages.widgets.inputs import Input
-from pages.widgets.link import check_link
+from pages.widgets.link import OneOf, check_link
 from pages.widgets.models import pick_checkpoint, titles
 from pages.widgets.views import moment
 
@@ -29,14 +29,11 @@ BESIDE = "Compare the first with the"
 
 @dataclass(frozen=True)
 class Side:
-    """One of the models: `name` tells which in words, in keys and in the link."""
+    """One of the models: `name` is which in words, keys and the link, `model` what it is."""
 
     name: str
     checkpoint: Checkpoint
-
-    @property
-    def model(self) -> str:
-        return describe(self.checkpoint.config.model)
+    model: str
 
     def takes(self, given: Input) -> bool:
         return tuple(given.pixels.shape) == self.checkpoint.header.input_shape
@@ -68,16 +65,35 @@ def pick_sides() -> list[Side]:
         with column:
             first = sides[0].checkpoint if sides else None
             own = "" if first is None or first.config.dataset == "mnist" else "-digits"
-            default = f"{OTHERS[name]}{own}" if sides else None
+            default = _another(f"{OTHERS[name]}{own}") if sides else None
             label = f"{name.capitalize()} model"
-            sides.append(Side(name, pick_checkpoint(label, name, default, story=count == 2)))
+            checkpoint = pick_checkpoint(label, name, default, story=count == 2)
+            sides.append(Side(name, checkpoint, describe(checkpoint.config.model)))
     check_link("beside", BESIDE, NAMES[1:count], NAMES[1])
     for name in NAMES[count:]:
-        if name in st.query_params:
-            label = f"{name.capitalize()} model"
-            check_link(name, label, titles(), f"{count} models", "here any more")
-            st.query_params.pop(name, None)
-    return sides
+        label = f"{name.capitalize()} model"
+        check_link(name, label, (), f"{count} models", f"shown among {count} models")
+        st.query_params.pop(name, None)
+    return _told_apart(sides)
+
+
+def _told_apart(sides: list[Side]) -> list[Side]:
+    """Sides whose models have one name get the data set in theirs."""
+    names = [side.model for side in sides]
+    return [
+        replace(side, model=f"{side.model}, {side.checkpoint.header.provenance.dataset_title}")
+        if names.count(side.model) > 1
+        else side
+        for side in sides
+    ]
+
+
+def _another(wanted: str) -> str | None:
+    """That model where it is there, else the first that no side before it shows."""
+    options = titles()
+    shown = {st.session_state.get(name) for name in NAMES}
+    free = (key for key in options if key not in shown)
+    return wanted if wanted in options else next(free, None)
 
 
 def remark_sides(sides: list[Side], given: Input) -> None:
@@ -143,10 +159,11 @@ def pick_moment(sides: list[Side]) -> Moment:
         help="The sum of a model's densities; or their mean, which shows where models with many "
         "and with few densities look as if they had equally many.",
     )  # fmt: skip
-    for pace in PACES:
-        _, places = _places(sides, pace)
-        check_link(pace, SLIDERS[pace], places, "the end of training", "one that was kept")
     places_of, places = _places(sides, by)
+    for pace in PACES:
+        known = OneOf(places) if pace == by else ()
+        expected = "one that was kept" if pace == by else f"what moves the slider, the {by}"
+        check_link(pace, SLIDERS[pace], known, "the end of training", expected)
     snapshots = [[bisect_right(own, place) - 1 for place in places] for own in places_of]
     return Moment(by, places, _place(by, places, sides[0]), snapshots, field == MEAN)
 
@@ -164,8 +181,7 @@ def _place(by: str, places: list[float], first: Side) -> float:
     to move by something else it stays where it was in the first model's training.
     """
     if (rested := st.session_state.get("rested")) is None:
-        linked = {str(place): place for place in places}
-        place = linked.get(st.query_params.get(by), places[-1])
+        place = float(st.query_params.get(by, places[-1]))
     else:
         before, place = rested
         if place is None:
@@ -179,13 +195,13 @@ def _place(by: str, places: list[float], first: Side) -> float:
     st.session_state["rested"] = by, None if at_end else place
     for pace in PACES:
         if pace == by and not at_end:
-            st.query_params[pace] = str(place)
+            st.query_params[pace] = f"{place:.10g}"
         else:
             st.query_params.pop(pace, None)
     return place
 
 
-def rest_at(place: float) -> None:
-    """The slider came to rest there."""
+def rest_at(place: float | None) -> None:
+    """The slider came to rest there; None for the end, whatever comes to be the end."""
     by, _ = st.session_state["rested"]
     st.session_state["rested"] = by, place

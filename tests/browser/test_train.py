@@ -147,7 +147,7 @@ def test_name_change_and_delete(visit):
     verb(page, "Delete").click()
     verb(page, "Delete for good").click()
     page.wait_for_url(re.compile(r"/train$"))
-    expect(visit(link).get_by_text("which is not here any more")).to_be_visible()
+    expect(visit(link).get_by_text("which is not here.")).to_be_visible()
 
 
 def test_server_restart_and_resume(browser, tmp_path):
@@ -171,7 +171,7 @@ def test_server_restart_and_resume(browser, tmp_path):
 
 def test_a_link_to_no_run_is_named(visit):
     page = visit("/train?run=gone")
-    says(page, "The link asks for “gone”, which is not here any more.")
+    says(page, "The link asks for “gone”, which is not here..")
     drawn(page, "field-1")  # the example is there instead
 
 

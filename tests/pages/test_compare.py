@@ -151,7 +151,7 @@ def test_one_slider_moves_both(mnist_model, trained):
     assert "step" not in app.query_params
 
 
-@pytest.mark.parametrize(("by", "place"), [("epoch", "1.0"), ("fraction", "0.333")])
+@pytest.mark.parametrize(("by", "place"), [("epoch", "1"), ("epoch", "1.0"), ("fraction", "0.333")])
 def test_the_slider_lines_up_trainings_of_other_lengths(small_gallery, trained, third, by, place):
     """An epoch of one model has several times the steps of the other's."""
     app = visit("compare", first="small", second="fixed", by=by, **{by: place})
@@ -162,7 +162,8 @@ def test_the_slider_lines_up_trainings_of_other_lengths(small_gallery, trained, 
     other = max(k for k, step in enumerate(third.steps) if step <= last)
     sent = shows(app, {"first": (trained, index), "second": (third, other)})
     assert (sent["by"], sent["step"]) == (by, float(place))
-    assert app.query_params[by] == place
+    assert float(app.query_params[by]) == float(place)
+
     pills(app, "by").set_value("step").run()  # the same moment of the first
     assert columns(settle(app))["step"] == whole
     assert by not in app.query_params
@@ -175,6 +176,25 @@ def test_a_place_that_is_not_there_is_named(small_gallery, trained, place):
     assert f"“{place}”" in warnings(app)[0]
     shows(app, {"first": (trained, -1), "second": (trained, -1)})
     assert "step" not in app.query_params
+
+
+def test_a_move_and_another_model_at_once_leave_one_place(mnist_model, trained):
+    """The browser tells of its place and the visitor chooses a model before the page has run."""
+    app = visit("compare", first="small", second="small", step=str(trained.steps[1]))
+    app.session_state["rested"] = ("step", trained.steps[2])
+    app.session_state["knows"] = True
+    app.selectbox(key="second").select("other").run()
+    sent = columns(settle(app))
+    assert sent["step"] == trained.steps[2]
+    assert float(app.query_params["step"]) == trained.steps[2]
+
+
+def test_models_of_one_name_are_told_apart(mnist_model):
+    app = visit("compare", models="3", first="small", second="small", third="other")
+    models = {name: side["model"] for name, side in columns(app)["sides"].items()}
+    assert models["first"] == models["second"]
+    assert "digits" in models["first"]
+    assert models["third"] != models["first"]
 
 
 def test_another_model_keeps_the_slider_on_a_step_that_is_there(small_gallery, third, trained):
