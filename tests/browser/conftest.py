@@ -170,7 +170,7 @@ def painted(page: Page, panel: str, key: str = "stage") -> np.ndarray:
     """The numbers of a moving field as they are painted.
 
     Explore's are `before` and `after`; Compare's, with the key `columns`, `field.first` or
-    `change.second` and so on.
+    `change.second` and so on. The input is the `figure` of the key `the-input`.
     """
     canvas = page.locator(f".st-key-{key} .{panel} canvas")
     expect(canvas).to_be_visible()

@@ -16,7 +16,6 @@ from tests.browser.conftest import (
     chart,
     drawn,
     painted,
-    painted_input,
     places,
     settle,
     stage_at,
@@ -264,7 +263,9 @@ def test_a_thumbnail_becomes_the_input(visit):
     thumbnail.click()
     place = (TEST.labels == TEST.labels[index]).nonzero()[:, 0].tolist().index(index) + 1
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value(str(place))
-    np.testing.assert_allclose(painted_input(settle(page)), TEST.images[index, 0] / 255, atol=1e-5)
+    np.testing.assert_allclose(
+        painted(settle(page), "figure", "the-input"), TEST.images[index, 0] / 255, atol=1e-5
+    )
     sides = {"first": (Checkpoint.open(DIGITS), -1), "second": (Checkpoint.open(FIXED), -1)}
     fields_are(page, sides, TEST.images[index])
 

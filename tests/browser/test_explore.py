@@ -15,7 +15,6 @@ from tests.browser.conftest import (
     ROOT,
     chart,
     painted,
-    painted_input,
     places,
     serve,
     settle,
@@ -133,11 +132,11 @@ def test_upload_is_kept_from_page_to_page(visit, pictures):
     page.locator("input[type=file]").set_input_files(pictures["digit"])
     expect(page.get_by_text("digit.png")).to_be_visible()
     ink = read_picture(pictures["digit"]).pixels[0].numpy() / 255
-    np.testing.assert_allclose(painted_input(settle(page)), ink, atol=1e-5)
+    np.testing.assert_allclose(painted(settle(page), "figure", "the-input"), ink, atol=1e-5)
     for name, title in (("Compare", "What differs"), ("Explore", "look at")):
         page.get_by_role("link", name=name, exact=True).click()
         expect(page.get_by_role("heading", name=title)).to_be_visible()
-        np.testing.assert_allclose(painted_input(settle(page)), ink, atol=1e-5)
+        np.testing.assert_allclose(painted(settle(page), "figure", "the-input"), ink, atol=1e-5)
 
 
 def test_upload_that_is_no_picture(visit, pictures):
