@@ -75,7 +75,9 @@ def pick_sides() -> list[Side]:
     for name in NAMES[count:]:
         if name in st.query_params:
             label = f"{name.capitalize()} model"
-            check_link(name, label, titles(), f"{count} models", "here any more")
+            check_link(
+                name, label, titles(st.query_params[name]), f"{count} models", "here any more"
+            )
             st.query_params.pop(name, None)
     return sides
 
