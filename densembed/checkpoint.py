@@ -155,10 +155,7 @@ class Checkpoint:
     @property
     def typical(self) -> int:
         """The member nearest the mean error: shown, unless another one is asked for."""
-        if not self.errors:
-            return 0
-        middle = mean(self.errors)
-        return min(range(self.members), key=lambda member: abs(self.errors[member] - middle))
+        return nearest_mean(self.errors) if self.errors else 0
 
     @property
     def parameters(self) -> int:
@@ -256,6 +253,12 @@ class Checkpoint:
             raise CheckpointError(f"{name} is damaged or incomplete.") from error
         _check_tensors(header, tensors, name)
         return cls(header, tensors)
+
+
+def nearest_mean(errors: list[float]) -> int:
+    """Which of the errors is nearest their mean: that of the member to show, not of the best."""
+    middle = mean(errors)
+    return min(range(len(errors)), key=lambda member: abs(errors[member] - middle))
 
 
 def error_text(errors: list[float]) -> str:

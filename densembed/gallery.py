@@ -1,4 +1,4 @@
-"""The checkpoints that a visitor can pick: the ones that ship and those of finished runs."""
+"""The checkpoints that a visitor can pick: those that ship, and those of runs and of sweeps."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 from densembed.checkpoint import Checkpoint, CheckpointError, Header, error_text
 from densembed.models import describe
 from densembed.runs import Run, all_runs
+from densembed.sweep import find_member
 
 
 def gallery_folder() -> Path:
@@ -19,7 +20,7 @@ def gallery_folder() -> Path:
 
 @dataclass(frozen=True)
 class Entry:
-    """A checkpoint under a key that fits into a link: a name in the gallery or a run's."""
+    """A checkpoint under a key that fits into a link: a gallery's name, a run's or a member's."""
 
     key: str
     path: Path
@@ -65,7 +66,10 @@ def shipped() -> list[Entry]:
 
 
 def entries() -> Iterator[Entry]:
-    """Everything that opens, the shipped ones first, then runs, newest first."""
+    """What there is to choose from, the shipped ones first, then runs, newest first.
+
+    Not the members of sweeps: there may be a thousand. `find` finds them.
+    """
     yield from shipped()
     for run in all_runs():
         if run.checkpoint_path.is_file():
@@ -76,8 +80,10 @@ def find(key: str) -> Entry | None:
     """The entry of that key. A key is looked up in what is there; it is never a path."""
     if found := next((entry for entry in shipped() if entry.key == key), None):
         return found
-    run = Run.find(key)
-    return Entry(key, run.checkpoint_path) if run and run.checkpoint_path.is_file() else None
+    if (run := Run.find(key)) and run.checkpoint_path.is_file():
+        return Entry(key, run.checkpoint_path)
+    member = find_member(key)
+    return Entry(key, member) if member else None
 
 
 def result(name: str) -> dict | None:

@@ -15,7 +15,7 @@ from statistics import mean
 
 import torch
 
-from densembed.checkpoint import Checkpoint, CheckpointError, Recorder
+from densembed.checkpoint import Checkpoint, CheckpointError, Recorder, nearest_mean
 from densembed.config import RunConfig
 from densembed.data import Dataset, Split, load_dataset
 from densembed.process import settle
@@ -143,8 +143,7 @@ def merge(jobs: Sequence[Job]) -> Checkpoint:
 
 def typical(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
     """Of the members of a row the one nearest their mean error: not the best."""
-    middle = mean(checkpoint.errors[0] for checkpoint in checkpoints)
-    return min(checkpoints, key=lambda checkpoint: abs(checkpoint.errors[0] - middle))
+    return checkpoints[nearest_mean([checkpoint.errors[0] for checkpoint in checkpoints])]
 
 
 def groups(jobs: Iterable[Job]) -> list[list[Job]]:

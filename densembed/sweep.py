@@ -24,7 +24,7 @@ import filelock
 from pydantic import ValidationError
 
 from densembed import jobs
-from densembed.checkpoint import Checkpoint, CheckpointError, replace_file
+from densembed.checkpoint import Checkpoint, CheckpointError, nearest_mean, replace_file
 from densembed.config import RunConfig
 from densembed.jobs import Job
 from densembed.runs import Run, runs_folder
@@ -38,13 +38,17 @@ OVER = ("done", "diverged")
 
 @dataclass(frozen=True)
 class Row:
-    """A combination and what came of its seeds so far; `parameters` is None before the first."""
+    """A combination and what came of its seeds so far; `parameters` is None before the first.
+
+    `typical` is the member nearest their mean error, None while none is done.
+    """
 
     change: dict
     parameters: int | None
     errors: list[float]
     diverged: int
     seeds: int
+    typical: Job | None = None
 
     @property
     def mean(self) -> float | None:
@@ -150,21 +154,31 @@ class Sweep:
 
     def rows(self) -> list[Row]:
         """A row for each combination, in the order of the grid."""
-        plan, found = self.plan, [_result(job) for job in self.jobs()]
-        seeds = plan.base.seeds
+        plan, members = self.plan, self.jobs()
+        found, seeds = [_result(job) for job in members], plan.base.seeds
         rows = []
         for k, change in enumerate(plan.combinations()):
-            part = [result for result in found[k * seeds : (k + 1) * seeds] if result]
-            errors = [result["error"] for result in part if result["outcome"] == "done"]
-            parameters = part[0]["parameters"] if part else None
-            rows.append(Row(change, parameters, errors, len(part) - len(errors), seeds))
+            own = slice(k * seeds, (k + 1) * seeds)
+            part = [(job, of) for job, of in zip(members[own], found[own], strict=True) if of]
+            done = [(job, of["error"]) for job, of in part if of["outcome"] == "done"]
+            errors = [error for _, error in done]
+            parameters = part[0][1]["parameters"] if part else None
+            typical = done[nearest_mean(errors)][0] if done else None
+            rows.append(Row(change, parameters, errors, len(part) - len(done), seeds, typical))
         return rows
 
+    def key(self, job: Job) -> str:
+        """What a link calls a member; `find_member` finds it."""
+        return f"{self.identifier}-{job.path.stem}"
+
     def as_csv(self) -> str:
-        """A line for each member that is over: all fields, parameters, outcome, error in %."""
+        """A line for each member that is over: all fields, parameters, outcome, error in %.
+
+        And its checkpoint, seen from the sweep's folder.
+        """
         out = io.StringIO()
         fields = [name for name in RunConfig.model_fields if name != "seeds"]
-        results = ["parameters", "outcome", "test_error", "seconds"]
+        results = ["parameters", "outcome", "test_error", "seconds", "checkpoint"]
         table = csv.DictWriter(out, [*fields, *results], lineterminator="\n")
         table.writeheader()
         for job in self.jobs():
@@ -174,6 +188,7 @@ class Sweep:
                     | {
                         "parameters": result["parameters"], "outcome": result["outcome"],
                         "test_error": result["error"], "seconds": round(result["seconds"], 3),
+                        "checkpoint": job.path.relative_to(self.path).as_posix(),
                     }
                 )  # fmt: skip
         return out.getvalue()
@@ -229,6 +244,13 @@ def all_sweeps() -> list[Sweep]:
     paths = sorted(sweeps_folder().iterdir(), reverse=True)
     known = [path for path in paths if is_identifier(path.name)]
     return [Sweep(path) for path in known if (path / "plan.json").is_file()]
+
+
+def find_member(key: str) -> Path | None:
+    """The checkpoint of a member that is over, by its key: looked up, never a path."""
+    sweep = Sweep.find(key.rpartition("-")[0])
+    members = {sweep.key(job): job for job in sweep.jobs()} if sweep else {}
+    return members[key].path if key in members and _result(members[key]) else None
 
 
 def train_group(path: str, data_dir: str | None = None) -> str:

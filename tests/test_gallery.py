@@ -12,6 +12,8 @@ from densembed.checkpoint import Checkpoint, CheckpointError
 from densembed.config import RunConfig
 from densembed.gallery import Entry, entries, find, gallery_folder
 from densembed.runs import Run
+from densembed.sweep import Sweep
+from densembed.sweep_plan import make_plan
 
 
 @pytest.fixture
@@ -51,6 +53,25 @@ def test_find(shelf):
     assert find("a-model").open()
     assert find(done.identifier).path == done.checkpoint_path
     assert find(queued.identifier) is None
+
+
+def test_a_member_of_a_sweep_is_found_and_not_listed(shelf, trained):
+    config = trained.config.model_dump(exclude={"learning_rate"})
+    sweep = Sweep.create(make_plan(config, {"learning_rate": [0.05, 0.1]}))
+    done, waiting = sweep.jobs()
+    done.path.parent.mkdir()
+    trained.save(done.path.parent / "other.safetensors")
+    assert find(sweep.key(done)) is None
+    header = trained.header.model_copy(update={"config": done.config, "outcome": "done"})
+    type(trained)(header, trained.tensors).save(done.path)
+    before = [entry.key for entry in entries()]
+    found = find(sweep.key(done))
+    assert (found.key, found.path) == (f"{sweep.identifier}-1", done.path)
+    assert found.open().errors == trained.errors
+    assert f"{trained.errors[0]:.2f} % error" in found.title
+    assert find(sweep.key(waiting)) is None
+    assert find(f"{sweep.identifier}-other") is None
+    assert [entry.key for entry in entries()] == before
 
 
 @pytest.mark.parametrize(

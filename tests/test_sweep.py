@@ -14,7 +14,7 @@ from densembed.__main__ import main
 from densembed.checkpoint import Checkpoint
 from densembed.config import RunConfig
 from densembed.runs import all_runs
-from densembed.sweep import Sweep, all_sweeps, train_group
+from densembed.sweep import Sweep, all_sweeps, find_member, train_group
 from densembed.sweep_figures import label, sweep_figure
 from densembed.sweep_plan import Plan, make_plan
 from densembed.training import Epoch, train
@@ -89,7 +89,23 @@ def test_rows_and_csv_are_read_from_the_checkpoints(small):
     assert [float(line["test_error"]) for line in table] == errors
     assert [line["seed"] for line in table] == ["3", "4"] * 4
     assert {line["outcome"] for line in table} == {"done"}
+    kept = [Checkpoint.open(small.path / line["checkpoint"]) for line in table]
+    assert [one.config for one in kept] == [job.config for job in small.jobs()]
+    assert [one.errors[0] for one in kept] == errors
+    assert {line["checkpoint"] for line in table} == {
+        path.relative_to(small.path).as_posix() for path in small.path.rglob("*.safetensors")
+    }
     assert set(RunConfig.model_fields) - {"seeds"} < set(table[0])
+
+
+def test_a_row_is_shown_by_the_member_nearest_its_mean(runs_root):
+    some = Sweep.create(make_plan(BASE | {"seeds": 5}, {"model": ["logistic-el-2"]}))
+    assert [row.typical for row in some.rows()] == [None]
+    do(some)
+    (row,) = some.rows()
+    distances = np.abs(np.array(row.errors) - np.mean(row.errors))
+    assert row.typical == some.jobs()[distances.argmin()]
+    assert Checkpoint.open(row.typical.path).errors[0] != min(row.errors)
 
 
 def test_what_is_done_is_not_done_again(small):
@@ -209,6 +225,19 @@ def test_an_identifier_is_never_a_path(small, identifier):
     assert Sweep.find(small.identifier) == small
 
 
+def test_a_member_is_found_by_its_key(small):
+    keys = [small.key(job) for job in small.jobs()]
+    assert keys == [f"{small.identifier}-{number}" for number in range(1, 9)]
+    assert find_member(keys[0]) is None  # not yet
+    do(small)
+    assert [find_member(key) for key in keys] == [job.path for job in small.jobs()]
+    for number in ("0", "9", "01", "001/1", "1.safetensors", "../001/1", "", "x"):
+        assert find_member(f"{small.identifier}-{number}") is None
+    assert find_member(small.identifier) is None
+    small.delete()
+    assert find_member(keys[0]) is None
+
+
 def test_sweeps_are_listed_and_no_runs(small):
     assert all_sweeps() == [small]
     assert all_runs() == []
@@ -259,6 +288,7 @@ def test_the_command(tmp_path, capsys):
     assert "logistic-el-2, learning rate 0.002" in said
     table = list(csv.DictReader((out / "sweep.csv").open()))
     assert len(table) == 8
+    assert all((out / line["checkpoint"]).is_file() for line in table)
     assert "plotly" in (out / "sweep.html").read_text()
     times = {path: path.stat().st_mtime_ns for path in out.rglob("*.safetensors")}
     assert main(command) == 0

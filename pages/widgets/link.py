@@ -123,18 +123,35 @@ def linked_number(label: str, high: int, key: str, **kwargs) -> int:
     return number
 
 
+def asked(key: str) -> str:
+    """What the URL parameter `key` of a `linked_select` asks for: the last choice, or a new link's.
+
+    A link from another page brings a word that no choice left in the address: it goes before what
+    was chosen when this page was last open.
+    """
+    linked = st.query_params.get(key, "")
+    if linked and linked != st.session_state.get(f"{key}-linked"):
+        st.session_state.pop(key, None)
+    return st.session_state.get(key, linked)
+
+
 def linked_select(label: str, options: dict[str, str], key: str, default: str, **kwargs) -> str:
     """A select box whose choice is the URL parameter `key`.
 
     `options` maps what stands in the link to what a person reads. A link to something that is
     not there (any more) is named, and the default shown.
     """
+<<<<<<< HEAD
     check_link(key, label, options, options[default], "here")
     wanted = st.query_params.get(key, default)
+=======
+    wanted = asked(key)
+    check_link(key, label, options, options[default], "here any more")
+>>>>>>> hs
     if st.session_state.get(key) not in options:
         st.session_state[key] = wanted if wanted in options else default
     choice = st.selectbox(
         label, list(options), format_func=options.get, key=key, persist_state="session", **kwargs
     )
-    st.query_params[key] = choice
+    st.query_params[key] = st.session_state[f"{key}-linked"] = choice
     return choice

@@ -9,7 +9,7 @@ import streamlit as st
 from densembed import gallery
 from densembed.checkpoint import Checkpoint, CheckpointError
 from densembed.data import DATASETS, is_available
-from pages.widgets.link import linked_select, notice
+from pages.widgets.link import asked, linked_select, notice
 
 OWN = "upload-"
 """How the key of an uploaded file begins: in a link it tells what the file was."""
@@ -39,10 +39,16 @@ def uploads() -> dict[str, Upload]:
     return st.session_state.setdefault("uploads", {})
 
 
-def titles() -> dict[str, str]:
-    """Every checkpoint that opens, by its key: a line for each, the visitor's own first."""
+def titles(also: str = "") -> dict[str, str]:
+    """Every checkpoint that opens, by its key: a line for each, the visitor's own first.
+
+    Of the members of sweeps only the one of key `also`: they would flood a list.
+    """
     found = {key: upload.title for key, upload in reversed(uploads().items())}
-    for entry in gallery.entries():
+    entries = {entry.key: entry for entry in gallery.entries()}
+    if also not in found | entries and (member := gallery.find(also)):
+        entries[also] = member
+    for entry in entries.values():
         try:
             found[entry.key] = entry.title
         except CheckpointError:
@@ -79,7 +85,7 @@ def pick_checkpoint(
     Args:
         story: whether a shipped model is introduced by a sentence.
     """
-    options = titles()
+    options = titles(asked(key))
     if not options:
         st.info("There is no trained model yet. Train one: it takes some seconds.")
         st.page_link("pages/train.py", label="Train a model")
@@ -113,8 +119,8 @@ def pick_checkpoint(
 
 
 def _name_gone_upload(key: str, default: str, options: dict[str, str]) -> None:
-    asked = st.query_params.get(key, "")
-    if asked.startswith(OWN) and asked not in options and key not in st.session_state:
+    wanted = asked(key)
+    if wanted.startswith(OWN) and wanted not in options and key not in st.session_state:
         notice(
             "The link shows a model that a visitor had uploaded. Such a file is kept for their "
             "session alone, so it is gone. Showing another one; with the file, upload it again."

@@ -9,11 +9,16 @@ from densembed.sweep_figures import sweep_figure
 from pages.widgets.listing import line, on_page, pager
 from pages.widgets.page import CHART
 from pages.widgets.run_verbs import verb
+from pages.widgets.sweep_words import caption, extent, heading
 from pages.widgets.trainer import WORDS, cluster
 
 CHANGED = "sweep-changed"
 PAGE = "sweeps-page"
 DECIMALS = st.column_config.NumberColumn(format="%.2f")
+OPENS = "nearest the mean"
+LINK = st.column_config.LinkColumn(
+    display_text="in Explore", help="The training whose error is nearest the mean, not the best."
+)
 
 
 def sweep_view(sweep: Sweep) -> None:
@@ -39,7 +44,8 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
     over = sum(len(row.errors) + row.diverged for row in rows)
     total = sum(row.seeds for row in rows)
     state = sweep.state()
-    st.subheader(_title(sweep), anchor=False)
+    st.subheader(heading(sweep.plan), anchor=False)
+    st.caption(caption(sweep.plan))
     if live:
         st.progress(over / total, f"{over:,} of {total:,} trainings are finished")
     elif state == "done":
@@ -48,13 +54,15 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
         kept = f"{over:,} of {total:,} trainings are finished and kept."
         st.info(" ".join(filter(None, (f"{WORDS[state].capitalize()}:", sweep.reason(), kept))))
     if not read_only():
-        _verbs(sweep, live, state)
+        _verbs(sweep, live, state, some=over > 0)
     if over:
         table, plot = st.columns(2, gap="medium")
         table.dataframe(
-            _table(rows), hide_index=True, height="content", key="sweep-table",
-            column_config={"test error, %": DECIMALS, "±": DECIMALS},
+            _table(sweep, rows), hide_index=True, height="content", key="sweep-table",
+            column_config={"test error, %": DECIMALS, "±": DECIMALS, OPENS: LINK},
         )  # fmt: skip
+        with table:
+            _compare(sweep, rows)
         plot.plotly_chart(
             sweep_figure(rows), key="sweep-plot", config=CHART,
             alt="Test error of each combination against its parameters",
@@ -63,16 +71,28 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
         st.caption("A line appears with each group of trainings that is finished.")
 
 
-def _verbs(sweep: Sweep, live: bool, state: str) -> None:
+def _compare(sweep: Sweep, rows: list[Row]) -> None:
+    """The way to the two rows of the least errors, side by side."""
+    best = sorted((row for row in rows if row.errors), key=lambda row: row.mean)[:2]
+    if len(best) == 2:
+        first, second = (sweep.key(row.typical) for row in best)
+        st.page_link(
+            "pages/compare.py", label="Show the two best in Compare",
+            icon=":material/arrow_forward:", query_params={"first": first, "second": second},
+        )  # fmt: skip
+
+
+def _verbs(sweep: Sweep, live: bool, state: str, some: bool) -> None:
     row = st.container(horizontal=True, vertical_alignment="center")
     if live:
         verb(row, "Stop", sweep.stop, changed=CHANGED, key="stop-sweep")
     elif state != "done":
         verb(row, "Resume", lambda: sweep.submit(cluster()), changed=CHANGED, key="resume-sweep")
-    row.download_button(
-        "Download as CSV", sweep.as_csv(), f"sweep-{sweep.identifier}.csv", "text/csv",
-        key="sweep-csv", on_click="ignore",
-    )  # fmt: skip
+    if some:
+        row.download_button(
+            "Download as CSV", sweep.as_csv(), f"sweep-{sweep.identifier}.csv", "text/csv",
+            key="sweep-csv", on_click="ignore",
+        )  # fmt: skip
     if not live:
         with row.popover("Delete"):
             st.write("What its models learned is lost for good.")
@@ -84,7 +104,7 @@ def _delete(sweep: Sweep) -> None:
     st.query_params.pop("sweep", None)
 
 
-def _table(rows: list[Row]) -> list[dict]:
+def _table(sweep: Sweep, rows: list[Row]) -> list[dict]:
     return [
         {
             **{
@@ -95,6 +115,7 @@ def _table(rows: list[Row]) -> list[dict]:
             "test error, %": None if row.mean is None else round(row.mean, 2),
             "±": round(row.deviation, 2) if len(row.errors) > 1 else None,
             "finished": _finished(row),
+            OPENS: f"/?model={sweep.key(row.typical)}" if row.typical else None,
         }
         for row in rows
     ]
@@ -103,16 +124,6 @@ def _table(rows: list[Row]) -> list[dict]:
 def _finished(row: Row) -> str:
     text = f"{len(row.errors) + row.diverged} of {row.seeds}"
     return f"{text}, {row.diverged} diverged" if row.diverged else text
-
-
-def _title(sweep: Sweep) -> str:
-    plan = sweep.plan
-    parts = [
-        ", ".join(map(describe, values)) if name == "model" and len(values) < 4
-        else f"{len(values)} value{'s' * (len(values) > 1)} of {name.replace('_', ' ')}"
-        for name, values in plan.grid.items()
-    ]  # fmt: skip
-    return " · ".join(parts)
 
 
 def sweep_list(shown: str) -> None:
@@ -125,7 +136,8 @@ def sweep_list(shown: str) -> None:
             continue
         started = sweep.started
         line(
-            _title(sweep), f"{WORDS[sweep.state()]} · {started.day} {started:%B, %H:%M}",
+            f"{heading(sweep.plan)} · {extent(sweep.plan)}",
+            f"{WORDS[sweep.state()]} · {started.day} {started:%B, %H:%M}",
             sweep.identifier == shown, {"sweep": sweep.identifier},
         )  # fmt: skip
     pager(sweeps, PAGE)

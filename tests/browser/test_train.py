@@ -265,12 +265,12 @@ def test_a_sweep_is_followed_to_its_table(visit, folder):
     page.wait_for_url(re.compile(r"sweep=\d"))
     says(page, "Done: 8 trainings.")
     cells = page.get_by_test_id("stDataFrame").get_by_role("gridcell", include_hidden=True)
-    expect(cells).to_have_count(24)
+    expect(cells).to_have_count(28)
     cells = cells.all_inner_texts()
-    rows = {tuple(row[:2]): row[2:] for row in (cells[k : k + 6] for k in range(0, 24, 6))}
+    rows = {tuple(row[:2]): row[2:] for row in (cells[k : k + 7] for k in range(0, 28, 7))}
     identifier = re.search(r"sweep=([\w-]+)", page.url)[1]
     found = [Checkpoint.open(path) for path in (folder / "runs/sweeps" / identifier).glob("*/*.s*")]
-    for (model, rate), (parameters, error, deviation, finished) in rows.items():
+    for (model, rate), (parameters, error, deviation, finished, _) in rows.items():
         own = [
             one for one in found
             if describe(one.config.model) == model and one.config.learning_rate == float(rate)
@@ -284,3 +284,9 @@ def test_a_sweep_is_followed_to_its_table(visit, folder):
     assert len(rows) == 4
     drawn_errors = chart(page, "sweep-plot").evaluate("plot => plot.data.flatMap(t => [...t.y])")
     assert len(drawn_errors) == 4
+    page.get_by_role("link", name="Show the two best in Compare").click()
+    page.wait_for_url(re.compile(rf"first={identifier}-\d&second={identifier}-\d"))
+    errors = {f"{one.errors[0]:.2f}" for one in found}
+    for name in ("First model", "Second model"):
+        title = settle(page).get_by_role("combobox", name=name).input_value()
+        assert re.search(r"([\d.]+) % error", title)[1] in errors

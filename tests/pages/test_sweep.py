@@ -1,9 +1,12 @@
 """A sweep on the Train page, without starting a worker."""
 
 import csv
+import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from densembed.checkpoint import Checkpoint
 from densembed.sweep import Sweep, all_sweeps, train_group
 from densembed.sweep_plan import make_plan
 from tests.conftest import is_sentence
@@ -103,6 +106,119 @@ def test_a_sweep_that_is_done(sweep):
     assert list(values(drawn, "y")) == [rows[0].mean, rows[2].mean]
     assert list(values(drawn, "x")) == [rows[0].parameters, rows[2].parameters]
     assert len(list(csv.DictReader(sweep.as_csv().splitlines()))) == 8
+
+
+def nearest(sweep: Sweep) -> dict[str, Checkpoint]:
+    """By its key the member of each row whose error is nearest the row's mean."""
+    found = {}
+    for k, row in enumerate(sweep.rows()):
+        own = [Checkpoint.open(job.path) for job in sweep.jobs()[k * row.seeds :][: row.seeds]]
+        distances = [abs(one.errors[0] - row.mean) for one in own]
+        place = distances.index(min(distances))
+        found[f"{sweep.identifier}-{k * row.seeds + place + 1}"] = own[place]
+    return found
+
+
+def linked(app) -> dict[str, dict[str, list[str]]]:
+    """The links of a page to other pages, what they ask for by their labels."""
+    return {link.proto.label: parse_qs(link.proto.query_string) for link in app.get("page_link")}
+
+
+def test_its_rows_open_in_explore(sweep):
+    train_first(sweep, 1)
+    assert len(shown_links(sweep)) == 2
+    train_first(sweep, 2)
+    links = shown_links(sweep)
+    members = nearest(sweep)
+    assert [parse_qs(urlsplit(link).query) for link in links] == [{"model": [k]} for k in members]
+    key, member = list(members.items())[1]
+    app = visit("explore", model=key)
+    assert not app.warning
+    (title,) = (one for one in app.selectbox(key="model").options if one not in usual_titles())
+    assert f"{member.errors[0]:.2f} % error" in title
+    assert app.selectbox(key="model").value == key
+
+
+def shown_links(sweep: Sweep) -> list[str]:
+    table = visit("train", sweep=sweep.identifier).dataframe[0].value
+    return list(table["nearest the mean"].dropna())
+
+
+def usual_titles() -> list[str]:
+    """The list of Explore: no member of a sweep is in it."""
+    return visit("explore").selectbox(key="model").options
+
+
+def test_the_two_best_open_in_compare(sweep):
+    label = "Show the two best in Compare"
+    assert label not in linked(visit("train", sweep=sweep.identifier))
+    train_first(sweep, 2)
+    rows = dict(zip(nearest(sweep), sweep.rows(), strict=True))
+    first, second = sorted(rows, key=lambda key: rows[key].mean)[:2]
+    link = linked(visit("train", sweep=sweep.identifier))[label]
+    assert link == {"first": [first], "second": [second]}
+    app = visit("compare", first=first, second=second)
+    assert not app.warning
+    assert [app.selectbox(key=name).value for name in ("first", "second")] == [first, second]
+
+
+def test_a_link_from_another_page_goes_before_the_last_choice(sweep):
+    """As a page link has it: the session has seen Explore, and the address is another one."""
+    train_first(sweep, 1)
+    key = sweep.key(sweep.rows()[0].typical)
+    app = visit("explore")
+    assert app.selectbox(key="model").value == "small"
+    app.query_params["model"] = key
+    settle(app.run())
+    assert app.selectbox(key="model").value == key
+    settle(app.selectbox(key="model").select("small").run())  # and a choice before the link
+    assert app.selectbox(key="model").value == "small"
+    assert "small" in app.query_params["model"]
+    sweep.delete()
+    app.query_params["model"] = key
+    (said,) = warnings(settle(app.run()))
+    assert "not here any more" in said
+
+
+@pytest.mark.parametrize(
+    ("base", "grid", "extent", "rest"),
+    [
+        (
+            {"epochs": 3, "seeds": 3}, {"model": ["linear"], "learning_rate": ["0.002", "0.01"]},
+            "digits (8×8, enlarged) · 3 epochs · 3 seeds", "learning rate 0.002, 0.01",
+        ),
+        (
+            {"dataset": "mnist", "batch_size": 64}, {"epochs": [1, 2]},
+            "MNIST · 1 seed", "batch size 64 · epochs 1, 2",
+        ),
+        (
+            {"epochs": 1}, {"model": [f"logistic-el-{size}" for size in range(1, 9)]},
+            "digits (8×8, enlarged) · 1 epoch · 1 seed",
+            "Logistic-EL, B = 1, Logistic-EL, B = 2, Logistic-EL, B = 3, Logistic-EL, B = 4, …, "
+            "Logistic-EL, B = 8",
+        ),
+        (
+            {}, {"dataset": ["digits", "mnist"], "location_start": ["grid", "normal"]},
+            "20 epochs · 1 seed", "dataset digits, mnist · location start grid, normal",
+        ),
+    ],
+)  # fmt: skip
+def test_it_says_what_it_was(small_gallery, runs_root, base, grid, extent, rest):
+    sweep = Sweep.create(make_plan(base, grid))
+    app = visit("train", sweep=sweep.identifier)
+    captions, lines = (
+        [re.sub(r"\\(\W)", r"\1", one.value) for one in kind]
+        for kind in (app.caption, app.markdown)
+    )
+    assert f"{extent} · {rest}" in captions
+    assert [one for one in lines if one.endswith(f" · {extent}")]
+
+
+def test_nothing_is_downloaded_before_something_is_done(sweep):
+    assert not visit("train", sweep=sweep.identifier).get("download_button")
+    train_first(sweep, 1)
+    (button,) = visit("train", sweep=sweep.identifier).get("download_button")
+    assert button.proto.label == "Download as CSV"
 
 
 def test_a_sweep_that_failed_says_why(sweep):
