@@ -110,6 +110,11 @@ STORIES = {
     "logistic-el-mnn-6-3": "The smallest with a micro network: its field leans with the digit.",
     "logistic-el-mnn-8-4": "Change the input and watch sixty-four densities move.",
     "logistic-el-mnn-10-5": "The paper's best: a hundred densities, placed anew for each input.",
+    "frontier-stages-2-logistic-el-2": "Two maps, four densities, 130 parameters: 11 % errors.",
+    "frontier-stages-6-logistic-el-2": "Six maps: 3.9 % with 334 parameters.",
+    "frontier-stages-4-5-7-logistic-el-2": "Three stages: 1.9 % with 868 parameters.",
+    "frontier-stages-8-10-12-logistic-el-3": "Three stages: 1.1 % with 3,052 parameters.",
+    "frontier-stages-10-16-24-logistic-el-2": "The lowest error here: 0.8 % with 6,054 parameters.",
     "logistic-el-15-digits": "Fixed densities, taught by the embedded digits: no download.",
     "logistic-el-mnn-10-5-digits": "A hundred densities, placed anew for each input; no download.",
 }

@@ -141,13 +141,8 @@ def linked_select(label: str, options: dict[str, str], key: str, default: str, *
     `options` maps what stands in the link to what a person reads. A link to something that is
     not there (any more) is named, and the default shown.
     """
-<<<<<<< HEAD
-    check_link(key, label, options, options[default], "here")
-    wanted = st.query_params.get(key, default)
-=======
     wanted = asked(key)
-    check_link(key, label, options, options[default], "here any more")
->>>>>>> hs
+    check_link(key, label, options, options[default], "here")
     if st.session_state.get(key) not in options:
         st.session_state[key] = wanted if wanted in options else default
     choice = st.selectbox(
