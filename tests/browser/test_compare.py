@@ -110,7 +110,7 @@ def test_four_models_line_up_while_the_slider_moves(visit):
             row = view(each, sample()).probabilities[index]
             words = f"{name}: {row.argmax()}, at {100 * row.max():.1f} %"
             expect(said.nth(k)).to_have_text(words)
-    page.wait_for_url(f"**epoch={stops[at]}*")
+    page.wait_for_url(f"**epoch={stops[at]:g}*")
     assert places(page, panels) == before  # nothing jumps, not even when the server has answered
     ends = [
         page.locator(f".st-key-columns .field.{name} .ticks").inner_text().split() for name in of
@@ -186,12 +186,12 @@ def test_one_slider_moves_every_field_and_no_field_is_sent_again(visit):
 def test_a_warning_that_goes_leaves_the_slider_where_it_is(visit):
     steps = Checkpoint.open(DIGITS).steps
     page = visit(f"/compare?{PAIR}&class=Z")
-    expect(page.get_by_text("the class “Z”")).to_be_visible()
+    expect(page.get_by_text("“Class” is “Z”")).to_be_visible()
     shown(page, "field.first")
     slide(page, "Home")
     slide(page, "ArrowRight")
     page.wait_for_url(f"**step={steps[1]}*")
-    expect(page.get_by_text("the class “Z”")).to_be_hidden()
+    expect(page.get_by_text("“Class” is “Z”")).to_be_hidden()
     stage_at(settle(page), steps[1], "columns")
     slide(page, "ArrowRight")
     stage_at(page, steps[2], "columns")
