@@ -320,7 +320,7 @@ def test_what_is_taken_away_is_what_is_shown(visit):
 
     def file(label: str) -> bytes:
         with page.expect_download() as waiting:
-            page.get_by_role("button", name=label).click()
+            page.get_by_role("button", name=label, exact=True).click()
         return waiting.value.path().read_bytes()
 
     with np.load(io.BytesIO(file("Numbers, NPZ"))) as archive:
