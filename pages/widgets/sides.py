@@ -160,10 +160,11 @@ def pick_moment(sides: list[Side]) -> Moment:
         "and with few densities look as if they had equally many.",
     )  # fmt: skip
     places_of, places = _places(sides, by)
-    for pace in PACES:
-        known = OneOf(places) if pace == by else ()
-        expected = "one that was kept" if pace == by else f"what moves the slider, the {by}"
-        check_link(pace, SLIDERS[pace], known, "the end of training", expected)
+    if "rested" not in st.session_state:  # later the address is what this page left there
+        for pace in PACES:
+            known = OneOf(places) if pace == by else ()
+            expected = "one that was kept" if pace == by else f"what moves the slider, the {by}"
+            check_link(pace, SLIDERS[pace], known, "the end of training", expected)
     snapshots = [[bisect_right(own, place) - 1 for place in places] for own in places_of]
     return Moment(by, places, _place(by, places, sides[0]), snapshots, field == MEAN)
 

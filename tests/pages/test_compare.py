@@ -168,6 +168,7 @@ def test_the_slider_lines_up_trainings_of_other_lengths(small_gallery, trained, 
     assert columns(settle(app))["step"] == whole
     assert by not in app.query_params
     assert app.query_params["step"] == str(whole)
+    assert not warnings(app)
 
 
 @pytest.mark.parametrize("place", ["x", "-1", "0.5"])
