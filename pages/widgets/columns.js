@@ -8,7 +8,7 @@ class Columns extends Stage {
     this.slider.setAttribute("aria-label", label);
     const same = (one, two) => ["low", "high", "stack"].every((part) => one[part] === two[part]);
     this.stacks = stacks.map((pack) => this.stacks.find((known) => same(known, pack))
-      ?? { ...pack, fields: unpack(pack) });
+      ?? { ...pack, fields: new Fields(pack) });
     const names = String(sides.map(({ name }) => name));
     if (names === this.names) return;
     this.names = names;
@@ -39,7 +39,7 @@ class Columns extends Stage {
     const { data, panels, changes } = this;
     const { sides, scales: [scale, signed], measures } = data;
     const fields = sides.map(({ stack, each, share, at }) =>
-      this.stacks[stack].fields[each[at[index]]].map((value) => value * share));
+      this.stacks[stack].fields.at(each[at[index]]).map((value) => value * share));
     sides.forEach(({ name, model, at, moments, numbers }, k) => {
       panels[k].show({
         values: fields[k], scale, title: model, note: `${name}, ${moments[at[index]]}`,

@@ -19,7 +19,14 @@ const PANEL = `
     <div class="ticks"><span></span><span></span><span></span></div><div class="unit"></div>
   </div>`;
 
-const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
+// By a loop: `Uint8Array.from` with a function took a third of a click's time.
+function bytes(text) {
+  const letters = atob(text);
+  const found = new Uint8Array(letters.length);
+  for (let k = 0; k < letters.length; k++) found[k] = letters.charCodeAt(k);
+  return found.buffer;
+}
+
 const floats = (text) => new Float32Array(bytes(text));
 const round = (value) => Number(value.toPrecision(3)).toString().replace("-", "−");
 const escape = (text) => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
@@ -29,13 +36,25 @@ const ticks = ({ low, high, open }) => [
   (open && low < 0 ? "≤ " : "") + round(low), round((low + high) / 2),
   (open ? "≥ " : "") + round(high)];
 
-// Packed 16 bits as numbers, a Float32Array a field.
-function unpack({ stack, shape, low, high }) {
-  const packed = new Uint16Array(bytes(stack));
-  const size = shape[0] * shape[1];
-  const factor = (high - low) / 65535;
-  return Array.from({ length: packed.length / size }, (_, k) =>
-    Float32Array.from(packed.subarray(k * size, (k + 1) * size), (q) => low + q * factor));
+// Fields packed as 16 bits a number; each is unpacked when it is first looked at.
+class Fields {
+  constructor({ stack, shape, low, high }) {
+    this.packed = new Uint16Array(bytes(stack));
+    this.size = shape[0] * shape[1];
+    this.low = low;
+    this.factor = (high - low) / 65535;
+    this.known = [];
+  }
+
+  at(index) {
+    return this.known[index] ??= this.unpack(index * this.size);
+  }
+
+  unpack(start) {
+    const values = new Float32Array(this.size);
+    for (let k = 0; k < this.size; k++) values[k] = this.low + this.packed[start + k] * this.factor;
+    return values;
+  }
 }
 
 // 256 colours between the stops [share, "#rrggbb"].

@@ -10,7 +10,7 @@ class Shown {
     this.data = data;
     this.root.classList.toggle("colour", !data.stack);
     this.panel.show({
-      values: data.stack && unpack(data)[0], at: 0, scale: data.scale, title: data.title,
+      values: data.stack && new Fields(data).at(0), at: 0, scale: data.scale, title: data.title,
       note: data.note, alt: "The picture that the model gets:",
     });
   }

@@ -29,7 +29,7 @@ class Pair extends Stage {
   }
 
   unpack(data) {
-    if (data.stack !== this.data?.stack) this.stack = data.stack && unpack(data);
+    if (data.stack !== this.data?.stack) this.stack = data.stack && new Fields(data);
     if (data.dots && data.dots.loc !== this.data?.dots?.loc || data.dots?.weights !==
         this.data?.dots?.weights)
       this.dots = data.dots && Object.fromEntries(
@@ -47,14 +47,14 @@ class Pair extends Stage {
     const { data, stack } = this;
     const { alt, titles, notes, probabilities } = data;
     const minus = data.way === "difference";
-    const change = minus && index
-      ? stack[index].map((value, k) => value - stack[0][k]) : stack?.[index];
+    const [first, now] = [0, index].map((k) => stack?.at(k));
+    const change = minus && index ? now.map((value, k) => value - first[k]) : now;
     this.before.show({
-      values: stack?.[0], at: 0, scale: data.scales[0], title: titles[0], note: notes[0], alt,
+      values: first, at: 0, scale: data.scales[0], title: titles[0], note: notes[0], alt,
     });
     this.after.show({
       values: change, at: index, scale: data.scales[minus && index ? 1 : 0],
-      left: data.way === "swipe" ? stack[0] : null,
+      left: data.way === "swipe" ? first : null,
       title: titles[index],
       note: (minus && index ? "less before training, " : "") + notes[index],
       alt,
