@@ -14,6 +14,7 @@ from statistics import mean
 from densembed.config import RunConfig
 from densembed.data import slug
 from densembed.jobs import Job
+from densembed.reproduce import RECIPES
 
 GRIDS: tuple[dict[str, tuple], ...] = (
     {
@@ -54,20 +55,23 @@ BASE = {
     "learning_rate": 0.02, "density_rate": 1.0, "locator_rate": 0.25, "locator_decay": 0.2,
     "scale_start": -2.0,
 }  # fmt: skip
-COLOUR: dict[str, tuple] = {
-    "learning_rate": (0.005, 0.01),
-    "density_rate": (1.0, 3.0),
-    "weight_decay": (0.0, 0.02),
-}
-"""For pictures of several channels: every combination, the rest as in `BASE`."""
+COLOUR: tuple[dict, ...] = (
+    {},
+    {"learning_rate": 0.03},
+    {"learning_rate": 0.04, "density_rate": 0.25},
+    {"density_rate": 1.0},
+    {"locator_decay": 0.5},
+    {"locator_rate": 0.1},
+    {"batch_size": 64},
+)
+"""For pictures of several channels: what each changes in the recipe `tuned`."""
 ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-10-5")
 
 
 def candidates(channels: int = 1) -> list[dict]:
     """What each candidate changes in a `RunConfig`; all start on a grid."""
     if channels > 1:
-        found = [{**BASE, **dict(zip(COLOUR, v, strict=True))} for v in product(*COLOUR.values())]
-        return [{**change, "location_start": "grid"} for change in found]
+        return [{**RECIPES["tuned"], **change} for change in COLOUR]
     found = [
         dict(zip(grid, values, strict=True)) for grid in GRIDS for values in product(*grid.values())
     ]
