@@ -82,7 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     command = _command(commands, "render", _render, "receptive fields of one picture")
     command.add_argument("checkpoint", type=Path)
     command.add_argument("--image", type=Path, required=True)
-    command.add_argument("--out", type=Path, required=True, help="FILE.html or FILE.npz")
+    command.add_argument(
+        "--out", type=Path, required=True, help="FILE.html, or .svg, .pdf, .png for print, or .npz"
+    )
     command.add_argument("--resolution", type=int, default=4, help="cells a pixel (1 to 32)")
 
     command = _command(commands, "reproduce", reproduce_command, "the paper's results, made anew")
@@ -350,12 +352,13 @@ def _labels(path: Path) -> dict[str, str]:
 
 
 def _render(options: argparse.Namespace) -> int:
-    from densembed.export import write_html, write_npz
+    from densembed.export import write_html, write_npz, write_printed
     from densembed.fields import view
 
     writers = {".html": write_html, ".npz": write_npz}
+    writers |= dict.fromkeys((".svg", ".pdf", ".png"), write_printed)
     if options.out.suffix not in writers:
-        raise UsageError("--out is a file that ends in .html or .npz.")
+        raise UsageError("--out is a file that ends in .html, .svg, .pdf, .png or .npz.")
     if not 1 <= options.resolution <= 32:
         raise UsageError("--resolution is a number of cells a pixel between 1 and 32.")
     checkpoint = Checkpoint.open(options.checkpoint)

@@ -201,6 +201,14 @@ class Checkpoint:
     def epoch_of(self, step: int) -> float:
         return step / self.header.steps_per_epoch
 
+    def moment(self, step: int) -> str:
+        """When a snapshot was taken, in words."""
+        if step == self.steps[0]:
+            return "before training"
+        if step == self.steps[-1] and self.header.outcome == "done":
+            return "after training"
+        return f"after {step:,} steps"
+
     def save(self, path: str | os.PathLike) -> None:
         """Write the file at once: a reader sees the old one or the new one, never a part."""
         path = Path(path)

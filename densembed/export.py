@@ -13,6 +13,7 @@ from densembed.data.compact import to_text
 from densembed.fields import View
 from densembed.figures import difference_figure, field_figure, picture_figure
 from densembed.models import describe
+from densembed.sheet import sheet
 
 
 def write_npz(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
@@ -118,11 +119,31 @@ def write_html(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -
     replace_file(path, html(checkpoint, pixels, seen).encode())
 
 
+def write_printed(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
+    """`printed`, of the kind that the path ends in."""
+    replace_file(path, printed(checkpoint, pixels, seen, -1, path.suffix[1:].upper()))
+
+
+def printed(
+    checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, kind: str,
+    columns: str = "two columns",
+) -> bytes:  # fmt: skip
+    """Input, field before training and at a snapshot as `sheet` has them."""
+    fields = {  # one of them where they are the same
+        _moment(checkpoint, seen.steps[k]): seen.fields[k].sum(0) for k in (0, index)
+    }
+    title = f"{describe(checkpoint.config.model)}, {checkpoint.header.provenance.dataset_title}"
+    return sheet(pixels.numpy(), fields, seen.top, title, kind, columns)
+
+
+def _moment(checkpoint: Checkpoint, step: int) -> str:
+    words = checkpoint.moment(step)
+    return words if f"{step:,}" in words else f"{words}, step {step:,}"
+
+
 def html(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int = -1) -> str:
     """Input, field before and after on one scale, as a page that needs no network."""
-    index %= len(seen.fields)
-    last = index == len(seen.fields) - 1
-    after = "after training" if last else f"after {seen.steps[index]:,} steps"
+    after = checkpoint.moment(seen.steps[index])
     panels = [picture_figure(pixels.numpy())] + [
         field_figure(values, seen.x, seen.y, seen.top)
         for values in (seen.fields[0], seen.fields[index])

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from densembed.sheet import WIDTHS
 from pages.widgets.columns import PARTS, show_columns
 from pages.widgets.compared_files import TAKE, take_compared
 from pages.widgets.differences import ATLAS, CURVES, TABLE, atlases, curves, table
@@ -57,6 +58,7 @@ remark_fields(sides)
 
 options = [TABLE, CURVES, DISAGREE, CONFUSED, ATLAS, TAKE]
 check_link("open", "More", options, "none of them")
+check_link("printed", "Printed figure", WIDTHS, "two columns")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     shown = st.pills(
         "More", options, key="open", bind="query-params", label_visibility="collapsed"

@@ -61,7 +61,7 @@ with showing:
 with moving:
     show_stage(checkpoint, given, known, show, index, hidden)
 
-check_link("columns", "Printed figure", WIDTHS, "two columns")
+check_link("printed", "Printed figure", WIDTHS, "two columns")
 if opened != ONE:
     st.query_params.pop("density", None)
 if opened == WHAT:

@@ -15,6 +15,9 @@ from PIL import Image
 import densembed
 from densembed.__main__ import main
 from densembed.checkpoint import Checkpoint
+from densembed.data.images import read_picture
+from densembed.export import printed
+from densembed.fields import view
 from densembed.runs import Run, all_runs
 
 FAST = ["--epochs", "2", "--batch-size", "100", "--learning-rate", "0.02", "--device", "cpu"]
@@ -367,11 +370,22 @@ def test_render_an_empty_page_says_so(run, trained_file, pictures, tmp_path):
     assert not np.load(out)["input"].any()
 
 
+@pytest.mark.parametrize("kind", [".svg", ".pdf", ".png"])
+def test_render_for_print(run, trained_file, pictures, tmp_path, kind):
+    out = tmp_path / f"a{kind}"
+    status, _, _ = run("render", trained_file, "--image", pictures["digit"], "--out", out)
+    checkpoint = Checkpoint.open(trained_file)
+    pixels = read_picture(pictures["digit"], checkpoint.header.input_shape).pixels
+    seen = view(checkpoint, pixels, [0, -1])
+    assert status == 0
+    assert out.read_bytes() == printed(checkpoint, pixels, seen, -1, kind[1:].upper())
+
+
 def test_render_refuses(run, trained_file, pictures, tmp_path):
     def render(image=pictures["digit"], out=tmp_path / "a.npz", *more):
         return fails(run("render", trained_file, "--image", image, "--out", out, *more))
 
-    assert "ends in .html or .npz" in render(out=tmp_path / "a.png")
+    assert "ends in .html, .svg, .pdf, .png or .npz" in render(out=tmp_path / "a.txt")
     assert "between 1 and 32" in render(pictures["digit"], tmp_path / "a.npz", "--resolution", "0")
     assert "between 1 and 32" in render(pictures["digit"], tmp_path / "a.npz", "--resolution", "33")
     assert "not a picture" in render(image=pictures["letter"])

@@ -4,81 +4,108 @@ import base64
 import io
 import re
 import xml.etree.ElementTree as ElementTree
-from unicodedata import normalize
 
 import numpy as np
 import pytest
-from PIL import Image, ImageFont
+from PIL import Image
+from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 
+from densembed.export import printed
 from densembed.fields import view
-from densembed.sheet import DPI, WIDE, WIDTHS, _runs, sheet
-from tests.test_pictures import expected
+from densembed.sheet import DPI, WIDTHS, sheet
 
-NAMES = ["before training", "after training"]
 LONG = "Adaptive convolution and pooling, Logistic-EL with mNN, B = 8, B₀ = 4"
-SVG = "{http://www.w3.org/2000/svg}"
+SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 
 
 @pytest.fixture(scope="module")
 def shown(trained, digits):
     pixels = digits.test.images[2]
-    return pixels, view(trained, pixels)
+    return pixels.numpy(), view(trained, pixels)
+
+
+def fields_of(seen) -> dict[str, np.ndarray]:
+    return {
+        "before training": seen.fields[0].sum(0),
+        f"{LONG}, after training": seen.fields[-1].sum(0),
+    }
+
+
+def pictures(root: ElementTree.Element) -> list[np.ndarray]:
+    """The images of an SVG, as they are seen: one is stored upside down and turned over."""
+    found = []
+    for image in root.iter(f"{SVG}image"):
+        data = base64.b64decode(image.get(LINK).partition(",")[2])
+        array = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), int)
+        scales = re.findall(r"scale\(\S+ (\S+)\)", image.get("transform", ""))
+        turned = np.prod([float(scale) for scale in scales]) < 0
+        found.append(array[::-1] if turned else array)
+    return found
+
+
+def colour(scale: str, share: float) -> np.ndarray:
+    """As the page has it, from Plotly."""
+    (label,) = sample_colorscale(get_colorscale(scale), [float(np.clip(share, 0, 1))])
+    return np.array(unlabel_rgb(label))
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_an_svg_has_words_and_cells(shown, columns):
     pixels, seen = shown
-    root = ElementTree.fromstring(sheet(pixels.numpy(), seen, [0, -1], NAMES, LONG, "SVG", columns))
-    assert root.get("width") == f"{WIDTHS[columns]:g}mm"
-    assert root.get("viewBox").split()[2] == f"{WIDTHS[columns]:g}"
-    texts = {text.text: text for text in root.iter(f"{SVG}text")}
-    assert {"the input", *NAMES, LONG, "density per pixel²", f"{seen.top:.3g}"} <= set(texts)
-    for words, text in texts.items():
-        size = float(text.get("font-size"))
-        assert size >= 5 / 72 * 25.4  # points
-        half = WIDE * size * len(words) / 2
-        assert float(text.get("x")) - half >= -0.1
-        assert float(text.get("x")) + half <= WIDTHS[columns] + 0.1
-    ink, before, after, bar = root.iter(f"{SVG}image")
-    cells = [
-        np.asarray(Image.open(io.BytesIO(base64.b64decode(image.get("href").partition(",")[2]))))
-        for image in (ink, before, after)
-    ]
-    np.testing.assert_array_equal(cells[0], pixels[0])
-    for index, picture in ((0, cells[1]), (-1, cells[2])):
-        for row, column in ((10, 10), (56, 60), (100, 30)):
-            wanted = expected(seen.fields[index], seen.top, row, column)
-            assert abs(picture[row, column] - wanted).max() <= 2
-    assert float(bar.get("x")) == float(after.get("x"))
+    fields = fields_of(seen)
+    before, after = fields.values()
+    changes = {"second − first": after - before}
+    root = ElementTree.fromstring(sheet(pixels, fields, seen.top, LONG, "SVG", columns, changes))
+    wide = float(root.get("width").removesuffix("pt"))
+    assert wide / 72 * 25.4 == pytest.approx(WIDTHS[columns], abs=0.01)
+    words = " ".join(text.text for text in root.iter(f"{SVG}text"))
+    words = words.replace("\N{NO-BREAK SPACE}", " ")
+    for said in ("the input", "before training", "second − first", "density per pixel²", "B₀ = 4",
+                 f"{seen.top:.3g}", f"−{seen.top:.3g}"):  # fmt: skip
+        assert said in words
+    ink, *cells = pictures(root)
+    np.testing.assert_array_equal(ink[..., 0], pixels[0])
+    cells = [picture for picture in cells if picture.shape[:2] == before.shape]
+    for picture, values, scale, low in zip(
+        cells, (before, after, after - before), ("Cividis", "Cividis", "RdBu_r"),
+        (0, 0, -seen.top), strict=True,
+    ):  # fmt: skip
+        for row, column in ((10, 10), (56, 60), (100, 30), (40, 70)):
+            share = (values[row, column] - low) / (seen.top - low)
+            # Plotly's stops are fewer, so between them its colours are a little others.
+            assert abs(picture[row, column] - colour(scale, share)).max() <= 12
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
-def test_a_png_is_as_wide_in_print(shown, columns):
+@pytest.mark.parametrize("differ", [False, True])
+def test_a_png_is_as_wide_in_print_and_nothing_is_cut(shown, columns, differ):
     pixels, seen = shown
-    data = sheet(pixels.numpy(), seen, [0, -1], NAMES, "a", "PNG", columns)
+    fields = fields_of(seen)
+    changes = {"second − first": seen.fields[-1].sum(0)} if differ else None
+    data = sheet(pixels, fields, seen.top, LONG, "PNG", columns, changes)
     with Image.open(io.BytesIO(data)) as image:
         assert image.info["dpi"] == pytest.approx((DPI, DPI), abs=0.1)
         assert image.width / DPI * 25.4 == pytest.approx(WIDTHS[columns], abs=0.1)
-        page = np.asarray(image, int)
-    dark = (page != 255).any((0, 2)).nonzero()[0]
-    assert page.shape[1] * 0.01 < dark.min() < dark.max() < page.shape[1] * 0.99
+        page = np.asarray(image.convert("RGB"), int)
+    dark = (page < 250).any(2)
+    for side in (dark, dark.T):
+        used = side.any(0).nonzero()[0]
+        assert side.shape[1] * 0.002 < used.min() < used.max() < side.shape[1] * 0.998
 
 
-def test_every_letter_is_in_the_font(shown):
-    """The small digits of B₀ and pixel² came out as empty boxes."""
-    font = ImageFont.load_default(20)
-    none = bytes(font.getmask("\U0010fffd"))
-    for text in (LONG, "density per pixel²", "after 1,234 steps"):
-        runs = list(_runs(text))
-        assert normalize("NFKD", text) == "".join(run for run, _, _ in runs)
-        for run, share, _ in runs:
-            assert share == 1 or run.isdecimal()
-            assert all(bytes(font.getmask(letter)) != none for letter in run if letter != " ")
-
-
-def test_a_pdf_is_as_wide_in_print(shown):
+def test_a_pdf_is_as_wide_in_print_and_has_its_words(shown):
     pixels, seen = shown
-    data = sheet(pixels.numpy(), seen, [0], NAMES[:1], "a", "PDF", "one column")
+    data = sheet(pixels, fields_of(seen), seen.top, "a", "PDF", "one column")
     assert data.startswith(b"%PDF-")
     box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", data)
     assert float(box[1]) * 25.4 / 72 == pytest.approx(85, abs=0.1)
+    assert b"/Type0" in data or b"/TrueType" in data  # letters, no pixels
+    assert data == sheet(pixels, fields_of(seen), seen.top, "a", "PDF", "one column")
+
+
+def test_a_checkpoint_s_sheet_says_model_data_and_steps(trained, digits):
+    pixels = digits.test.images[0]
+    root = ElementTree.fromstring(printed(trained, pixels, view(trained, pixels), -1, "SVG"))
+    words = {text.text for text in root.iter(f"{SVG}text")}
+    assert {"before training, step 0", f"after training, step {trained.steps[-1]:,}"} <= words
+    assert any(trained.header.provenance.dataset_title in word for word in words)

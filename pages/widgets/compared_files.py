@@ -8,10 +8,12 @@ import streamlit as st
 from densembed import export
 from densembed.comparison import facts
 from densembed.data.compact import to_png
+from densembed.sheet import sheet
 from pages.widgets.computed import seen_by
 from pages.widgets.inputs import Input
 from pages.widgets.models import file_of
 from pages.widgets.sides import Side
+from pages.widgets.take import pick_columns, printed
 
 TAKE = "Take it away"
 
@@ -26,6 +28,16 @@ def take_compared(sides: list[Side], indices: list[int], given: Input) -> None:
     x, y = seen["first"].x, seen["first"].y
     titles = {side.name: f"{side.model}<br>{side.name}, {side.moment(at)}" for side, at in able}
     top = max(view.top for view in seen.values())
+    columns = pick_columns()
+
+    def page(kind: str) -> bytes:
+        flat = {name: values.sum(0) for name, values in fields.items()}
+        named = {f"{side.model}, {side.moment(at)}": flat[side.name] for side, at in able}
+        changes = {f"{name} − first": flat[name] - flat["first"] for name in list(flat)[1:]}
+        data = sorted({side.checkpoint.header.provenance.dataset_title for side, _ in able})
+        title = f"Receptive fields for one input, {' and '.join(data)}"
+        return sheet(pixels.numpy(), named, top, title, kind, columns, changes)
+
     binary = "application/octet-stream"
     files = [
         ("Numbers, CSV", "compared.csv", "text/csv", lambda: export.cells(x, y, fields)),
@@ -37,6 +49,7 @@ def take_compared(sides: list[Side], indices: list[int], given: Input) -> None:
             "Figure, HTML", "compared.html", "text/html",
             lambda: export.compared_html(pixels, x, y, fields, titles, top),
         ),
+        *printed("compared", page),
         ("Recipes, CSV", "recipes.csv", "text/csv", lambda: _recipes(sides)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
     ]  # fmt: skip

@@ -11,7 +11,6 @@ from densembed.models import describe
 from pages.widgets.inputs import Input
 from pages.widgets.link import OneOf, check_link
 from pages.widgets.models import pick_checkpoint, titles
-from pages.widgets.views import moment
 
 NAMES = ("first", "second", "third", "fourth")
 OTHERS = {"second": "logistic-el-15", "third": "logistic-el-5", "fourth": "linear"}
@@ -45,7 +44,7 @@ class Side:
 
     def moment(self, index: int) -> str:
         """When in its training a snapshot was taken, in words."""
-        return moment(self.checkpoint, index)
+        return self.checkpoint.moment(self.checkpoint.steps[index])
 
 
 def pick_sides() -> list[Side]:

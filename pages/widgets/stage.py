@@ -23,7 +23,6 @@ from pages.widgets.views import (
     Show,
     class_field,
     density_number,
-    moment,
     of_channel,
 )
 
@@ -72,7 +71,7 @@ def show_stage(
         "step": steps[index],
         "steps": steps,
         "by": "step",
-        "titles": [moment(checkpoint, k) for k in range(len(steps))],
+        "titles": [checkpoint.moment(step) for step in steps],
         "notes": [f"epoch {checkpoint.epoch_of(step):.3g}" for step in steps],
         "numbers": seen.numbers,
         "said": said(probabilities, header.classes, len(steps)),

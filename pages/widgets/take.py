@@ -1,5 +1,6 @@
 """What a visitor can take away, and the page's link."""
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -9,11 +10,10 @@ from densembed import export
 from densembed.checkpoint import Checkpoint
 from densembed.data.compact import to_png
 from densembed.fields import View
-from densembed.models import describe
 from densembed.pictures import film
-from densembed.sheet import KINDS, WIDTHS, sheet
+from densembed.sheet import KINDS, WIDTHS
 from pages.widgets.models import file_of
-from pages.widgets.views import CLASS, Show, class_field, moment
+from pages.widgets.views import CLASS, Show, class_field
 
 MIMES = ("image/svg+xml", "application/pdf", "image/png")
 HTML = '<button type="button">Copy link</button>'
@@ -48,15 +48,28 @@ def copy_link() -> None:
         _copy(key="copy")
 
 
+def pick_columns() -> str:
+    """A widget for the width of a figure for print."""
+    return st.segmented_control(
+        "Printed figure", list(WIDTHS), default="two columns", key="printed", bind="query-params",
+        required=True,
+        help="85 mm wide, or 178 mm, with text of 7 or 8 points: it needs no scaling. SVG and PDF "
+        "have their text as text; PNG has 300 pixels an inch.",
+    )  # fmt: skip
+
+
+def printed(stem: str, page: Callable[[str], bytes]) -> list[tuple]:
+    """Files of a figure for print, which `page` makes of a kind among `KINDS`."""
+    return [
+        (f"Figure, {kind}", f"{stem}.{kind.lower()}", mime, partial(page, kind))
+        for kind, mime in zip(KINDS, MIMES, strict=True)
+    ]
+
+
 def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show) -> None:
     """The numbers and the page of the shown figure, the model, the input, a program."""
     name = st.session_state["model"]
-    columns = st.segmented_control(
-        "Printed figure", list(WIDTHS), default="two columns", key="columns", bind="query-params",
-        required=True,
-        help="85 mm wide, or 178 mm, with text of at most 7 or 8 points: it needs no scaling. The "
-        "SVG has its text as text; PDF and PNG are pixels, 300 an inch.",
-    )  # fmt: skip
+    columns = pick_columns()
     stem = f"{name}-step-{seen.steps[index]}"
 
     def more() -> dict:
@@ -69,12 +82,7 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
         }
 
     def page(kind: str) -> bytes:
-        title = describe(checkpoint.config.model)
-        ends = dict.fromkeys((0, index))  # one of them where they are the same
-        return sheet(
-            pixels.numpy(), seen, ends, [moment(checkpoint, k) for k in ends], title,
-            kind, columns,
-        )  # fmt: skip
+        return export.printed(checkpoint, pixels, seen, index, kind, columns)
 
     files = (
         ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(seen, index, **more())),
@@ -86,10 +94,7 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
             "Figure, HTML", f"{stem}.html", "text/html",
             lambda: export.html(checkpoint, pixels, seen, index),
         ),
-        *(
-            (f"Figure, {kind}", f"{stem}.{kind.lower()}", mime, partial(page, kind))
-            for kind, mime in zip(KINDS, MIMES, strict=True)
-        ),
+        *printed(stem, page),
         ("Film, GIF", f"{name}.gif", "image/gif", lambda: film(seen, "GIF")),
         ("Film, WebP", f"{name}.webp", "image/webp", lambda: film(seen, "WEBP")),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),

@@ -107,15 +107,6 @@ def density_number(count: int) -> int:
     return min(max(number, 1), count)
 
 
-def moment(checkpoint: Checkpoint, index: int) -> str:
-    """When a snapshot was taken, in words."""
-    if index == 0:
-        return "before training"
-    if index == len(checkpoint.steps) - 1 and checkpoint.header.outcome == "done":
-        return "after training"
-    return f"after {checkpoint.steps[index]:,} steps"
-
-
 def class_field(checkpoint: Checkpoint, pixels: Tensor, label: int, index: int) -> np.ndarray:
     """Σ_i w_ci φ_i of one snapshot."""
     model = checkpoint.network(index)

@@ -333,6 +333,10 @@ def test_what_is_taken_away_is_what_is_shown(visit):
     data, _ = figure_of(file("Figure, HTML").decode())
     change = numbers["field_second"] - numbers["field_first"]
     np.testing.assert_allclose(values(data[3]), change.sum(0), 1e-5, 1e-6)
+    printed = file("Figure, SVG").decode()
+    assert "second − first" in printed
+    assert f"after {step:,} steps" in printed
+    assert file("Figure, PDF").startswith(b"%PDF-")
     assert file("Recipes, CSV").decode().splitlines()[0].startswith(",first,second")
     assert file("Second model") == FIXED.read_bytes()
 
