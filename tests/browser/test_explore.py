@@ -52,6 +52,23 @@ def test_first_visit_paints_both_fields_without_a_click(visit):
     )
 
 
+def test_bars_begin_on_one_line_whatever_the_classes_are_called(visit):
+    page = visit()
+    painted(page, "after")
+    bars = page.locator(".st-key-stage .bars")
+    starts = bars.evaluate(
+        """bars => {
+          [...bars.querySelectorAll(".name")].forEach((name, k) => {
+            name.textContent = ["cat", "automobile", "a name that is much too long"][k % 3];
+          });
+          return [...bars.querySelectorAll(".track")].map(
+            (track) => track.getBoundingClientRect().left);
+        }"""
+    )
+    assert len(starts) == 10
+    assert max(starts) - min(starts) < 1
+
+
 def test_pixels_are_square(visit):
     for width in (800, 420):
         page = visit(width=width)
