@@ -90,7 +90,8 @@ def facts(checkpoint: Checkpoint) -> dict[str, str]:
         "Learning rate": f"at most {config.learning_rate:g}",
         "For the densities": f"{config.density_rate:g} × that",
         "Weight decay": f"{config.weight_decay:g}",
-        "Start": f"{config.location_start} locations, β around {config.scale_start:g}",
+        "Start": f"{config.location_start} locations, "
+        + f"β around {config.scale_start:g}".replace("-", "−"),
         "Seeds": f"{config.seed} to {config.seed + checkpoint.members - 1}"
         if checkpoint.members > 1
         else f"{config.seed}",
