@@ -64,11 +64,9 @@ COLOUR: tuple[dict, ...] = (
     {"locator_rate": 0.1},
     {"batch_size": 64},
     {"learning_rate": 0.04, "density_rate": 0.25, "locator_rate": 0.05},
-    {"learning_rate": 0.03, "density_rate": 0.35, "locator_rate": 0.07},
-    {"locator_rate": 0.05},
 )
-"""For pictures of several channels: what each changes in the recipe `tuned`; first one thing at a
-time, then what those runs suggested together."""
+"""For pictures of several channels: what each changes in the recipe `tuned`; the last is what the
+others suggested together."""
 ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-10-5")
 
 

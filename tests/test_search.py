@@ -20,6 +20,13 @@ def test_the_tuned_recipe_was_a_candidate():
         assert RunConfig(**change).location_start == "grid"
 
 
+def test_the_colour_recipe_was_a_candidate():
+    found = search.candidates(channels=3)
+    assert found[0] == RECIPES["tuned"]
+    assert RECIPES["colour"] in found
+    assert len({RunConfig(**change) for change in found}) == len(found)
+
+
 def test_candidates_are_judged_on_held_out_images(tmp_path, monkeypatch, capsys):
     tried = [{"learning_rate": rate, "epochs": 2} for rate in (1e-6, 0.05)]
     monkeypatch.setattr(search, "candidates", lambda channels: tried)
