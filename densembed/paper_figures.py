@@ -60,7 +60,7 @@ def table_figure(rows: Sequence[dict]) -> go.Figure:
 
 APART = 0.14
 """Rows between the paper's mark and ours: their bars would else lie on each other."""
-TICKS = [1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70]
+TICKS = [1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 45, 50, 55, 60, 65, 70, 80]
 
 
 def times_figure(rows: Sequence[dict]) -> go.Figure:

@@ -86,10 +86,14 @@ def title(name: str, data_dir: str | Path | None = None) -> str:
 
 
 def slug(name: str, data_dir: str | Path | None = None) -> str:
-    """The name for a file or a folder: of a folder of pictures its title's letters and digits."""
-    if not is_folder(name):
+    """The name for a file or a folder: of a folder of pictures its title's letters and digits.
+
+    The title itself, which reports have, gives the same.
+    """
+    if name in DATASETS:
         return name
-    return re.sub(r"\W+", "-", title(name, data_dir).lower()).strip("-") or "pictures"
+    text = title(name, data_dir) if is_folder(name) else name
+    return re.sub(r"\W+", "-", text.lower()).strip("-") or "pictures"
 
 
 @lru_cache(maxsize=4)

@@ -67,7 +67,8 @@ LINKS = [
     ("compare", {**PAIR, "open": "Where they disagree"}, "beside", "fifth",
      "Compare the first with the"),
     *(("paper", {}, key, "x", label) for key, label in [
-        ("recipe", "Training"), ("input1", "Input 1"), ("input2", "Input 2"), ("input3", "Input 3"),
+        ("recipe", "Training"), ("recipe2", "Training"), ("input1", "Input 1"),
+        ("input2", "Input 2"), ("input3", "Input 3"),
     ]),
     ("train", {}, "run", GONE, "Run"), ("train", {}, "run", "../..", "Run"),
     ("train", {}, "sweep", GONE, "Sweep"),

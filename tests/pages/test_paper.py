@@ -7,6 +7,7 @@ import pytest
 
 from densembed import gallery
 from densembed.checkpoint import Checkpoint
+from densembed.config import RunConfig
 from densembed.data import load_dataset
 from densembed.fields import view
 from densembed.models import describe
@@ -16,6 +17,9 @@ from tests.pages.conftest import ROOT, charts, pills, settle, values, visit, war
 
 SHIPPED = ROOT / "checkpoints/paper"
 RECIPES = sorted(path.stem.rpartition("-")[2] for path in SHIPPED.glob("table1-mnist-*.json"))
+TABLE2 = sorted(path.stem.rpartition("-")[2] for path in SHIPPED.glob("table2-*.json"))
+SETS = {"table1": ("mnist", "recipe"), "table2": ("cifar-10-jpeg", "recipe2")}
+EVERY = [*(("table1", recipe) for recipe in RECIPES), *(("table2", recipe) for recipe in TABLE2)]
 
 
 @pytest.fixture
@@ -23,8 +27,8 @@ def shipped(monkeypatch, runs_root):
     monkeypatch.setenv("DENSEMBED_GALLERY", str(SHIPPED))
 
 
-def table(recipe: str) -> list[dict]:
-    return json.loads((SHIPPED / f"table1-mnist-{recipe}.json").read_text())["rows"]
+def table(recipe: str, name: str = "table1") -> list[dict]:
+    return json.loads((SHIPPED / f"{name}-{SETS[name][0]}-{recipe}.json").read_text())["rows"]
 
 
 def test_the_tuned_table_ships_whole():
@@ -32,12 +36,12 @@ def test_the_tuned_table_ships_whole():
     assert len(table("tuned")) == 9
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_the_plot_is_the_table(shipped, recipe):
-    app = visit("paper", recipe=recipe)
-    drawn = charts(app)["table1"]
+@pytest.mark.parametrize(("name", "recipe"), EVERY)
+def test_the_plot_is_the_table(shipped, name, recipe):
+    app = visit("paper", **{SETS[name][1]: recipe})
+    drawn = charts(app)[name]
     theirs, ours = drawn["data"]
-    rows = table(recipe)
+    rows = table(recipe, name)
     assert list(values(drawn, "x", 0)) == [row["paper_mean"] for row in rows]
     assert list(values(drawn, "x", 1)) == [row["mean"] for row in rows]
     assert list(ours["error_x"]["array"]) == [row["deviation"] for row in rows]
@@ -53,13 +57,23 @@ def test_the_plot_is_the_table(shipped, recipe):
     assert any(f"**{below}" in text.value for text in app.markdown)
 
 
-def test_a_table_is_consistent_with_itself():
-    for recipe in RECIPES:
-        for row in table(recipe):
-            assert row["parameters"] == row["paper_parameters"]
-            assert len(row["errors"]) == 5
-            assert row["mean"] == pytest.approx(np.mean(row["errors"]), abs=1e-3)
-            assert row["deviation"] == pytest.approx(np.std(row["errors"], ddof=1), abs=1e-3)
+def test_a_network_without_densities_is_not_judged_by_a_recipe_for_them(shipped):
+    app = visit("paper", recipe2="tuned")
+    text = " ".join(part.value for part in app.markdown)
+    every = {recipe: {row["model"]: row["mean"] for row in table(recipe, "table2")}
+             for recipe in TABLE2}  # fmt: skip
+    assert every["tuned"]["mlp-50"] > every["paper"]["mlp-50"]
+    assert f"by recipe paper it ends at {every['paper']['mlp-50']:.2f} %" in text
+    assert f"against {every['tuned']['mlp-50']:.2f} %" not in text
+
+
+@pytest.mark.parametrize(("name", "recipe"), EVERY)
+def test_a_table_is_consistent_with_itself(name, recipe):
+    for row in table(recipe, name):
+        assert row["parameters"] == row["paper_parameters"]
+        assert len(row["errors"]) == 5
+        assert row["mean"] == pytest.approx(np.mean(row["errors"]), abs=1e-3)
+        assert row["deviation"] == pytest.approx(np.std(row["errors"], ddof=1), abs=1e-3)
 
 
 def test_shipped_members_are_the_nearest_to_the_mean():
@@ -71,22 +85,32 @@ def test_shipped_members_are_the_nearest_to_the_mean():
         assert row["model"] in gallery.STORIES
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_every_number_names_its_source(shipped, recipe):
+@pytest.mark.parametrize(("name", "recipe"), EVERY)
+def test_every_number_names_its_source(shipped, name, recipe):
     """A row links to a checkpoint only if that one made one of its numbers."""
-    app = visit("paper", recipe=recipe)
-    (numbers,) = app.dataframe
-    for row, shown in zip(table(recipe), numbers.value.to_dict("records"), strict=True):
+    data, key = SETS[name]
+    app = visit("paper", **{key: recipe})
+    numbers = app.dataframe[list(SETS).index(name)]
+    for row, shown in zip(table(recipe, name), numbers.value.to_dict("records"), strict=True):
         assert shown["made by"].endswith(f"--recipe {recipe} --rows {row['model']}")
         link = shown["the run nearest the mean"]
-        kept = Checkpoint.open(SHIPPED / f"{row['model']}.safetensors")
-        own = kept.config.model_dump()
-        of_this = recipe == "tuned" and SETTINGS[recipe].items() <= own.items()
-        assert link == (f"/?model={row['model']}" if of_this else None)
+        file = row["model"] if data == "mnist" else f"{row['model']}-{data}"
+        path = SHIPPED / f"{file}.safetensors"
+        if not path.exists():
+            assert link is None
+            continue
+        kept = Checkpoint.open(path)
+        of_this = RunConfig(**SETTINGS[recipe], **_told(kept.config)) == kept.config
+        assert link == (f"/?model={file}" if of_this else None)
         if link:
             assert round(kept.errors[0], 2) in [round(error, 2) for error in row["errors"]]
     command = main_parser_arguments(numbers.value["made by"].iloc[0])
-    assert command == ["reproduce", "table1", "--recipe", recipe, "--rows", "linear"]
+    where = [] if name == "table1" else ["--dataset", "folder:PATH"]
+    assert command == ["reproduce", name, *where, "--recipe", recipe, "--rows", "linear"]
+
+
+def _told(config: RunConfig) -> dict:
+    return config.model_dump(include={"model", "dataset", "seed", "seeds", "device"})
 
 
 def main_parser_arguments(command: str) -> list[str]:
@@ -140,6 +164,7 @@ def test_without_results_it_says_how_to_make_them(small_gallery):
 def test_every_recipe_can_be_chosen(shipped):
     app = visit("paper")
     assert pills(app, "recipe").value == "tuned"
+    assert pills(app, "recipe2").value == next(r for r in ("colour", "tuned") if r in TABLE2)
     for recipe in RECIPES:
         pills(app, "recipe").set_value(recipe).run()
         drawn = list(values(charts(app)["table1"], "x", 1))
