@@ -27,7 +27,7 @@ with choices[0]:
     checkpoint = pick_checkpoint("Model", "model")
 with choices[1]:
     given = pick_input(checkpoint)
-remark(given, checkpoint)
+remark(given, {"this model": checkpoint})
 
 index = chosen_step(checkpoint.steps)
 picture, moving = st.columns([1, 3], gap="small")

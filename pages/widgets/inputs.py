@@ -281,23 +281,34 @@ def unlike(given: Input, checkpoint: Checkpoint) -> bool:
     return bool(familiar.unlike(dataset, given.pixels[None])[0])
 
 
-def remark(given: Input, *checkpoints: Checkpoint) -> None:
-    """Say what a person should know of this input before believing the models."""
+def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
+    """Say what a person should know of this input before believing the models.
+
+    Args:
+        checkpoints: by what each is called on the page, "the second model".
+    """
     if given.source == "drawing":
         return  # said beside the pad: a message above it would move it under the pen
     if given.seen == "no ink":
         st.warning("No ink was found in the picture, so there is nothing to read.")
     elif given.seen == "several digits":
         st.warning("There seem to be several digits; the model reads one at a time.")
-    elif given.own and any(unlike(given, checkpoint) for checkpoint in checkpoints):
-        st.warning(
-            "This is unlike what the model learned from: it names a class whatever it is shown, so "
-            "do not believe its answer."
-        )
-    elif not given.own:
-        others = [c.header.provenance for c in checkpoints if c.config.dataset != given.source]
-        for own in sorted({provenance.dataset_title for provenance in others}):
+    elif given.own:
+        strange = [name for name, checkpoint in checkpoints.items() if unlike(given, checkpoint)]
+        if strange:
+            st.warning(
+                f"This is unlike what {' and '.join(strange)} learned from: a model names a class "
+                "whatever it is shown, so do not believe the answer."
+            )
+    else:
+        others: dict[str, list[str]] = {}
+        for name, checkpoint in checkpoints.items():
+            if checkpoint.config.dataset != given.source:
+                others.setdefault(checkpoint.header.provenance.dataset_title, []).append(name)
+        for own, names in sorted(others.items()):
+            text = " and ".join(names)
+            are, their = ("is", "its") if len(names) == 1 else ("are", "their")
             st.info(
-                f"A model that learned from {own} is shown {title_of(given.source)}: "
-                "expect more errors than on its own kind of picture."
+                f"{text[0].upper()}{text[1:]} learned from {own} and {are} shown "
+                f"{title_of(given.source)}: expect more errors than on {their} own kind of picture."
             )

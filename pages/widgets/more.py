@@ -72,7 +72,7 @@ def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
         )  # fmt: skip
     with weights:
         if shown.weights is not None:
-            panel("its weights", "for each class")
+            panel("its weights", "left: against a class, right: for it")
             st.plotly_chart(
                 weights_figure(shown.weights[:, number - 1], checkpoint.header.classes),
                 key="density-weights", config=CHART, alt="Its weight for each class, as bars",

@@ -262,6 +262,16 @@ def test_link_to_a_model_that_is_gone_is_named(small_gallery, side):
     assert set(columns(app)["sides"]) == {"first", "second"}
 
 
+def test_models_that_learned_from_other_data_are_named(mnist_model):
+    app = visit("compare", models="3", first="small", second="other", third="other")
+    (said,) = (info.value for info in app.info)
+    assert said.startswith(
+        "The second model and the third model learned from MNIST and are shown digits"
+    )
+    (said,) = (info.value for info in visit(model="other").info)
+    assert said.startswith("This model learned from MNIST and is shown digits")
+
+
 def test_models_of_other_shapes_compare_but_for_the_input(small_gallery, trained):
     header = trained.header.model_copy(update={"input_shape": (1, 12, 12)})
     Checkpoint(header, trained.tensors).save(small_gallery / "low.safetensors")

@@ -160,7 +160,7 @@ def test_upload_of_a_photograph_is_unlike_what_it_learned(small_gallery, trained
     path.write_bytes(photographs(1)[0])
     app = upload(visit(), path)
     (warning,) = warnings(app)
-    assert "unlike what the model learned" in warning
+    assert "unlike what this model learned" in warning
     assert is_sentence(warning)
     shows(app, trained, read_picture(path).pixels)
 
