@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from textwrap import wrap
 
 import numpy as np
 import plotly.graph_objects as go
@@ -149,9 +150,7 @@ def html(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int = -1) ->
         for values in (seen.fields[0], seen.fields[index])
     ]
     figure = _side_by_side([panels], ["the input", "before training", after])
-    bar = {"title": {"text": "density per pixel²", "side": "right"}}
-    figure.data[-1].update(showscale=True, colorbar=bar)
-    figure.update_layout(title=describe(checkpoint.config.model), height=460)
+    figure.update_layout(title={"text": describe(checkpoint.config.model), "x": 0.01})
     return figure.to_html(include_plotlyjs=True, full_html=True)
 
 
@@ -174,33 +173,52 @@ def compared_html(
     words = ["the input", *titles.values(), "", "", *(f"{name} − first" for name in names)]
     panels = [[picture_figure(pixels.numpy()), *shown], [None, None, *changes]]
     figure = _side_by_side(panels if changes else panels[:1], words)
-    rows = 2 if changes else 1
-    for row, last in enumerate([len(shown), len(shown) + len(changes)][:rows]):
-        unit = "difference, density per pixel²" if row else "density per pixel²"
-        place = {"y": 1 - (row + 0.5) / rows, "len": 0.9 / rows}
-        title = {"text": unit, "side": "right"}
-        figure.data[last].update(showscale=True, colorbar={"title": title, **place})
-    # As high as pictures beside each other are on a page of 1400 pixels.
-    figure.update_layout(height=rows * (130 + 1200 // len(panels[0])))
     return figure.to_html(include_plotlyjs=True, full_html=True)
 
 
+SIDE, GAP, OVER, BAR = 260, 20, 72, 130
+"""Pixels: a picture's width, between two, over a row for its titles, at the right for the bars."""
+
+
 def _side_by_side(rows: list[list[go.Figure | None]], titles: list[str]) -> go.Figure:
-    """Pictures in rows of as many columns, without colour bars; None leaves a place free."""
-    figure = make_subplots(len(rows), len(rows[0]), subplot_titles=titles, horizontal_spacing=0.04)
-    for number, row in enumerate(rows, 1):
+    """Pictures in rows of as many columns, a colour bar as high as they are at the end of each row.
+
+    Of a fixed size, which a page of its own can scroll. None leaves a place free.
+    """
+    axes = rows[0][0].layout
+    ratio = abs(np.ptp(axes.yaxis.range) / np.ptp(axes.xaxis.range))
+    columns, high = len(rows[0]), SIDE * ratio
+    width = columns * SIDE + (columns - 1) * GAP
+    height = len(rows) * high + (len(rows) - 1) * OVER
+    figure = make_subplots(
+        len(rows), columns, horizontal_spacing=GAP / width, vertical_spacing=OVER / height,
+        subplot_titles=[
+            "<br>".join(line for part in title.split("<br>") for line in wrap(part, 40))
+            for title in titles
+        ],
+    )  # fmt: skip
+    figure.update_annotations(font_size=13)
+    for number, row in enumerate(rows):
         for column, panel in enumerate(row, 1):
-            axes = {"row": number, "col": column, "visible": False, "constrain": "domain"}
+            place = {"row": number + 1, "col": column, "visible": False, "constrain": "domain"}
             if panel is None:
-                figure.update_xaxes(**axes)
-                figure.update_yaxes(**axes)
+                figure.update_xaxes(**place)
+                figure.update_yaxes(**place)
                 continue
             trace = panel.data[0]
             if trace.type == "heatmap":
-                trace.update(showscale=False, colorbar=None)
-            figure.add_trace(trace, number, column)
-            figure.update_xaxes(range=panel.layout.xaxis.range, **axes)
-            at = len(rows[0]) * (number - 1) + column
+                middle = 1 - (number * (high + OVER) + high / 2) / height
+                trace.update(showscale=column == columns)
+                trace.colorbar.update(
+                    orientation="v", lenmode="pixels", len=high, ypad=0, y=middle, yanchor="middle",
+                    x=1, xref="paper", xanchor="left", thickness=12, title_side="right",
+                )  # fmt: skip
+            figure.add_trace(trace, number + 1, column)
+            figure.update_xaxes(range=panel.layout.xaxis.range, **place)
+            at = columns * number + column
             anchor = "x" if at == 1 else f"x{at}"
-            figure.update_yaxes(range=panel.layout.yaxis.range, scaleanchor=anchor, **axes)
-    return figure
+            figure.update_yaxes(range=panel.layout.yaxis.range, scaleanchor=anchor, **place)
+    return figure.update_layout(
+        width=width + BAR + GAP, height=height + 2 * OVER,
+        margin={"l": GAP, "r": BAR, "t": 1.5 * OVER, "b": OVER / 2}, autosize=False,
+    )  # fmt: skip

@@ -120,6 +120,18 @@ def test_html_shows_the_input_and_both_fields_on_one_scale(page, shown):
         axis = layout[f"yaxis{number}"]
         assert axis["range"] == [28, 0]
         assert axis["scaleanchor"] == anchor
+        assert stretch(layout, f"xaxis{number}", "width", "lr") == pytest.approx(
+            stretch(layout, f"yaxis{number}", "height", "tb")
+        )  # square, so that the bar is as high as the picture
+    bar = data[2]["colorbar"]
+    assert bar["len"] == pytest.approx(stretch(layout, "yaxis3", "height", "tb"))
+    assert bar["y"] == pytest.approx(np.mean(layout["yaxis3"]["domain"]))
+
+
+def stretch(layout: dict, axis: str, side: str, margins: str) -> float:
+    """Pixels that an axis covers."""
+    low, high = layout[axis]["domain"]
+    return (high - low) * (layout[side] - sum(layout["margin"][edge] for edge in margins))
 
 
 def test_csv_has_a_line_for_each_cell(shown):
