@@ -5,7 +5,7 @@ import streamlit as st
 from densembed.sheet import WIDTHS
 from pages.widgets.changes import change_input
 from pages.widgets.inputs import pick_input, remark, show_input
-from pages.widgets.link import Numbers, check_link
+from pages.widgets.link import Numbers, check_link, close_link
 from pages.widgets.models import pick_checkpoint
 from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT, atlas, computes, one, what
 from pages.widgets.page import begin, hide
@@ -74,3 +74,4 @@ elif opened == ATLAS:
     atlas(checkpoint, index)
 elif opened == TAKE:
     take_away(checkpoint, given.pixels, seen, index, show)
+close_link()

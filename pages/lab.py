@@ -5,6 +5,7 @@ import streamlit as st
 from pages.widgets.lab_controls import Controls
 from pages.widgets.lab_picture import picture_tab
 from pages.widgets.lab_signal import signal_tab
+from pages.widgets.link import close_link
 from pages.widgets.page import begin
 
 TABS = {"signal": "One signal", "picture": "One picture"}
@@ -36,3 +37,4 @@ with st.container(key="lab"):
         if picture.open:
             picture_tab(controls)
 controls.write_link()
+close_link()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.widgets.link import name_wrong, open_notices
+from pages.widgets.link import in_link, name_wrong, open_notices
 
 STYLE = """
 <style>
@@ -50,7 +50,7 @@ def hide(moving: Collection[str] = MOVING) -> list[str]:
 
     Returns those of them to leave out; an unknown name is named.
     """
-    asked = {name.strip() for name in st.query_params.get("hide", "").split(",")} - {""}
+    asked = {name.strip() for name in in_link("hide", "").split(",")} - {""}
     known = {*HIDDEN, *moving}
     if wrong := sorted(asked - known):
         name_wrong(

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.widgets.link import check_link
+from pages.widgets.link import check_link, in_link
 
 STOPS = [
     ("the-input", "This is the picture as the network gets it, 28 × 28 pixels. Choose another one "
@@ -88,7 +88,7 @@ def tour() -> None:
     names = [str(number) for number in range(len(STOPS) + 1)]
     check_link("tour", "Tour", names, "what a first visit shows")
     # Who hides parts made the page for a class: the tour would speak of what is not there.
-    asked = st.query_params.get("tour", "0" if "hide" in st.query_params else None)
+    asked = in_link("tour", "0" if "hide" in st.query_params else None)
     with st.container(key="tour"):
         _tour(
             data={"stop": None if asked is None else int(asked), "stops": STOPS},
