@@ -172,7 +172,8 @@ def test_what_resembles_nothing_is_named_without_advice(mnist_model):
 def test_what_the_page_itself_wrote_is_known(mnist_model):
     """As a reload finds it: the link of a view in which much was chosen."""
     link = {"step": str(mnist_model.steps[0]), "show": "densities", "for": "3", "density": "2",
-            "more": "One density", "shuffle": "4", "class": "3", "example": "2", "right": "2", "tour": "0"}  # fmt: skip
+            "more": "One density", "shuffle": "4", "class": "3", "example": "2", "right": "2",
+            "tour": "0"}  # fmt: skip
     app = visit("", model="small", **link)
     assert not warnings(app)
     assert set(link) <= {*app.query_params}
