@@ -30,7 +30,8 @@ with choices[1]:
 remark(given, checkpoint)
 
 index = chosen_step(checkpoint.steps)
-picture, moving = st.columns([1, 3], gap="small")
+scene = st.container(key="scene")
+picture, moving = scene.columns([1, 3], gap="small")
 with picture:
     shown = st.container()
     given = change_input(given)
@@ -40,7 +41,7 @@ with shown:
 deeper = [WHAT, *([ONE] if checkpoint.has_densities else []), COMPUTES, ATLAS, TAKE]
 usual = None if checkpoint.has_densities else WHAT
 check_link("more", "More", deeper, usual or "none of them")
-showing = st.container(key="showing")
+showing = scene.container(key="showing")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     opened = st.pills(
         "More", deeper, default=usual, key="more", bind="query-params",

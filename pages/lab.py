@@ -18,6 +18,13 @@ STYLE = """
 .st-key-lab-verdict {border-left: 3px solid #d1892b; padding: 2px 0 2px 12px;}
 .st-key-lab-verdict [data-testid="stMetricValue"] {font-size: 1.5rem;}
 .st-key-lab-verdict [data-testid="stCaptionContainer"] {margin-top: -0.25rem;}
+@media (max-width: 640px) {
+  /* On a phone the sliders, each with its sentence, come first, directly under the figure. */
+  .st-key-lab-bench > :has([data-testid="stSlider"]),
+  .st-key-lab-bench > :has([data-testid="stSlider"])
+    + [data-testid="stElementContainer"]:has([data-testid="stCaptionContainer"]) {order: -1;}
+  .st-key-lab-bench {margin-top: -1.5rem;}
+}
 </style>
 """
 
