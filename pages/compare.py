@@ -8,7 +8,7 @@ from pages.widgets.compared_files import TAKE, take_compared
 from pages.widgets.differences import ATLAS, CURVES, TABLE, atlases, curves, table
 from pages.widgets.disagreement import CONFUSED, DISAGREE, confused, disagree
 from pages.widgets.inputs import pick_input, remark, show_input
-from pages.widgets.link import check_link
+from pages.widgets.link import check_link, close_link
 from pages.widgets.page import begin, hide
 from pages.widgets.sides import pick_moment, pick_sides, remark_fields, remark_sides
 from pages.widgets.take import copy_link
@@ -76,3 +76,4 @@ elif shown == ATLAS:
     atlases(sides, moment.indices)
 elif shown == TAKE:
     take_compared(sides, moment.indices, given)
+close_link()

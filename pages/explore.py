@@ -5,7 +5,7 @@ import streamlit as st
 from densembed.sheet import WIDTHS
 from pages.widgets.changes import change_input
 from pages.widgets.inputs import pick_input, remark, show_input
-from pages.widgets.link import Numbers, check_link
+from pages.widgets.link import Numbers, check_link, close_link
 from pages.widgets.models import pick_checkpoint
 from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT, atlas, computes, one, what
 from pages.widgets.page import begin, hide
@@ -30,7 +30,8 @@ with choices[1]:
 remark(given, {"this model": checkpoint})
 
 index = chosen_step(checkpoint.steps)
-picture, moving = st.columns([1, 3], gap="small")
+scene = st.container(key="scene")
+picture, moving = scene.columns([1, 3], gap="small")
 with picture:
     shown = st.container()
     given = change_input(given)
@@ -40,7 +41,7 @@ with shown:
 deeper = [WHAT, *([ONE] if checkpoint.has_densities else []), COMPUTES, ATLAS, TAKE]
 usual = None if checkpoint.has_densities else WHAT
 check_link("more", "More", deeper, usual or "none of them")
-showing = st.container(key="showing")
+showing = scene.container(key="showing")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     opened = st.pills(
         "More", deeper, default=usual, key="more", bind="query-params",
@@ -74,3 +75,4 @@ elif opened == ATLAS:
     atlas(checkpoint, index)
 elif opened == TAKE:
     take_away(checkpoint, given.pixels, seen, index, show)
+close_link()

@@ -5,6 +5,7 @@ import streamlit as st
 from pages.widgets.lab_controls import Controls
 from pages.widgets.lab_picture import picture_tab
 from pages.widgets.lab_signal import signal_tab
+from pages.widgets.link import close_link
 from pages.widgets.page import begin
 
 TABS = {"signal": "One signal", "picture": "One picture"}
@@ -17,6 +18,13 @@ STYLE = """
 .st-key-lab-verdict {border-left: 3px solid #d1892b; padding: 2px 0 2px 12px;}
 .st-key-lab-verdict [data-testid="stMetricValue"] {font-size: 1.5rem;}
 .st-key-lab-verdict [data-testid="stCaptionContainer"] {margin-top: -0.25rem;}
+@media (max-width: 640px) {
+  /* On a phone the sliders, each with its sentence, come first, directly under the figure. */
+  .st-key-lab-bench > :has([data-testid="stSlider"]),
+  .st-key-lab-bench > :has([data-testid="stSlider"])
+    + [data-testid="stElementContainer"]:has([data-testid="stCaptionContainer"]) {order: -1;}
+  .st-key-lab-bench {margin-top: -1.5rem;}
+}
 </style>
 """
 
@@ -36,3 +44,4 @@ with st.container(key="lab"):
         if picture.open:
             picture_tab(controls)
 controls.write_link()
+close_link()

@@ -2,6 +2,7 @@
 
 from pages.sections import deviations, evidence, figure1, table1, times
 from pages.sections.tables import ARXIV
+from pages.widgets.link import close_link
 from pages.widgets.page import begin
 
 # What the page shows, in this order: a new section is a module with `show()`, and its name here.
@@ -15,3 +16,4 @@ begin(
 )
 for section in SECTIONS:
     section.show()
+close_link()

@@ -10,7 +10,7 @@ from densembed.models import describe
 from densembed.runs import Run, read_only
 from densembed.sweep import Sweep
 from densembed.training_figures import Course
-from pages.widgets.link import check_link
+from pages.widgets.link import check_link, close_link, in_link
 from pages.widgets.models import first_choice
 from pages.widgets.page import begin
 from pages.widgets.run_list import run_list
@@ -34,11 +34,12 @@ def main() -> None:
         if read_only():
             st.info("This is a public demonstration: nothing is trained or deleted here.")
         (_one if one.open else _several)()
+    close_link()
 
 
 def _follow_link() -> None:
     """Open the tab that a new link is for."""
-    link = {name: st.query_params.get(name, "") for name in ("run", "sweep")}
+    link = {name: in_link(name, "") for name in ("run", "sweep")}
     if link != st.session_state.get("kind-link"):
         if any(link.values()):
             st.session_state["kind"] = SEVERAL if link["sweep"] else ONE
@@ -50,7 +51,7 @@ def _one() -> None:
     if not read_only():
         train_form()
         tell()
-    identifier = st.query_params.get("run", "")
+    identifier = in_link("run", "")
     if run := Run.find(identifier):
         st.query_params["run"] = identifier  # a page link's does not reach the address by itself
         run_view(run)
@@ -65,7 +66,7 @@ def _several() -> None:
     if not read_only():
         sweep_form()
         tell()
-    identifier = st.query_params.get("sweep", "")
+    identifier = in_link("sweep", "")
     if sweep := Sweep.find(identifier):
         st.query_params["sweep"] = identifier
         sweep_view(sweep)
@@ -75,7 +76,7 @@ def _several() -> None:
 
 
 def _name_what_is_gone(key: str, label: str, find: Callable[[str], object]) -> None:
-    asked = st.query_params.get(key, "")
+    asked = in_link(key, "")
     check_link(key, label, (asked,) if find(asked) else (), "what there is", "here")
 
 

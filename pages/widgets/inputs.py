@@ -13,7 +13,7 @@ from densembed.data import title as title_of
 from densembed.data.compact import MAX_TEXT, from_text, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
 from pages.widgets import draw_pad, thumbnails
-from pages.widgets.link import Numbers, check_link, linked_number, name_wrong
+from pages.widgets.link import Numbers, check_link, in_link, linked_number, name_wrong
 from pages.widgets.moving import as_url, colours, moving, pack
 from pages.widgets.page import panel
 
@@ -62,6 +62,7 @@ def pick_input(checkpoint: Checkpoint) -> Input:
         classes = checkpoint.header.classes
         check_link("class", "Class", classes, "what is drawn or uploaded")
         check_link("example", "Example", Numbers(1, MOST), "what is drawn or uploaded")
+        in_link("shuffle")  # of the samples, which may come back
         given = _upload(checkpoint, bar) if way == "Upload" else _draw(checkpoint)
     _write_link(given)
     return given
@@ -69,7 +70,7 @@ def pick_input(checkpoint: Checkpoint) -> Input:
 
 def _note_linked(checkpoint: Checkpoint) -> None:
     """Take the picture that a link brings. What this session wrote there itself is no news."""
-    asked = st.query_params.get("ink")
+    asked = in_link("ink")
     if asked is None or asked in st.session_state.setdefault("inks", set()):
         return
     try:

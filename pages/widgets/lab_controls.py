@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from pages.widgets.link import name_wrong
+from pages.widgets.link import in_link, name_wrong
 
 MEMORY = "lab"
 
@@ -25,17 +25,14 @@ class Controls:
         self.memory = st.session_state.setdefault(MEMORY, {})
         self.link: dict[str, str] = {}
         self.forgotten: set[str] = set()
-        self.fresh = not self.memory
-        self.unread = set(st.query_params)
 
     def value(self, key: str, label: str, default, read: Callable, expected: str):
         """What the control starts with: its own state, else the link, else memory, else default."""
-        self.unread.discard(key)
+        asked = in_link(key)
         if key in self.forgotten:
             return default
         if key in st.session_state:
             return st.session_state[key]
-        asked = st.query_params.get(key)
         if asked is not None:
             try:
                 return read(asked)
@@ -54,9 +51,6 @@ class Controls:
             self.link[key] = f"{value:g}" if isinstance(value, float) else str(value)
 
     def write_link(self) -> None:
-        if self.fresh:
-            for key in sorted(self.unread):
-                name_wrong(key, st.query_params[key], "what this view asks for", "it without")
         if self.link != st.query_params.to_dict():
             st.query_params.from_dict(self.link)
 

@@ -13,7 +13,7 @@ EXAMPLES = 20
 
 def picture_tab(controls: Controls) -> None:
     pictures, bench = st.columns([7, 3], gap="medium")
-    with bench:
+    with bench, st.container(key="lab-bench"):
         numbers = st.container(key="lab-verdict", gap="xsmall")
         seen = _bench(controls)
     with numbers:

@@ -19,7 +19,7 @@ FAMILY_CHOICES = {name: in_words(name) for name in FAMILIES}
 
 def signal_tab(controls: Controls) -> None:
     picture, bench = st.columns([7, 3], gap="medium")
-    with bench:
+    with bench, st.container(key="lab-bench"):
         left, right = st.columns(2)
         with left:
             layer = controls.choice(

@@ -1,9 +1,11 @@
 """A page's link: what it asks for that cannot be is named, and taken out of the address.
 
+Who reads a parameter, by `in_link` or what builds on it, makes it known to the page.
 Streamlit's `bind="query-params"` drops such a value without a word, and says nothing of one whose
 widget is not on the page.
 """
 
+import difflib
 import re
 from collections.abc import Collection, Container, Iterable
 
@@ -11,6 +13,7 @@ import streamlit as st
 
 LONGEST = 40
 FEW = 10
+LINES = 4
 FLAG = ("true", "false")
 
 
@@ -50,9 +53,39 @@ def plain(text: str) -> str:
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
 
 
+def quoted(text: str) -> str:
+    """A stranger's words between quotation marks, cut where they are long."""
+    return f"“{plain(text if len(text) <= LONGEST else text[:LONGEST] + '…')}”"
+
+
 def open_notices() -> None:
     """Make room, here, for what is wrong with the page's link: one message, however much it is."""
     st.session_state["notices"] = {"room": st.container(), "said": []}
+    st.session_state["link"] = {"came": list(st.query_params), "known": set()}
+
+
+def in_link(key: str, default: str | None = None) -> str | None:
+    """What the link says of a parameter, which the page thereby knows."""
+    st.session_state["link"]["known"].add(key)
+    return st.query_params.get(key, default)
+
+
+def close_link() -> None:
+    """Take what no part of the page knew out of the address; name it, where a person wrote it.
+
+    To be called when the page is complete. Later than the first page of a session it is nobody's
+    mistake: Streamlit carries parameters from one page to another.
+    """
+    came, known = st.session_state["link"]["came"], st.session_state["link"]["known"]
+    for key in came:
+        if key in known:
+            continue
+        st.query_params.pop(key, None)
+        if "link-read" not in st.session_state:
+            near = difflib.get_close_matches(key, sorted(known), 1)
+            hint = f"; did you mean “{near[0]}”?" if near else "."
+            notice(f"This view of the page knows no {quoted(key)}{hint}")
+    st.session_state["link-read"] = True
 
 
 def notice(sentence: str) -> None:
@@ -61,7 +94,10 @@ def notice(sentence: str) -> None:
     if not notices["said"]:
         notices["place"] = notices["room"].empty()  # not before: even an empty place has a height
     notices["said"].append(sentence)
-    notices["place"].warning("  \n".join(notices["said"]))
+    lines, more = notices["said"], len(notices["said"]) - LINES
+    if more > 0:
+        lines = [*lines[: LINES - 1], f"And {more + 1} more of the kind."]
+    notices["place"].warning("  \n".join(lines))
 
 
 def name_wrong(label: str, asked: str, expected: str, instead: str) -> None:
@@ -72,9 +108,8 @@ def name_wrong(label: str, asked: str, expected: str, instead: str) -> None:
         expected: what it can be, after "which is not".
         instead: what is shown now, after "Showing".
     """
-    asked = asked if len(asked) <= LONGEST else asked[:LONGEST] + "…"
     notice(
-        f"In the link, “{label}” is “{plain(asked)}”, which is not {expected}. "
+        f"In the link, “{label}” is {quoted(asked)}, which is not {expected}. "
         f"Showing {plain(instead)}."
     )
 
@@ -91,9 +126,9 @@ def check_link(
         instead: what the control shows without the link.
         expected: what it can be, in words; the options where there are few.
     """
-    if key in st.session_state or key not in st.query_params:
+    asked = in_link(key)
+    if key in st.session_state or asked is None:
         return
-    asked = st.query_params[key]
     names = [str(option) for option in options] if isinstance(options, Iterable) else options
     if asked in names:
         return
@@ -113,7 +148,7 @@ def linked_number(label: str, high: int, key: str, **kwargs) -> int:
     Not by `bind`: Streamlit takes "2.9" for 2, and an infinite number is an error.
     """
     check_link(key, label, Numbers(1, high), 1)
-    wanted = st.session_state.get(key) or int(st.query_params.get(key, 1))
+    wanted = st.session_state.get(key) or int(in_link(key, "1"))
     st.session_state[key] = min(max(wanted, 1), high)
     number = st.number_input(label, 1, high, key=key, persist_state="session", **kwargs)
     if number == 1:
@@ -129,7 +164,7 @@ def asked(key: str) -> str:
     A link from another page brings a word that no choice left in the address: it goes before what
     was chosen when this page was last open.
     """
-    linked = st.query_params.get(key, "")
+    linked = in_link(key, "")
     if linked and linked != st.session_state.get(f"{key}-linked"):
         st.session_state.pop(key, None)
     return st.session_state.get(key, linked)

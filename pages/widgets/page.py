@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.widgets.link import name_wrong, open_notices
+from pages.widgets.link import in_link, name_wrong, open_notices
 
 STYLE = """
 <style>
@@ -20,6 +20,21 @@ STYLE = """
 }
 .panel {text-align: center; font-weight: 600; margin: 0 0 -0.75rem 0;}
 .panel small {font-weight: 400; opacity: 0.7;}
+@media (max-width: 640px) {
+  /* On a phone the fields and what changes them come into one view: words are small, and where a
+     control shows what it is its label is only heard. */
+  [data-testid="stMainBlockContainer"] h1 {font-size: 1.4rem;}
+  .st-key-choices [data-testid="stVerticalBlock"],
+  .st-key-choices > * > [data-testid="stHorizontalBlock"],
+  .st-key-choices > [data-testid="stHorizontalBlock"] {gap: 0.5rem;}
+  .st-key-choices [data-testid="stWidgetLabel"] {
+    position: absolute; width: 1px; height: 1px; min-height: 0; overflow: hidden;
+    clip-path: inset(50%);
+  }
+  .st-key-class {order: 1;}
+  .st-key-scene > :has(> .st-key-showing), .st-key-scene > .st-key-showing {order: -1;}
+  .st-key-scene [data-testid="stColumn"]:has(.st-key-the-input) {order: 1;}
+}
 </style>
 """
 ROUTER = Path(__file__).parents[2] / "app.py"
@@ -50,7 +65,7 @@ def hide(moving: Collection[str] = MOVING) -> list[str]:
 
     Returns those of them to leave out; an unknown name is named.
     """
-    asked = {name.strip() for name in st.query_params.get("hide", "").split(",")} - {""}
+    asked = {name.strip() for name in in_link("hide", "").split(",")} - {""}
     known = {*HIDDEN, *moving}
     if wrong := sorted(asked - known):
         name_wrong(

@@ -9,7 +9,7 @@ from densembed.checkpoint import Checkpoint
 from densembed.comparison import PACES, along
 from densembed.models import describe
 from pages.widgets.inputs import Input
-from pages.widgets.link import OneOf, check_link
+from pages.widgets.link import OneOf, check_link, in_link
 from pages.widgets.models import pick_checkpoint, titles
 
 NAMES = ("first", "second", "third", "fourth")
@@ -180,8 +180,9 @@ def _place(by: str, places: list[float], first: Side) -> float:
     At its end it shows models after training, and goes on to the end when others come. When it is
     to move by something else it stays where it was in the first model's training.
     """
+    linked = {pace: in_link(pace) for pace in PACES}[by]
     if (rested := st.session_state.get("rested")) is None:
-        place = float(st.query_params.get(by, places[-1]))
+        place = places[-1] if linked is None else float(linked)
     else:
         before, place = rested
         if place is None:

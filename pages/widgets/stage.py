@@ -11,7 +11,7 @@ from densembed.fields import TOP_PERCENTILE, pixel_field
 from densembed.figures import AFTER, BEFORE
 from densembed.meaning import Densities
 from pages.widgets.inputs import Input
-from pages.widgets.link import Numbers, check_link
+from pages.widgets.link import Numbers, check_link, in_link
 from pages.widgets.moving import as_url, colours, moving, pack, said, text
 from pages.widgets.views import (
     CLASS,
@@ -34,10 +34,9 @@ _stage = moving("stage")
 
 def chosen_step(steps: list[int]) -> int:
     """Index of the step that the slider came to rest on, else the link's, else the last one."""
-    kept = st.session_state.get("moved_to")
+    kept, asked = st.session_state.get("moved_to"), in_link("step", "")
     if kept is None:
         check_link("step", "Step of training", steps, "the end of training", "one that was kept")
-        asked = st.query_params.get("step", "")
         kept = int(asked) if asked in map(str, steps) else None
     step = kept if kept in steps else steps[-1]
     st.session_state["moved_to"] = step
@@ -51,7 +50,7 @@ def chosen_step(steps: list[int]) -> int:
 def _divider(swipes: bool) -> int:
     """Where the swipe's divider came to rest, else where the link says, in percent."""
     check_link("divider", "Divider of the swipe", Numbers(0, 100), MIDDLE)
-    linked = int(st.query_params.get("divider", MIDDLE))
+    linked = int(in_link("divider", str(MIDDLE)))
     place = st.session_state.setdefault("divided", linked)
     if swipes and place != MIDDLE:
         st.query_params["divider"] = str(place)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from densembed.data import Dataset
 from densembed.data.compact import to_png
-from pages.widgets.link import Numbers, check_link
+from pages.widgets.link import Numbers, check_link, in_link
 
 COUNT = 16
 SEEDS = 10**6
@@ -77,7 +77,7 @@ def row(dataset: Dataset, choices: Tensor, number: int, place) -> None:
 def _numbers(count: int) -> list[int]:
     """The first ones until they were shuffled, here or where the link comes from."""
     check_link("shuffle", "Shuffle", Numbers(0, SEEDS), "the first examples")
-    linked = st.query_params.get("shuffle")
+    linked = in_link("shuffle")
     seed = st.session_state.setdefault("shuffled", None if linked is None else int(linked))
     if seed is not None:
         st.query_params["shuffle"] = str(seed)

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from pages.widgets.link import check_link
+from pages.widgets.link import check_link, in_link
 
 STOPS = [
-    ("the-input", "This is the picture as the network gets it, 28 × 28 pixels. Choose another one "
-     "above, upload a photograph, or draw a digit."),
+    ("the-input, .st-key-thumbnails", "This is the picture as the network gets it, 28 × 28 "
+     "pixels. Choose another one above, upload a photograph, or draw a digit."),
     ("stage", "Bright is where the network looks: its receptive field, the sum of its densities, "
      "before and after training, on one colour scale."),
     ("stage", "Play shows how training moved it there; at the right, what the network says at each "
@@ -40,7 +40,11 @@ button {
 }
 .next {border-color: var(--st-primary-color); color: var(--st-primary-color);}
 @media (max-width: 640px) {
-  .tour {top: auto; bottom: 8px; left: 8px; right: 8px; width: auto; flex-wrap: wrap;}
+  .tour {
+    top: auto; bottom: 8px; left: 8px; right: 8px; width: auto; flex-wrap: wrap; gap: 6px 12px;
+    padding: 8px 12px; font-size: 13px; line-height: 1.35;
+  }
+  .buttons {margin-left: auto;}
   .text {flex-basis: 100%; order: -1;}
 }
 """
@@ -88,7 +92,7 @@ def tour() -> None:
     names = [str(number) for number in range(len(STOPS) + 1)]
     check_link("tour", "Tour", names, "what a first visit shows")
     # Who hides parts made the page for a class: the tour would speak of what is not there.
-    asked = st.query_params.get("tour", "0" if "hide" in st.query_params else None)
+    asked = in_link("tour", "0" if "hide" in st.query_params else None)
     with st.container(key="tour"):
         _tour(
             data={"stop": None if asked is None else int(asked), "stops": STOPS},

@@ -11,7 +11,7 @@ from densembed.data import as_input
 from densembed.fields import View
 from densembed.meaning import Densities, class_weights, densities, measure, moved, weighted_field
 from pages.widgets.computed import seen_by
-from pages.widgets.link import FLAG, Numbers, check_link
+from pages.widgets.link import FLAG, Numbers, check_link, in_link
 
 FIELD, OVER, DIFFERENCE, SWIPE = "field", "on the input", "difference", "swipe"
 PIXELS, DENSITIES, CLASS = "pixels", "densities", "class weight"
@@ -103,7 +103,7 @@ def of_channel(values: np.ndarray, channel: int | None) -> np.ndarray:
 
 def density_number(count: int) -> int:
     """The density that is open, from 1: the one clicked or typed, else the link's."""
-    number = st.session_state.get("density") or int(st.query_params.get("density", 1))
+    number = st.session_state.get("density") or int(in_link("density", "1"))
     return min(max(number, 1), count)
 
 

@@ -171,15 +171,6 @@ def test_phone_scrolls_one_way(visit, link):
     assert width_needed(page) <= 420
 
 
-def test_phone_shows_input_field_opinion_and_then_the_rest(visit):
-    page = visit(width=420)
-    painted(page, "before")
-    parts = (".after", ".opinion", ".steps", ".before")
-    tops = [page.locator(f".st-key-stage {part}").bounding_box()["y"] for part in parts]
-    order = [page.locator(".st-key-the-input").bounding_box()["y"], *tops]
-    assert order == sorted(order)
-
-
 def test_link_is_the_first_thing_a_new_server_gets(browser, tmp_path):
     """A folder called `pages` beside app.py would be served without the router until then."""
     with serve(tmp_path) as address, visitor(browser, address) as visit:
@@ -187,3 +178,21 @@ def test_link_is_the_first_thing_a_new_server_gets(browser, tmp_path):
         painted(page, "field.first", "columns")
         for name in ("Explore", "Train", "Compare"):
             expect(page.get_by_role("link", name=name, exact=True)).to_be_visible()
+
+
+def test_on_a_phone_one_view_has_the_fields_and_what_changes_them(visit):
+    page = visit("/?tour=0", width=420)
+    ways, before, after, steps, opinion = (
+        places(page, selector)[0]
+        for selector in (
+            ".st-key-showing", ".st-key-stage .before", ".st-key-stage .after",
+            ".st-key-stage .steps", ".st-key-stage .opinion",
+        )
+    )  # fmt: skip
+    assert ways["y"] + ways["height"] <= before["y"] == after["y"]
+    assert before["x"] + before["width"] <= after["x"]
+    assert after["y"] + after["height"] <= steps["y"] < opinion["y"]
+    assert steps["y"] + steps["height"] <= 900
+    page.locator(".st-key-stage input[type=range]").last.fill("0")
+    expect(page.locator(".st-key-stage .stage")).to_have_attribute("data-step", "0")
+    assert places(page, ".st-key-stage .steps") == [steps]

@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import Page, TimeoutError, expect
 
-from tests.browser.conftest import chart
+from tests.browser.conftest import chart, places
 
 
 def difference(page: Page, name: str):
@@ -88,3 +88,18 @@ def test_the_page_fits_a_phone(visit, link):
     expect(plot).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 420
     assert plot.bounding_box()["y"] < 450
+
+
+def test_on_a_phone_the_sliders_are_under_the_figure(visit):
+    """Each with its sentence, and what is seldom changed below them."""
+    page = visit("/lab", width=420)
+    figure, slider, sentence, layer = (
+        places(page, selector)[0]
+        for selector in (
+            ".st-key-strips", ".st-key-row", ".st-key-row + *", ".st-key-lab-bench .st-key-layer",
+        )
+    )  # fmt: skip
+    below = slider["y"] - figure["y"] - figure["height"]
+    assert 0 <= below < 60
+    assert 0 <= sentence["y"] - slider["y"] - slider["height"] + 16 < 40
+    assert layer["y"] > sentence["y"]

@@ -48,6 +48,8 @@ def visit(page: str = "", **link: str) -> AppTest:
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     if page:
         app.run().switch_page(f"pages/{page}.py")
+        if "link-read" in app.session_state:  # a browser would have come here first
+            del app.session_state["link-read"]
     app.query_params.clear()
     for key, value in link.items():
         app.query_params[key] = value

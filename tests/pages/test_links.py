@@ -29,7 +29,6 @@ LAB = [  # the rest of the link, and the controls that it shows
     ({"layer": "pool"}, {"beta": "β", "window": "Window k", "stride": "Stride"}),
     ({"tab": "picture"}, {"sample": "Example", "mu_t": "μₜ, pixels", "s_t": "sₜ, pixels",
                           "mu_u": "μᵤ, pixels", "s_u": "sᵤ, pixels"}),
-    ({"tab": "picture"}, {"beta": "beta"}),  # whose control is not there
 ]  # fmt: skip
 # Page, the rest of the link, the parameter, a value that cannot be, the control as it is called.
 LINKS = [
@@ -120,7 +119,7 @@ def bound(path: Path) -> set[str]:
                 keys.add(words["key"].value)
             place = ast.unparse(node.func)
             asks = (
-                "st.query_params.get",
+                "in_link",
                 "controls.whole",
                 "controls.choice",
                 "controls.number",
@@ -141,6 +140,64 @@ def test_no_parameter_is_left_out():
     keys = set().union(*map(bound, FILES))
     assert len(keys) > 40
     assert keys <= {key for _, _, key, _, _ in LINKS}
+
+
+# Page, the rest of the link, a parameter that the page knows, as a hasty hand may write it.
+HASTY = [
+    ("", {}, "model", "modle"), ("", DRAWN, "shuffle", "shufle"), ("", {}, "step", "setp"),
+    ("compare", PAIR, "fourth", "forth"), ("paper", {}, "input2", "inptu2"),
+    ("train", {}, "sweep", "sweeep"), ("lab", {"tab": "picture"}, "mu_t", "mu-t"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "link", "meant", "written"), HASTY)
+def test_an_unknown_parameter_is_named_and_forgotten(
+    page, link, meant, written, mnist_model, monkeypatch
+):
+    if page == "paper":
+        monkeypatch.setenv("DENSEMBED_GALLERY", str(ROOT / "checkpoints/paper"))
+    app = visit(page, **link, **{written: "small"})
+    assert warnings(app) == [f"This view of the page knows no “{written}”; did you mean “{meant}”?"]
+    assert written not in app.query_params
+    settle(app.run())
+    assert not warnings(app)
+
+
+def test_what_resembles_nothing_is_named_without_advice(mnist_model):
+    app = visit("lab", tab="picture", beta="2")  # of the other tab
+    assert warnings(app) == ["This view of the page knows no “beta”."]
+    app = visit("", **{"[a](b)" * 9: "x"})
+    (said,) = warnings(app)
+    assert said == f"This view of the page knows no “{('[a](b)' * 9)[:40]}…”."
+
+
+def test_what_the_page_itself_wrote_is_known(mnist_model):
+    """As a reload finds it: the link of a view in which much was chosen."""
+    link = {"step": str(mnist_model.steps[0]), "show": "densities", "for": "3", "density": "2",
+            "more": "One density", "shuffle": "4", "class": "3", "example": "2", "right": "2",
+            "tour": "0"}  # fmt: skip
+    app = visit("", model="small", **link)
+    assert not warnings(app)
+    assert set(link) <= {*app.query_params}
+
+
+def test_another_page_s_parameters_are_taken_away_in_silence(mnist_model):
+    """The browser's way back may bring them along."""
+    app = visit("", model="small")
+    app.switch_page("pages/compare.py")
+    app.query_params["right"] = "2"
+    settle(app.run())
+    assert not warnings(app)
+    assert "right" not in app.query_params
+
+
+def test_many_faults_are_counted(mnist_model):
+    wrong = ["model", "class", "step", "show", "more", "opacity", "columns"]
+    (said,) = warnings(visit("", **dict.fromkeys(wrong, "Mars")))
+    lines = said.split("  \n")
+    assert len(lines) == 4
+    assert len({line for line in lines[:3] if "“Mars”" in line}) == 3
+    assert lines[3] == "And 4 more of the kind."
 
 
 def test_the_lab_shares_no_parameter_with_another_page():
