@@ -33,7 +33,11 @@ STYLE = """
   }
   .st-key-class {order: 1;}
   .st-key-scene > :has(> .st-key-showing), .st-key-scene > .st-key-showing {order: -1;}
-  .st-key-scene [data-testid="stColumn"]:has(.st-key-the-input) {order: 1;}
+  /* The picture that the model gets, small, beside what changes it; a pad stays large. */
+  .st-key-scene [data-testid="stColumn"]:has(.st-key-the-input) > [data-testid="stVerticalBlock"] {
+    flex-flow: row; align-items: center;
+  }
+  .st-key-scene [data-testid="stLayoutWrapper"]:has(> * > .st-key-the-input) {flex: 0 0 128px;}
 }
 </style>
 """

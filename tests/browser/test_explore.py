@@ -189,10 +189,11 @@ def test_on_a_phone_one_view_has_the_fields_and_what_changes_them(visit):
             ".st-key-stage .steps", ".st-key-stage .opinion",
         )
     )  # fmt: skip
-    assert ways["y"] + ways["height"] <= before["y"] == after["y"]
+    (given,) = places(page, ".st-key-the-input")
+    assert ways["y"] + ways["height"] <= given["y"] < before["y"] == after["y"]
     assert before["x"] + before["width"] <= after["x"]
     assert after["y"] + after["height"] <= steps["y"] < opinion["y"]
-    assert steps["y"] + steps["height"] <= 900
+    assert steps["y"] + steps["height"] - ways["y"] <= 700
     page.locator(".st-key-stage input[type=range]").last.fill("0")
     expect(page.locator(".st-key-stage .stage")).to_have_attribute("data-step", "0")
     assert places(page, ".st-key-stage .steps") == [steps]
