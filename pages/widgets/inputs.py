@@ -246,7 +246,7 @@ def show_input(given: Input, checkpoint: Checkpoint) -> None:
     size = f"{given.pixels.shape[1]} × {given.pixels.shape[2]}"
     size += ", changed" if given.changed else ""
     if given.source != "drawing":
-        _shown(data=_picture(given.pixels, size), key="the-input")
+        show_picture(given.pixels, size)
         return
     notes = {"no ink": "no ink yet", "several digits": "several digits: it reads one at a time"}
     if unlike(given, checkpoint):
@@ -255,6 +255,11 @@ def show_input(given: Input, checkpoint: Checkpoint) -> None:
     linked = _linked(checkpoint)
     base = None if linked is None else as_url(linked, checkpoint.reads_digits)
     draw_pad.pad(as_url(given.pixels), base)
+
+
+def show_picture(pixels: Tensor, note: str) -> None:
+    """The picture that the model gets, in the panel that all pages have for it."""
+    _shown(data=_picture(pixels, note), key="the-input")
 
 
 def _picture(pixels: Tensor, note: str) -> dict:

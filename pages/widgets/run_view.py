@@ -9,13 +9,13 @@ from torch import Tensor
 from densembed.checkpoint import Checkpoint, error_text
 from densembed.config import RunConfig
 from densembed.fields import view
-from densembed.figures import field_figure, picture_figure
+from densembed.figures import field_figure
 from densembed.models import describe
 from densembed.runs import Run, read_only
 from densembed.runs.outlook import left_of
 from densembed.runs.story import tell as tell_story
 from densembed.training_figures import Course, course_figure
-from pages.widgets.inputs import pick_sample, test_images
+from pages.widgets.inputs import pick_sample, show_picture, test_images
 from pages.widgets.link import plain
 from pages.widgets.page import CHART, panel
 from pages.widgets.run_verbs import CHANGED, run_verbs
@@ -141,11 +141,7 @@ def _pin(checkpoint: Checkpoint) -> tuple[Tensor, str]:
         given = pick_sample(own, deeper.container(horizontal=True), deeper)
         pixels, what = given.pixels, f"a test image of class {own.classes[given.label]}"
     with shown:
-        panel("the input", what)
-        st.plotly_chart(
-            picture_figure(pixels.numpy()), key="pinned", config=CHART,
-            alt=f"The picture that the receptive fields are for, {what}",
-        )  # fmt: skip
+        show_picture(pixels, what)
     return pixels, what
 
 

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from densembed.checkpoint import Checkpoint
+from densembed.data import load_dataset
 from densembed.models import describe
 from densembed.runs import all_runs
 from tests.browser.conftest import chart, drawn, painted, serve, settle, visitor
@@ -56,6 +57,9 @@ def test_run_is_watched_to_its_end_and_shown_in_explore(visit):
     start(page, 3)
     says(page, "Done · test error")
     drawn(page, "field-1")
+    test = load_dataset("digits").test
+    seven = test.images[(test.labels == 7).nonzero()[0, 0], 0] / 255
+    np.testing.assert_allclose(painted(page, "figure", "the-input"), seven, atol=1e-5)
     page.get_by_role("link", name="Show it in Explore").click()
     expect(page.get_by_role("heading", name="look at")).to_be_visible()
     settle(page)

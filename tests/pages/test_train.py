@@ -13,7 +13,16 @@ from densembed.data import load_dataset
 from densembed.fields import view
 from densembed.runs import Run, execute
 from tests.conftest import is_sentence
-from tests.pages.conftest import ROOT, charts, headings, settle, values, visit, warnings
+from tests.pages.conftest import (
+    ROOT,
+    charts,
+    headings,
+    settle,
+    shown_input,
+    values,
+    visit,
+    warnings,
+)
 
 QUICK = RunConfig(model="logistic-el-3", epochs=2, batch_size=256, device="cpu")
 
@@ -49,6 +58,7 @@ def test_first_visit_shows_an_example(small_gallery, trained):
     app = visit("train")
     drawn = charts(app)
     seen = view(trained, image_of())
+    np.testing.assert_allclose(shown_input(app)["ink"], image_of()[0] / 255, atol=1e-5)
     np.testing.assert_allclose(values(drawn["field-0"]), seen.fields[0].sum(0), 1e-5, 1e-7)
     np.testing.assert_allclose(values(drawn["field-1"]), seen.fields[-1].sum(0), 1e-5, 1e-7)
     assert len(values(drawn["curve"], "y")) == 3
@@ -66,7 +76,9 @@ def test_another_image_may_be_watched(small_gallery, runs_root):
         settle(app.run())
         shown = view(run.checkpoint(), image_of(3, number)).fields[-1].sum(0)
         np.testing.assert_allclose(values(charts(app)["field-1"]), shown, 1e-5, 1e-7)
-        assert "a test image of class 3" in headings(app)
+        given = shown_input(app)
+        np.testing.assert_allclose(given["ink"], image_of(3, number)[0] / 255, atol=1e-5)
+        assert given["note"] == "a test image of class 3"
 
 
 @pytest.mark.parametrize("link", [{"class": "eleven"}, {"example": "9999"}])
