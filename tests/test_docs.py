@@ -1,10 +1,12 @@
 """The examples for engineers run as they are printed."""
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+from densembed import layers
 from tests.registry import restored
 
 PAGE = (Path(__file__).parents[1] / "docs" / "engineers.md").read_text(encoding="utf-8")
@@ -28,3 +30,25 @@ def test_there_is_one_example_under_every_heading():
 def test_example_runs(title):
     name = "example_" + re.sub(r"\W+", "_", title.lower())
     exec(compile(EXAMPLES[title], f"{title}, docs/engineers.md", "exec"), {"__name__": name})
+
+
+def test_the_table_of_arguments_is_that_of_the_signatures():
+    table = PAGE.partition("| argument |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| (`.*?) \| ", table, re.M)
+    known: dict[str, set[str]] = {}
+    for name in layers.__all__:
+        layer = getattr(layers, name)
+        if not isinstance(layer, type):
+            continue
+        for each, parameter in inspect.signature(layer.__init__).parameters.items():
+            text = str(parameter).partition(":")[0].partition("=")[0].strip()
+            if parameter.default is not inspect.Parameter.empty:
+                default = repr(parameter.default).replace("'", '"')
+                text = f"{each}={default}"
+            known.setdefault(each, set()).add(text)
+    told = [word for words in rows for word in re.findall(r"`([^`]+)`", words)]
+    assert len(told) >= 20
+    for word in told:
+        assert word in known[word.partition("=")[0]], word
+    ours = {"sizes", "densities", "family", "shared", "truncate", "locator", "amplitude", "beta"}
+    assert ours <= {word.partition("=")[0] for word in told}
