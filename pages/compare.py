@@ -42,7 +42,7 @@ with st.container(key="choices"):
     sides = pick_sides()
     first = sides[0].checkpoint
     given = pick_input(first)
-remark(given, {f"the {side.name} model": side.checkpoint for side in sides})
+remark(given, {f"the {side.name} model": side.checkpoint for side in sides if side.takes(given)})
 remark_sides(sides, given)
 
 three = len(sides) == 3  # each of the columns is as wide as the input's

@@ -181,7 +181,7 @@ def controls(page: Page, repeats: int) -> Iterator[tuple[str, list[float]]]:
     yield "model, opened for the first time", times[:2]
     yield "model", times[2:]
     for name, key in (
-        ("One density", "density-path"),
+        ("One density", "density-own"),
         ("What it computes", "computes-strength"),
         ("All classes", "atlas-deviation"),
     ):
