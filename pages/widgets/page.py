@@ -24,6 +24,7 @@ STYLE = """
   /* On a phone the fields and what changes them come into one view: words are small, and where a
      control shows what it is its label is only heard. */
   [data-testid="stMainBlockContainer"] h1 {font-size: 1.4rem;}
+  [data-testid="stMainBlockContainer"] :is(h2, h3) {font-size: 1.15rem;}
   .st-key-choices [data-testid="stVerticalBlock"],
   .st-key-choices > * > [data-testid="stHorizontalBlock"],
   .st-key-choices > [data-testid="stHorizontalBlock"] {gap: 0.5rem;}
