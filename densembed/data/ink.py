@@ -63,7 +63,7 @@ def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, str, bool]:
     if strength is not None:
         maps = [(strength, np.inf)]
     else:
-        page = _fill_holes(rgba)
+        page = _planes(_fill_holes(rgba))
         page = page[_without_bands(page)]
         maps = _paper_ink(page)
     best = None
@@ -150,6 +150,12 @@ def _fill_holes(rgba: np.ndarray) -> np.ndarray:
     return rgba[..., :3] * alpha + paper * (1 - alpha)
 
 
+def _planes(rgb: np.ndarray) -> np.ndarray:
+    """One plane of a grey picture, (h, w, 1): three of the same would take three times as long."""
+    grey = (rgb == rgb[..., :1]).all()
+    return rgb[..., :1] if grey else rgb
+
+
 # --- ink on paper -----------------------------------------------------------------------------
 
 
@@ -157,7 +163,8 @@ def _paper_ink(page: np.ndarray) -> list[tuple[np.ndarray, int]]:
     """Colour distance of the page from its paper, above the noise, for each width of `STROKES`;
     and that width in pixels."""
     page = ndimage.gaussian_filter(page, (SMOOTH * max(page.shape),) * 2 + (0,))
-    light = np.stack([_light(page[..., c]) for c in range(3)], axis=-1)
+    channels = range(page.shape[-1])
+    light = np.stack([_light(page[..., c]) for c in channels], axis=-1)
     page = page - light
     calm = ndimage.median_filter(page, (5, 5, 1), mode="nearest")
     maps = []
@@ -167,7 +174,7 @@ def _paper_ink(page: np.ndarray) -> list[tuple[np.ndarray, int]]:
             break
         planes = [
             _stroke_contrast(page[..., c], calm[..., c], light[..., c], max(3, window))
-            for c in range(3)
+            for c in channels
         ]
         maps.append((_above_noise(np.stack(planes)), window))
     return maps
@@ -200,10 +207,10 @@ def _quadratic(height: int, width: int) -> np.ndarray:
     return np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=-1).reshape(-1, 6)
 
 
-def _without_bands(rgb: np.ndarray) -> tuple[slice, slice]:
+def _without_bands(page: np.ndarray) -> tuple[slice, slice]:
     """The page inside an even band that a scan or a screenshot has around it."""
-    height, width = rgb.shape[:2]
-    sides = (rgb, rgb[::-1], rgb.swapaxes(0, 1), rgb.swapaxes(0, 1)[::-1])
+    height, width = page.shape[:2]
+    sides = (page, page[::-1], page.swapaxes(0, 1), page.swapaxes(0, 1)[::-1])
     ends = [_band_depth(side) for side in sides]
     # One side alone may be the bar of a 7 that fills the picture.
     if sum(end > 0 for end in ends) < 3:
@@ -212,12 +219,12 @@ def _without_bands(rgb: np.ndarray) -> tuple[slice, slice]:
     return slice(top, height - bottom), slice(left, width - right)
 
 
-def _band_depth(rgb: np.ndarray) -> int:
+def _band_depth(page: np.ndarray) -> int:
     """Rows of one colour from the top to where most of a row is suddenly of another."""
     share, suddenly, distance, deepest = BAND
-    limit = int(deepest * len(rgb))
-    colour = np.median(rgb[0], axis=0)
-    alike = (np.abs(rgb[: limit + 4] - colour).max(-1) < distance).mean(1)
+    limit = int(deepest * len(page))
+    colour = np.median(page[0], axis=0)
+    alike = (np.abs(page[: limit + 4] - colour).max(-1) < distance).mean(1)
     depth = int(np.argmin(alike > share))  # 0 if all are alike
     return depth if 0 < depth <= limit and alike[depth : depth + 4].min() < suddenly else 0
 
@@ -242,11 +249,11 @@ def _ink_is_brighter(plane: np.ndarray, window: int) -> bool:
 
 
 def _above_noise(planes: np.ndarray) -> np.ndarray:
-    """Length of the contrast, (3, h, w), above the paper's own unevenness; zero at the paper.
+    """Length of the contrast, (channels, h, w), above the paper's unevenness; zero at the paper.
 
     The lower quantiles belong to the paper even where a thick digit covers half the picture.
     """
-    low, high = np.quantile(planes.reshape(3, -1), (0.1, 0.3), axis=1)
+    low, high = np.quantile(planes.reshape(len(planes), -1), (0.1, 0.3), axis=1)
     deviations = (high - low) / 0.757  # the distance of these quantiles of a normal distribution
     levels = high + 0.524 * deviations
     rest = np.clip(planes - levels[:, None, None], 0, None)
@@ -409,7 +416,7 @@ def _is_page(page: np.ndarray | None, marked: np.ndarray, kept: np.ndarray) -> b
     """Whether what is not the digit is paper: light may fall off over it, but little else.
 
     Args:
-        page: colours (h, w, 3), None for strokes on transparency.
+        page: colours (h, w, 3 or 1), None for strokes on transparency.
         marked: where something is as strong as ink; `kept`, where the digit is. Both (h, w).
     """
     width = 4 * float(ndimage.distance_transform_edt(kept)[kept].mean()) - 2  # as `_full_strokes`
@@ -420,7 +427,8 @@ def _is_page(page: np.ndarray | None, marked: np.ndarray, kept: np.ndarray) -> b
     paper = resample(beyond.astype(np.float32), side).ravel() > 0.9
     if page is None or paper.sum() < AROUND:  # too little of it to say
         return True
-    colours = np.stack([resample(page[..., c], side).ravel() for c in range(3)], axis=-1)
+    planes = [resample(page[..., c], side).ravel() for c in range(page.shape[-1])]
+    colours = np.stack(planes, axis=-1)
     light = _quadratic(*side)
     shade = light @ np.linalg.lstsq(light[paper], colours[paper], rcond=None)[0]
     rest = colours - shade

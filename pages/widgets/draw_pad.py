@@ -83,7 +83,12 @@ export default function({ parentElement, data, setStateValue }) {
   }
   const send = () => {
     draw();
-    const png = pad.strokes.length || pad.base ? canvas.toDataURL("image/png") : null;
+    // Half as wide there are ten pixels of it for each of the model's, and the server reads it in a
+    // quarter of the time.
+    const sent = document.createElement("canvas");
+    sent.width = sent.height = canvas.width / 2;
+    sent.getContext("2d").drawImage(canvas, 0, 0, sent.width, sent.height);
+    const png = pad.strokes.length || pad.base ? sent.toDataURL("image/png") : null;
     setStateValue("drawing", { png, strokes: pad.strokes, base: Boolean(pad.base) });
   };
   const at = (event) => {

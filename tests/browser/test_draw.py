@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from densembed.checkpoint import Checkpoint
 from densembed.data.compact import from_text
 from densembed.fields import view
-from tests.browser.conftest import painted, settle
+from tests.browser.conftest import painted, places, settle
 from tests.browser.test_explore import DIGITS
 
 
@@ -76,7 +76,7 @@ def test_a_finger_draws_on_a_phone(browser, server):
     settle(page)
     pad = page.locator(".st-key-pad canvas")
     pad.scroll_into_view_if_needed()
-    box = pad.bounding_box()
+    (box,) = places(page, ".st-key-pad canvas")
     session = context.new_cdp_session(page)
 
     def touch(kind: str, *places: tuple[float, float]) -> None:
