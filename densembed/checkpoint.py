@@ -12,7 +12,7 @@ import platform
 import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from statistics import mean, stdev
@@ -28,8 +28,8 @@ from densembed import plugins
 from densembed.config import RunConfig, explain
 from densembed.data import Dataset
 from densembed.initialisation import is_density
-from densembed.models import build, parameter_count
-from densembed.training import Epoch, Event, Snapshot, pick_device, snapshot_steps
+from densembed.models import build
+from densembed.training import Epoch, Event, Resume, Snapshot, pick_device, snapshot_steps
 
 FORMAT = "densembed"
 VERSION = "1"
@@ -231,8 +231,8 @@ class Checkpoint:
         return cls.from_bytes(data, path.name)
 
     @classmethod
-    def peek(cls, path: str | os.PathLike) -> tuple[Header, int]:
-        """The header and the number of parameters, without the tensors: for a list of many files.
+    def peek(cls, path: str | os.PathLike) -> Header:
+        """The header without the tensors: for a list of many files.
 
         Raises CheckpointError as `open`; but only `open` finds damage within the tensors.
         """
@@ -246,10 +246,7 @@ class Checkpoint:
                     raise CheckpointError(f"{path.name} is damaged or incomplete.")
         except OSError as error:
             raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
-        try:
-            return header, _count(header.config.model, header.input_shape, len(header.classes))
-        except ValueError as error:
-            raise CheckpointError(f"{path.name} has a damaged header: {error}") from error
+        return header
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "The file") -> "Checkpoint":
@@ -341,13 +338,6 @@ def _empty_model(header: Header) -> nn.Module:
     return build(header.config.model, header.input_shape, len(header.classes))
 
 
-@lru_cache(maxsize=256)  # many runs in a list are of few models
-def _count(model: str, input_shape: tuple[int, int, int], classes: int) -> int:
-    """How many parameters a model has."""
-    with torch.device("meta"):
-        return parameter_count(build(model, input_shape, classes))
-
-
 def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> None:
     try:
         with torch.device("meta"):  # the shapes, without the memory that a wild header may ask for
@@ -395,10 +385,13 @@ class Recorder:
             plugins=plugins.needed(config.model),
         )
         self.snapshots: list[Snapshot] = []
+        self.place: Resume | None = None
 
     def add(self, event: Event) -> None:
         if isinstance(event, Snapshot):
             self.snapshots.append(event)
+        elif isinstance(event, Resume):
+            self.place = event
         elif isinstance(event, Epoch):
             self.header.epochs.append(
                 EpochMetrics(
@@ -430,16 +423,26 @@ class Recorder:
                 self.snapshots.append(Snapshot(kept, state))
 
     def checkpoint(self, outcome: str = "running") -> Checkpoint:
-        """What is known so far as a checkpoint; needs one snapshot at least."""
-        header = self.header.model_copy(
-            update={"steps": [snapshot.step for snapshot in self.snapshots], "outcome": outcome}
-        )
-        names = self.snapshots[0].state
+        """What is known so far as a checkpoint; needs one snapshot at least.
+
+        Of a training that goes on the last snapshot is where it is now: those that are kept of a
+        long one lie far apart.
+        """
+        kept = [*self.snapshots, *(self._now() if outcome == "running" else [])]
+        steps = [snapshot.step for snapshot in kept]
+        header = self.header.model_copy(update={"steps": steps, "outcome": outcome})
         tensors = {
-            name: torch.stack([snapshot.state[name] for snapshot in self.snapshots])
-            for name in names
+            name: torch.stack([snapshot.state[name] for snapshot in kept]) for name in kept[0].state
         }
         return Checkpoint(header, tensors)
+
+    def _now(self) -> list[Snapshot]:
+        last = self.snapshots[-1]
+        if self.place is None or self.place.step <= last.step:
+            return []
+        state = self.place.parameters(last.state)
+        finite = all(part.isfinite().all() for part in state.values())
+        return [Snapshot(self.place.step, state)] if finite else []
 
 
 def load(path: str | os.PathLike) -> nn.Module:

@@ -31,7 +31,7 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """One line: model, source of the data, error, parameters."""
+        """One line: model, source of the data, error."""
         return _title(self.path, self._version())
 
     def _version(self) -> int:
@@ -48,15 +48,14 @@ def _open(path: Path, version: int) -> Checkpoint:
 
 @lru_cache(maxsize=1024)  # a list of many runs must not read them all again on each click
 def _title(path: Path, version: int) -> str:
-    return one_line(*Checkpoint.peek(path))
+    return one_line(Checkpoint.peek(path))
 
 
-def one_line(header: Header, parameters: int) -> str:
-    """Model, source of the data, error, parameters: what tells them apart first."""
+def one_line(header: Header) -> str:
+    """Model, source of the data, error: what tells them apart first."""
     parts = [describe(header.config.model), header.provenance.dataset_title]
     if header.errors:
         parts.append(f"{error_text(header.errors)} error")
-    parts.append(f"{parameters:,} parameters")
     return " · ".join(parts)
 
 

@@ -89,6 +89,19 @@ class Resume:
     step: int
     state: dict[str, Tensor]
 
+    def parameters(self, like: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The parameters among it, (members, *shape) each, as a `Snapshot`'s state has them.
+
+        Args:
+            like: the state of a snapshot of the same training.
+        """
+        sizes = [part[0].numel() for part in like.values()]
+        parts = self.state["values"].split(sizes, 1)
+        return {
+            name: part.reshape(other.shape)
+            for part, (name, other) in zip(parts, like.items(), strict=True)
+        }
+
 
 Event = Snapshot | Progress | Epoch | Diverged | Resume
 

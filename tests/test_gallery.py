@@ -36,7 +36,7 @@ def test_entries_open_and_have_a_title(shelf, trained):
     for entry in entries():
         assert entry.open().header == trained.header
         error = trained.errors[0]
-        parts = ["Logistic-EL with mNN, B = 4, B₀ = 2", "378 parameters", f"{error:.2f} % error"]
+        parts = ["Logistic-EL with mNN, B = 4, B₀ = 2", f"{error:.2f} % error"]
         for part in parts:
             assert part in entry.title
         assert trained.header.provenance.dataset_title in entry.title
@@ -127,11 +127,7 @@ def test_the_network_that_is_opened_answers(shelf):
 
 
 def test_a_peek_is_what_opening_finds(trained, trained_file, tmp_path):
-    header, parameters = Checkpoint.peek(trained_file)
-    opened = Checkpoint.open(trained_file)
-    assert header == opened.header
-    assert parameters == opened.parameters
-    assert header.errors == opened.errors
+    assert Checkpoint.peek(trained_file) == Checkpoint.open(trained_file).header
     for content in (b"", b"x" * 7, b"\xff" * 100, trained_file.read_bytes()[:200]):
         (tmp_path / "bad.safetensors").write_bytes(content)
         with pytest.raises(CheckpointError):

@@ -7,13 +7,14 @@ from math import prod
 import streamlit as st
 
 from densembed import gallery
-from densembed.checkpoint import Checkpoint, CheckpointError
+from densembed.checkpoint import Checkpoint, CheckpointError, error_text
 from densembed.data import DATASETS, is_available
-from pages.widgets.link import asked, linked_select, notice
+from pages.widgets.link import asked, linked_select, notice, plain
 
 OWN = "upload-"
 """How the key of an uploaded file begins: in a link it tells what the file was."""
 BRING = "Bring a model of your own"
+KEPT = "Your file, kept for this session: a link to it says elsewhere that it is gone."
 ELSEWHERE = "elsewhere"
 MAX_BYTES = 5 * 2**20
 MAX_KEPT = 3
@@ -31,8 +32,7 @@ class Upload:
 
     @property
     def title(self) -> str:
-        line = gallery.one_line(self.checkpoint.header, self.checkpoint.parameters)
-        return f"{line} · your file {self.name}"
+        return f"{gallery.one_line(self.checkpoint.header)} · your file {self.name}"
 
 
 def uploads() -> dict[str, Upload]:
@@ -107,15 +107,23 @@ def pick_checkpoint(
             )  # fmt: skip
     if complaint := st.session_state.pop(f"file-{key}-refused", None):
         st.error(complaint)
-    if chosen in uploads():
-        st.caption("Your file, kept for this session: a link to it says elsewhere that it is gone.")
-    elif story and chosen in gallery.STORIES:
-        st.caption(gallery.STORIES[chosen])
     try:
-        return opened(chosen)
+        checkpoint = opened(chosen)
     except CheckpointError as error:  # damage that the list did not see
         st.error(str(error))
         st.stop()
+    if chosen in uploads():
+        st.caption(f"{_facts(checkpoint)} {KEPT}")
+    elif story:
+        st.caption(f"{_facts(checkpoint)} {gallery.STORIES.get(chosen, '')}")
+    return checkpoint
+
+
+def _facts(checkpoint: Checkpoint) -> str:
+    """What the box has no room for on a phone."""
+    header = checkpoint.header
+    error = f"{error_text(header.errors)} error on " if header.errors else ""
+    return f"{error}{plain(header.provenance.dataset_title)}, {checkpoint.parameters:,} parameters."
 
 
 def _name_gone_upload(key: str, default: str, options: dict[str, str]) -> None:
