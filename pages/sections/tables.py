@@ -43,13 +43,19 @@ def show_table(table: str, dataset: str, key: str = "recipe") -> None:
     st.caption(RECIPES[recipe])
     results = found[recipe]
     rows = results["rows"]
+    figure = table_figure(rows)
     st.plotly_chart(
-        table_figure(rows), key=table, config=CHART,
+        figure, key=table, config=CHART,
         alt="Test error of each model, ours and the paper's, with error bars",
     )  # fmt: skip
     st.caption(
         f"Each mark is the mean of {len(rows[0]['errors'])} trainings, each bar ± a standard "
-        "deviation. The axis is logarithmic: equal distances are equal factors."
+        "deviation."
+        + (
+            " The axis is logarithmic: equal distances are equal factors."
+            if figure.layout.xaxis.type == "log"
+            else ""
+        )
     )
     st.markdown(_finding(rows) + _by_other_recipes(rows, found))
     with st.expander("The numbers, and where each comes from"):

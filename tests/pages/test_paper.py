@@ -53,6 +53,10 @@ def test_the_plot_is_the_table(shipped, name, recipe):
         assert f"{row['parameters']:,} parameters" in label
         assert round(theirs_at) == round(ours_at)
     assert (theirs["name"], ours["name"]) == ("the paper", "ours")
+    factor = drawn["layout"]["xaxis"].get("type") == "log"  # from 1.6 to 18 %, from 49 to 85 %
+    assert factor == (name == "table1")
+    marks = [text.value for text in app.caption if text.value.startswith("Each mark")]
+    assert factor == ("logarithmic" in marks[list(SETS).index(name)])
     below = sum(row["mean"] < row["paper_mean"] for row in rows)
     assert any(f"**{below}" in text.value for text in app.markdown)
 
