@@ -24,6 +24,8 @@ STYLE = """
   .st-key-lab-bench > :has([data-testid="stSlider"])
     + [data-testid="stElementContainer"]:has([data-testid="stCaptionContainer"]) {order: -1;}
   .st-key-lab-bench {margin-top: -1.5rem;}
+  /* The room above the second figure keeps it in line with the first where they are abreast. */
+  .st-key-parts {margin-top: -72px;}
 }
 </style>
 """

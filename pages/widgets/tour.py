@@ -56,12 +56,17 @@ export default function({ parentElement, data, setStateValue }) {
   if (card.stop === undefined || card.linked !== data.stop)
     card.stop = data.stop ?? (localStorage.getItem(KEY) ? 0 : 1);
   card.linked = data.stop;
+  const phone = "(max-width: 640px)";  // there the card is at the bottom: the page goes on below it
   // A rule, and no mark on the part itself, which may not be there yet.
   const light = (stop) => {
     card.rule ??= document.head.appendChild(document.createElement("style"));
     const part = data.stops[stop - 1]?.[0];
-    card.rule.textContent = part
-      ? `.st-key-${part} {outline: 2px solid #5aa9e6; outline-offset: 4px;}` : "";
+    card.rule.textContent = part ? `
+      .st-key-${part} {outline: 2px solid #5aa9e6; outline-offset: 4px; scroll-margin: 72px 8px;}
+      @media ${phone} {
+        .st-key-${part} {scroll-margin-bottom: 140px;}
+        body [data-testid="stMainBlockContainer"] {padding-bottom: 140px;}
+      }` : "";
   };
   const show = () => {
     card.hidden = !card.stop;
@@ -75,6 +80,8 @@ export default function({ parentElement, data, setStateValue }) {
     card.stop = card.linked = stop;
     localStorage.setItem(KEY, "seen");
     show();
+    if (stop) document.querySelector(`.st-key-${data.stops[stop - 1][0]}`)
+      ?.scrollIntoView({ block: "nearest" });
     setStateValue("stop", stop);
   };
   find("skip").onclick = () => go(0);
