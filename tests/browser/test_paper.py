@@ -9,17 +9,17 @@ from densembed.data import load_dataset
 from densembed.fields import view
 from densembed.models import describe
 from densembed.reproduce import FIGURE1
-from tests.browser.conftest import ROOT, chart, settle
+from tests.browser.conftest import ROOT, chart, places, settle
 from tests.browser.test_explore import width_needed
 
 SHIPPED = ROOT / "checkpoints/paper"
 
 
 def boxes(page, part: str) -> list[dict]:
-    """All cells at one moment: what is above them may still be arriving."""
-    images = chart(page, f"figure1-{part}").locator(".heatmaplayer image")
-    expect(images).to_have_count(9 if part == "a" else 2)
-    return images.evaluate_all("images => images.map(image => image.getBoundingClientRect())")
+    """Where the cells of a part of the figure are."""
+    selector = f".st-key-figure1-{part} .js-plotly-plot .heatmaplayer image"
+    expect(page.locator(selector)).to_have_count(9 if part == "a" else 2)
+    return places(page, selector)
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (420, "dark")])
