@@ -55,6 +55,7 @@ BASE = {
     "learning_rate": 0.02, "density_rate": 1.0, "locator_rate": 0.25, "locator_decay": 0.2,
     "scale_start": -2.0,
 }  # fmt: skip
+SUGGESTED = {"learning_rate": 0.04, "density_rate": 0.25, "locator_rate": 0.05}
 COLOUR: tuple[dict, ...] = (
     {},
     {"learning_rate": 0.03},
@@ -63,10 +64,18 @@ COLOUR: tuple[dict, ...] = (
     {"locator_decay": 0.5},
     {"locator_rate": 0.1},
     {"batch_size": 64},
-    {"learning_rate": 0.04, "density_rate": 0.25, "locator_rate": 0.05},
+    SUGGESTED,
+    {**SUGGESTED, "batch_size": 64},
+    {**SUGGESTED, "batch_size": 64, "learning_rate": 0.03, "density_rate": 0.33},
+    {**SUGGESTED, "density_rate": 0.5},
+    {**SUGGESTED, "scale_start": -1.6},
+    {**SUGGESTED, "scale_start": -2.4},
+    {**SUGGESTED, "scale_start": -2.8},
+    {**SUGGESTED, "scale_start": -3.2},
+    {**SUGGESTED, "learning_rate": 0.06, "density_rate": 0.17, "locator_rate": 0.033},
 )
-"""For pictures of several channels: what each changes in the recipe `tuned`; the last is what the
-others suggested together."""
+"""For pictures of several channels: what each changes in the recipe `tuned`; the last ones lie near
+what the first ones suggested together."""
 ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-10-5")
 
 
