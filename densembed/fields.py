@@ -86,6 +86,11 @@ class View:
     fields: list[np.ndarray]
     probabilities: np.ndarray
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the picture in pixels."""
+        return round(self.x[0] + self.x[-1]), round(self.y[0] + self.y[-1])
+
     @cached_property
     def top(self) -> float:
         """End of the colour scale that all steps share, per square pixel, channels added.

@@ -45,8 +45,8 @@ with st.container(key="choices"):
 remark(given, {f"the {side.name} model": side.checkpoint for side in sides if side.takes(given)})
 remark_sides(sides, given)
 
-three = len(sides) == 3  # each of the columns is as wide as the input's
-picture, fields = st.columns([1, 3 if three else 4], gap="small")
+# Each of the columns, three or four, is as wide as the input's.
+picture, fields = st.columns([20, 61 if len(sides) == 3 else 82], gap="small")
 with picture, st.container(key="aside"):
     with st.container(key="input"):
         show_input(given, first)

@@ -31,7 +31,7 @@ remark(given, {"this model": checkpoint})
 
 index = chosen_step(checkpoint.steps)
 scene = st.container(key="scene")
-picture, moving = scene.columns([1, 3], gap="small")
+picture, moving = scene.columns([20, 61], gap="small")  # four pictures of one size
 with picture:
     shown = st.container()
     given = change_input(given)

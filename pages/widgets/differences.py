@@ -6,13 +6,13 @@ import numpy as np
 import streamlit as st
 
 from densembed.comparison import along, facts
-from densembed.density_figures import atlas_figure
 from densembed.fields import TOP_PERCENTILE
 from densembed.figures import curves_figure
 from pages.widgets.computed import ATLAS_INPUTS, class_fields
 from pages.widgets.inputs import test_images
 from pages.widgets.page import CHART, panel
 from pages.widgets.sides import SLIDERS, Side
+from pages.widgets.stills import show_classes
 
 TABLE, CURVES, ATLAS = "Model and recipe", "How they learned", "All classes"
 STYLE = """
@@ -27,12 +27,6 @@ STYLE = """
 .facts td {min-width: 8em;}
 .facts td.differs {font-weight: 600;}
 .facts tr.differs th::before {content: "≠ "; color: #d1892b; font-weight: 600;}
-</style>
-"""
-ATLAS_STYLE = """
-<style>
-.st-key-atlases [data-testid="stColumn"] {container-type: inline-size;}
-.st-key-atlases .stPlotlyChart {height: calc(ROWS + 80px) !important;}
 </style>
 """
 
@@ -116,20 +110,11 @@ def atlases(sides: list[Side], chosen: list[int]) -> None:
     progress.empty()
     every = np.stack([field for fields in found.values() for field in fields])
     top = max(float(np.percentile(field, TOP_PERCENTILE)) for field in every)
-    rows = -(-len(dataset.classes) // 5)
-    st.html(ATLAS_STYLE.replace("ROWS", f"{27 * rows}cqw"))
-    with st.container(key="atlases"):
-        columns = st.columns(len(able), gap="small")
-    for column, (side, index) in zip(columns, able, strict=True):
+    for column, (side, index) in zip(st.columns(len(able), gap="medium"), able, strict=True):
         with column:
-            panel(side.model, f"{side.name}, {side.moment(index)}")
-            st.plotly_chart(
-                atlas_figure(
-                    found[side.name], dataset.classes, (shape[2], shape[1]), top,
-                    "density per pixel²",
-                ),
-                key=f"{side.name}-atlas", config=CHART, height="stretch",
-                alt=f"Mean field of the {side.name} model over inputs of each class",
+            show_classes(
+                found[side.name], dataset.classes, (shape[2], shape[1]), top, side.model,
+                f"{side.name}, {side.moment(index)}", f"{side.name}-atlas",
             )  # fmt: skip
     fixed = [side.name for side, _ in able if not side.checkpoint.model().adaptive]
     st.caption(

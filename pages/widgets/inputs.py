@@ -14,13 +14,13 @@ from densembed.data.compact import MAX_TEXT, from_text, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
 from pages.widgets import draw_pad, thumbnails
 from pages.widgets.link import Numbers, check_link, in_link, linked_number, name_wrong
-from pages.widgets.moving import as_url, colours, moving, pack
+from pages.widgets.moving import as_url, colours
 from pages.widgets.page import panel
+from pages.widgets.stills import show_stills, still
 
 KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
 MOST = 100_000
 """Test images of a class: more than any data set has."""
-_shown = moving("shown")
 
 
 @dataclass(frozen=True)
@@ -259,19 +259,13 @@ def show_input(given: Input, checkpoint: Checkpoint) -> None:
 
 def show_picture(pixels: Tensor, note: str) -> None:
     """The picture that the model gets, in the panel that all pages have for it."""
-    _shown(data=_picture(pixels, note), key="the-input")
-
-
-def _picture(pixels: Tensor, note: str) -> dict:
-    """A picture (C, H, W) as its component draws it: ink as numbers, colours as a PNG."""
     channels, height, width = pixels.shape
-    data = {
-        "title": "the input", "note": note, "size": [width, height], "contours": False,
-        "scale": colours(0, 1, "ink, 0 to 1", "ink", "Greys_r"), "dots": None, "picture": None,
-    }  # fmt: skip
-    if channels == 1:
-        return {**data, **pack(pixels.numpy() / 255)}
-    return {**data, "stack": None, "picture": {"url": as_url(pixels), "opacity": 1}}
+    ink = colours(0, 1, "ink, 0 to 1", "ink", "Greys_r")
+    alt = "The picture that the model gets:"
+    shown = still(pixels[0].numpy() / 255, (width, height), ink, "the input", note, alt)
+    if channels > 1:  # in its colours
+        shown |= {"stack": None, "picture": {"url": as_url(pixels), "opacity": 1}}
+    show_stills([shown], "the-input")
 
 
 def unlike(given: Input, checkpoint: Checkpoint) -> bool:

@@ -6,16 +6,17 @@ from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
-from densembed.density_figures import atlas_figure, path_figure, weights_figure
+from densembed.density_figures import path_figure, weights_figure
 from densembed.fields import TOP_PERCENTILE, View
-from densembed.figures import difference_figure, field_figure
 from densembed.layers import FeatureEmbedding
 from densembed.meaning import densities, input_gradient, one_density
 from densembed.models import describe
 from pages.widgets.computed import class_fields
 from pages.widgets.inputs import test_images
 from pages.widgets.link import linked_number
+from pages.widgets.moving import colours
 from pages.widgets.page import CHART, panel
+from pages.widgets.stills import NAME, UNIT, show_classes, show_stills, still
 from pages.widgets.views import Show
 
 WHAT, ONE, COMPUTES = "What am I looking at?", "One density", "What it computes"
@@ -64,12 +65,12 @@ def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
             f"| scale s | {s_t:.2f} | {s_u:.2f} |\n\nin pixels, at step {seen.steps[index]:,}."
         )
     with own:
-        panel(f"density {number}", "alone")
-        values = one_density(model, x, number - 1)
-        st.plotly_chart(
-            field_figure(values, seen.x, seen.y, float(values.max())), key="density-own",
-            config=CHART, alt=f"Density {number} alone, a heatmap",
-        )  # fmt: skip
+        values = one_density(model, x, number - 1)[0]
+        scale = colours(0, float(values.max()), NAME, UNIT)
+        alt = "One density, a heatmap:"
+        show_stills(
+            [still(values, seen.size, scale, f"density {number}", "alone", alt)], "density-own"
+        )
     with weights:
         if shown.weights is not None:
             panel("its weights", "left: against a class, right: for it")
@@ -82,9 +83,8 @@ def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
         places = [
             densities(checkpoint.network(k), x).loc[number - 1] for k in range(len(seen.steps))
         ]
-        size = seen.x[0] + seen.x[-1], seen.y[0] + seen.y[-1]
         st.plotly_chart(
-            path_figure(np.stack(places), seen.steps, size, index), key="density-path",
+            path_figure(np.stack(places), seen.steps, seen.size, index), key="density-path",
             config=CHART, alt="Where it was at each step of training",
         )  # fmt: skip
 
@@ -97,12 +97,12 @@ def computes(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sho
         title, note = "its exact linear map", "the weight of each pixel, whatever the input"
     except (ValueError, AttributeError):  # a plugin's network may have none
         title, note = "its input gradient", "what a little more ink would do, at this input"
-    _, height, width = pixels.shape
-    x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
-    bound = float(np.percentile(abs(gradient.sum(1)), TOP_PERCENTILE))
-    strength = np.sqrt((gradient.sum(1, keepdims=True) ** 2).mean(0))
+    gradient = gradient.sum(1)
+    bound = float(np.percentile(abs(gradient), TOP_PERCENTILE)) or 1.0
+    strength = np.sqrt((gradient**2).mean(0))
+    most = float(np.percentile(strength, TOP_PERCENTILE))
     name = checkpoint.header.classes[show.label]
-    words, field, signed, every = st.columns(4, gap="small")
+    words, pictures = st.columns([20, 61], gap="small")
     with words:
         st.markdown(
             "The densities tell where the network *looks*; this is what it *does* with a pixel: "
@@ -115,29 +115,21 @@ def computes(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sho
                 else "Where moving a density pays, even pixels without ink matter."
             )
         )
-    with field:
-        panel("where it looks", f"at step {seen.steps[index]:,}")
-        st.plotly_chart(
-            field_figure(seen.fields[index], seen.x, seen.y, seen.top), key="computes-field",
-            config=CHART, alt="Receptive field, a heatmap of the sum of the densities",
-        )  # fmt: skip
-    with signed:
-        panel(f"{title}, for {name}", note)
-        st.plotly_chart(
-            difference_figure(
-                gradient[show.label], x, y, bound, "score per unit of ink", "score per unit of ink"
-            ),
-            key="computes-signed", config=CHART, alt=f"Signed effect of each pixel on {name}",
-        )  # fmt: skip
-    with every:
-        panel("its strength", "root mean square over the classes")
-        st.plotly_chart(
-            field_figure(
-                strength, x, y, float(np.percentile(strength, TOP_PERCENTILE)),
-                "score per unit of ink",
-            ),
-            key="computes-strength", config=CHART, alt="Effect of each pixel over all classes",
-        )  # fmt: skip
+    score, now = "score per unit of ink", f"at step {seen.steps[index]:,}"
+    looks = still(
+        seen.fields[index].sum(0), seen.size, colours(0, seen.top, NAME, UNIT),
+        "where it looks", now, "Receptive field, a heatmap of the sum of the densities,",
+    )  # fmt: skip
+    signed = still(
+        gradient[show.label], seen.size, colours(-bound, bound, score, score),
+        f"{title}, for {name}", note, "Effect of each pixel on the score,",
+    )  # fmt: skip
+    every = still(
+        strength, seen.size, colours(0, most, score, score),
+        "its strength", "root mean square over the classes", "Effect of each pixel,",
+    )  # fmt: skip
+    with pictures:
+        show_stills([looks, signed, every], "computes")
 
 
 def atlas(checkpoint: Checkpoint, index: int) -> None:
@@ -153,18 +145,14 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
     progress.empty()
     size = checkpoint.header.input_shape[2], checkpoint.header.input_shape[1]
     kinds = (
-        ("mean", "where it looks, on average", 0),
-        ("deviation", "where that depends on the input", 1),
+        ("mean", "where it looks, on average"),
+        ("deviation", "where that depends on the input"),
     )
-    for column, (kind, note, k) in zip(st.columns(2, gap="medium"), kinds, strict=True):
-        fields = [pair[k] for pair in found]
+    for column, fields, (kind, note) in zip(
+        st.columns(2, gap="medium"), zip(*found, strict=True), kinds, strict=True
+    ):
         top = float(np.percentile(np.stack(fields), TOP_PERCENTILE))
         with column:
-            panel(kind, note)
-            st.plotly_chart(
-                atlas_figure(fields, dataset.classes, size, top or 1.0, "density per pixel²"),
-                key=f"atlas-{kind}", config=CHART,
-                alt=f"The {kind} of the field over 100 inputs of each class",
-            )  # fmt: skip
+            show_classes(fields, dataset.classes, size, top, kind, note, f"atlas-{kind}")
     if not checkpoint.network().adaptive:
         st.caption("Its densities are fixed: every input has the same field, and none deviates.")

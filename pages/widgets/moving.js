@@ -5,6 +5,10 @@ const REST = 400;  // ms without a move after which the step is told
 const FRAME = 70;  // ms a step of the film
 const CALM = 350;  // for who asks for less motion: fewer than three changes a second
 const LEVELS = [0.2, 0.4, 0.6, 0.8];  // contours, as shares of the colour scale
+const SCALE = `<div class="bar"></div><div class="ticks"><span></span><span></span><span></span></div
+  ><div class="unit"></div>`;
+const SAVE = `<button type="button" data-kind="svg" aria-label="Save as SVG">SVG</button
+  ><button type="button" data-kind="png" aria-label="Save as PNG">PNG</button>`;
 const PANEL = `
   <p class="heading"></p>
   <div class="plot" tabindex="0" role="img">
@@ -13,11 +17,8 @@ const PANEL = `
       aria-label="Divider between before, to its left, and after">
     <div class="tip" hidden></div>
   </div>
-  <div class="save"><button type="button" data-kind="svg" aria-label="Save as SVG">SVG</button
-    ><button type="button" data-kind="png" aria-label="Save as PNG">PNG</button></div>
-  <div class="scale" aria-hidden="true"><div class="bar"></div>
-    <div class="ticks"><span></span><span></span><span></span></div><div class="unit"></div>
-  </div>`;
+  <div class="save">${SAVE}</div>
+  <div class="scale" aria-hidden="true">${SCALE}</div>`;
 
 // By a loop: `Uint8Array.from` with a function took a third of a click's time.
 function bytes(text) {
@@ -35,6 +36,57 @@ const escape = (text) => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCod
 const ticks = ({ low, high, open }) => [
   (open && low < 0 ? "≤ " : "") + round(low), round((low + high) / 2),
   (open ? "≥ " : "") + round(high)];
+
+// A colour bar in the element that holds SCALE.
+function fill(element, scale) {
+  const [bar, marks, unit] = element.children;
+  bar.style.background =
+    `linear-gradient(90deg, ${scale.stops.map(([s, c]) => `${c} ${100 * s}%`).join()})`;
+  ticks(scale).forEach((text, k) => { marks.children[k].textContent = text; });
+  unit.textContent = scale.name;
+}
+
+// A heading in its element: a title, and a note on a line of its own.
+function head(element, title, note) {
+  element.title = title;
+  element.innerHTML = `${escape(title)}<small>${escape(note) || "&nbsp;"}</small>`;
+}
+
+// The colour bar in an SVG of that width, from y on down: 64 units high.
+function bar(scale, width, y) {
+  const stop = ([share, colour]) => `<stop offset="${share}" stop-color="${colour}"/>`;
+  const [left, middle, right] = ticks(scale);
+  const tick = (x, anchor, value) =>
+    `<text x="${x}" y="${y + 36}" text-anchor="${anchor}">${value}</text>`;
+  return `<linearGradient id="scale">${scale.stops.map(stop).join("")}</linearGradient>
+    <rect y="${y + 10}" width="${width}" height="10" fill="url(#scale)"/>
+    ${tick(0, "start", left)}${tick(width / 2, "middle", middle)}${tick(width, "end", right)}
+    <text x="${width / 2}" y="${y + 56}" text-anchor="middle">${escape(scale.name)}</text>`;
+}
+
+// An SVG that needs nothing else.
+const sheet = (width, height, parts) => `<svg xmlns="http://www.w3.org/2000/svg" width="${width}"
+  height="${height}" font-family="sans-serif" font-size="15" fill="#222">
+  <rect width="100%" height="100%" fill="#fff"/>${parts.join("")}</svg>`;
+
+async function download(source, title, kind) {
+  const svg = new Blob([source], { type: "image/svg+xml" });
+  const link = document.createElement("a");
+  link.download = `densembed-${title.replace(/[^\w]+/g, "-")}.${kind}`;
+  if (kind === "svg") {
+    link.href = URL.createObjectURL(svg);
+  } else {
+    const image = new Image();
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [2 * image.width, 2 * image.height];
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    link.href = canvas.toDataURL("image/png");
+  }
+  link.click();
+  if (kind === "svg") setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
 
 // Fields packed as 16 bits a number; each is unpacked when it is first looked at.
 class Fields {
@@ -97,8 +149,9 @@ class Panel {
   constructor(figure, stage) {
     figure.innerHTML = PANEL;
     this.stage = stage;
-    for (const name of ["plot", "tip", "bar", "ticks", "unit", "heading", "save"])
+    for (const name of ["plot", "tip", "heading", "save"])
       this[name] = figure.querySelector(`.${name}`);
+    this.legend = figure.querySelector(".scale");
     for (const name of ["img", "canvas", "svg"]) this[name] = this.plot.querySelector(name);
     this.divider = this.plot.querySelector("input");
     this.divider.oninput = () => stage.divide(Number(this.divider.value));
@@ -121,7 +174,10 @@ class Panel {
       const number = event.target.dataset?.number;
       if (number) stage.choose(Number(number));
     };
-    this.save.onclick = (event) => this.download(event.target.dataset.kind);
+    this.save.onclick = (event) => {
+      const { kind } = event.target.dataset;
+      if (kind) download(this.drawing(), this.title, kind);
+    };
   }
 
   // One look: values (or none), the step that its densities are of, its scale and its words.
@@ -129,9 +185,8 @@ class Panel {
     const { size, shape, picture, contours } = this.stage.data;
     this.at = at;
     this.alt = alt;
-    this.heading.title = title;
-    this.heading.innerHTML = `${escape(title)}<small>${escape(note) || "&nbsp;"}</small>`;
-    this.title = `${title}, ${note}`;
+    head(this.heading, title, note);
+    this.title = note ? `${title}, ${note}` : title;
     this.plot.style.setProperty("--ratio", `${size[0]} / ${size[1]}`);
     this.img.hidden = !picture;
     if (picture && this.img.src !== picture.url) this.img.src = picture.url;
@@ -148,10 +203,7 @@ class Panel {
     if (values) this.paint(values, scale);
     this.scale = scale;
     this.draw(values && contours, Boolean(left));
-    this.bar.style.background =
-      `linear-gradient(90deg, ${scale.stops.map(([s, c]) => `${c} ${100 * s}%`).join()})`;
-    ticks(scale).forEach((text, k) => { this.ticks.children[k].textContent = text; });
-    this.unit.textContent = scale.name;
+    fill(this.legend, scale);
     this.tell();
   }
 
@@ -267,55 +319,29 @@ class Panel {
       + `\nweight ${weights[at].toFixed(3).replace("-", "−")}`;
   }
 
-  // The panel with its title and colour bar as one SVG that needs nothing else.
-  async figure() {
+  // The picture under its title as a part of an SVG, at that place and that wide.
+  plate(x, y, width) {
     const [w, h] = this.stage.data.size;
-    const [width, unit] = [480, 480 / w];
-    const height = h * unit;
+    const height = h * width / w;
     const layers = [];
     const embed = (url, opacity) => layers.push(`<image href="${url}" y="40" width="${width}"
       height="${height}" opacity="${opacity}" preserveAspectRatio="none"
       style="image-rendering: pixelated"/>`);
     if (!this.img.hidden) embed(this.img.src, 1);
     if (!this.canvas.hidden) embed(this.canvas.toDataURL(), this.canvas.style.opacity || 1);
-    const { stops, name } = this.scale;
-    const [left, middle, right] = ticks(this.scale);
-    const stop = ([share, colour]) => `<stop offset="${share}" stop-color="${colour}"/>`;
-    const tick = (x, anchor, value) => `<text x="${x}" y="${height + 76}"
-      text-anchor="${anchor}">${value}</text>`;
-    return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height + 104}"
-      font-family="sans-serif" font-size="15" fill="#222">
-      <rect width="100%" height="100%" fill="#fff"/>
-      <text x="240" y="26" text-anchor="middle" font-size="18">${escape(this.title)}</text>
+    return `<svg x="${x}" y="${y}" width="${width}" height="${height + 40}">
+      <text x="${width / 2}" y="26" text-anchor="middle" font-size="18">${escape(this.title)}</text>
       <rect y="40" width="${width}" height="${height}"/>
       ${layers.join("")}
       <svg y="40" width="${width}" height="${height}" viewBox="0 0 ${w} ${h}">${
-        this.svg.innerHTML}</svg>
-      <linearGradient id="scale">${stops.map(stop).join("")}</linearGradient>
-      <rect y="${height + 50}" width="${width}" height="10" fill="url(#scale)"/>
-      ${tick(0, "start", left)}${tick(240, "middle", middle)}${tick(480, "end", right)}
-      <text x="240" y="${height + 96}" text-anchor="middle">${escape(name)}</text></svg>`;
+        this.svg.innerHTML}</svg></svg>`;
   }
 
-  async download(kind) {
-    if (!kind) return;
-    const source = await this.figure();
-    const svg = new Blob([source], { type: "image/svg+xml" });
-    const link = document.createElement("a");
-    link.download = `densembed-${this.title.replace(/[^\w]+/g, "-")}.${kind}`;
-    if (kind === "svg") {
-      link.href = URL.createObjectURL(svg);
-    } else {
-      const image = new Image();
-      image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`;
-      await image.decode();
-      const canvas = document.createElement("canvas");
-      [canvas.width, canvas.height] = [2 * image.width, 2 * image.height];
-      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-      link.href = canvas.toDataURL("image/png");
-    }
-    link.click();
-    if (kind === "svg") setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  // The panel with its title and colour bar as one SVG.
+  drawing() {
+    const [w, h] = this.stage.data.size;
+    const end = 40 + 480 * h / w;
+    return sheet(480, end + 64, [this.plate(0, 0, 480), bar(this.scale, 480, end)]);
   }
 }
 

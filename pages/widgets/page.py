@@ -18,6 +18,9 @@ STYLE = """
 [class*="st-key-bring-"] button [data-testid="stMarkdownContainer"] {
   position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
 }
+[data-testid="stSelectbox"] input {text-overflow: ellipsis;}
+.st-key-choices [data-testid="stCaptionContainer"] {margin-top: -8px;}
+.st-key-choices [data-testid="stCaptionContainer"] p {line-height: 1.3;}
 .panel {text-align: center; font-weight: 600; margin: 0 0 -0.75rem 0;}
 .panel small {font-weight: 400; opacity: 0.7;}
 @media (max-width: 640px) {

@@ -9,7 +9,6 @@ from torch import Tensor
 from densembed.checkpoint import Checkpoint, error_text
 from densembed.config import RunConfig
 from densembed.fields import view
-from densembed.figures import field_figure
 from densembed.models import describe
 from densembed.runs import Run, read_only
 from densembed.runs.outlook import left_of
@@ -17,8 +16,10 @@ from densembed.runs.story import tell as tell_story
 from densembed.training_figures import Course, course_figure
 from pages.widgets.inputs import pick_sample, show_picture, test_images
 from pages.widgets.link import plain
+from pages.widgets.moving import colours
 from pages.widgets.page import CHART, panel
 from pages.widgets.run_verbs import CHANGED, run_verbs
+from pages.widgets.stills import NAME, UNIT, show_stills, still
 from pages.widgets.trainer import LIVE, WORDS, cluster, duration, estimate_wait, is_live
 from pages.widgets.zoom import DOUBLE_CLICK, keep_zoom
 
@@ -106,11 +107,11 @@ def _waiting(run: Run, place: int) -> str:
 
 def pictures(checkpoint: Checkpoint | None, course: Course, name: str = "") -> None:
     """One pinned test image, its receptive field before training and now, and the curves."""
-    picture, *fields, curve = st.columns(4, gap="small")
+    picture, fields, curve = st.columns([62, 125, 62], gap="small")
     with curve:
         _curves(course, name)
     if checkpoint is None:
-        fields[0].caption("The receptive field appears with the first steps.")
+        fields.caption("The receptive field appears with the first steps.")
         return
     if not checkpoint.has_densities:
         picture.caption("Fully connected: one density a pixel, their sum is 1 everywhere.")
@@ -120,14 +121,16 @@ def pictures(checkpoint: Checkpoint | None, course: Course, name: str = "") -> N
     last = checkpoint.steps[-1]
     titles = ("before training", f"after {last:,} steps")
     notes = ("epoch 0", f"epoch {checkpoint.epoch_of(last):.3g}")
-    for index, column in enumerate(fields):
-        with column:
-            panel(titles[index], notes[index])
-            st.plotly_chart(
-                field_figure(seen.fields[index], seen.x, seen.y, seen.top),
-                key=f"field-{index}", config=CHART,
-                alt=f"Receptive field {titles[index]}, for {what}",
-            )  # fmt: skip
+    scale = colours(0, seen.top, NAME, UNIT)
+    alt = f"Receptive field, a heatmap, for {what},"
+    with fields:
+        show_stills(
+            [
+                still(values.sum(0), seen.size, scale, title, note, alt)
+                for values, title, note in zip(seen.fields, titles, notes, strict=True)
+            ],
+            "run-fields",
+        )
 
 
 def _pin(checkpoint: Checkpoint) -> tuple[Tensor, str]:

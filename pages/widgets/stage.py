@@ -64,7 +64,6 @@ def show_stage(
 ) -> None:
     """Fields before training and at the slider's step, and what the model says, for every step."""
     steps, header = checkpoint.steps, checkpoint.header
-    across, down = seen.view.x, seen.view.y
     probabilities = None if given.seen == "no ink" else seen.view.probabilities
     data = {
         "step": steps[index],
@@ -79,7 +78,7 @@ def show_stage(
         "probabilities": None if probabilities is None else np.round(probabilities, 6).tolist(),
         "colours": [BEFORE, AFTER],
         "legend": ["before training", "at the step"],
-        "size": [round(axis[0] + axis[-1]) for axis in (across, down)],
+        "size": seen.view.size,
         "way": show.way,
         "divider": _divider(show.way == SWIPE),
         "contours": show.contours,

@@ -153,7 +153,7 @@ def numbers_lines(seen: View, placed: list[Densities] | None) -> list[str]:
 
 def measures(seen: View, index: int) -> dict[str, str]:
     """Centre, spread, entropy and area of the field at a step, in words."""
-    total = round(seen.x[0] + seen.x[-1]) * round(seen.y[0] + seen.y[-1])
+    total = seen.size[0] * seen.size[1]
     found = measure(seen.fields[index], seen.fields[0], seen.x, seen.y)
     return {
         "centre": f"{found.centre[0]:.1f}, {found.centre[1]:.1f}",

@@ -32,6 +32,10 @@ PATIENCE = 60_000
 # A line of a traceback in our own code. A tab that closes while the server writes to it leaves a
 # traceback of Streamlit's own in the log.
 OURS = re.compile(rf'File "{re.escape(str(ROOT))}/(?:app\.py|pages/|densembed/).*')
+PLACES = """elements => elements.map(element => {
+  const { x, y, width, height } = element.getBoundingClientRect();
+  return { x, y, width, height };
+})"""
 expect.set_options(timeout=PATIENCE)
 
 
@@ -192,7 +196,7 @@ def places(page: Page, selector: str) -> list[dict]:
     """Where elements are, once they have come to rest: what a page loads late moves them."""
     last = None
     for _ in range(60):
-        boxes = [element.bounding_box() for element in page.locator(selector).all()]
+        boxes = page.locator(selector).evaluate_all(PLACES)  # all at one moment
         if boxes and boxes == last:
             return boxes
         last = boxes

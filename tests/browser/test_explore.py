@@ -13,7 +13,6 @@ from densembed.fields import view
 from tests.browser.conftest import (
     PATIENCE,
     ROOT,
-    chart,
     painted,
     places,
     serve,
@@ -27,10 +26,6 @@ DIGITS = ROOT / "checkpoints/paper/logistic-el-mnn-10-5-digits.safetensors"
 
 def width_needed(page) -> int:
     return page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
-
-
-def top_of(page, key: str) -> float:
-    return chart(page, key).bounding_box()["y"]
 
 
 def seven():
@@ -73,7 +68,7 @@ def test_pixels_are_square(visit):
     for width in (800, 420):
         page = visit(width=width)
         painted(page, "after")
-        box = page.locator(".st-key-stage .after canvas").bounding_box()
+        (box,) = places(page, ".st-key-stage .after canvas")
         assert box["width"] == pytest.approx(box["height"], abs=1)
 
 
@@ -92,7 +87,7 @@ def test_slider_moves_the_field_and_nothing_else(visit):
         np.testing.assert_allclose(painted(page, "after"), after, 1e-4, 1e-5)
         shares = [f"{100 * p:.0f} %" for p in seen.probabilities[-back]]
         expect(page.locator(".st-key-stage .bars .value")).to_have_text(shares)
-    assert before == [panel.bounding_box() for panel in page.locator(panels).all()]
+    assert before == places(page, panels)
     page.wait_for_url(f"**step={checkpoint.steps[-3]}*")  # and the link follows
     settle(page).reload()
     stage_at(page, checkpoint.steps[-3])

@@ -10,7 +10,7 @@ from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
 from densembed.models import describe
 from densembed.runs import all_runs
-from tests.browser.conftest import chart, drawn, painted, serve, settle, visitor
+from tests.browser.conftest import chart, painted, serve, settle, visitor
 
 
 def start(page: Page, epochs: int) -> str:
@@ -56,7 +56,7 @@ def test_run_is_watched_to_its_end_and_shown_in_explore(visit):
     page = visit("/train")
     start(page, 3)
     says(page, "Done · test error")
-    drawn(page, "field-1")
+    painted(page, "figure:last-child", "run-fields")
     test = load_dataset("digits").test
     seven = test.images[(test.labels == 7).nonzero()[0, 0], 0] / 255
     np.testing.assert_allclose(painted(page, "figure", "the-input"), seven, atol=1e-5)
@@ -69,7 +69,7 @@ def test_run_is_watched_to_its_end_and_shown_in_explore(visit):
 
 def test_reload_finds_the_run_and_a_second_tab_stops_it(visit, long_run):
     page, link = long_run
-    drawn(page, "field-1")
+    painted(page, "figure:last-child", "run-fields")
     page.reload()
     expect(settle(page).get_by_text(re.compile("training · step"))).to_be_visible()
     expect(stop(page)).to_be_enabled()
@@ -121,7 +121,7 @@ def test_pause_in_one_tab_resume_in_another(visit, long_run):
     verb(visit(link), "Pause").click()
     says(page, "Paused")
     other = visit(link)
-    steps = other.locator(".panel").filter(has_text="steps")
+    steps = other.locator(".st-key-run-fields .heading").filter(has_text="steps")
     before = steps.inner_text()
     verb(other, "One epoch").click()
     expect(steps).not_to_have_text(before)
@@ -176,7 +176,7 @@ def test_server_restart_and_resume(browser, tmp_path):
 def test_a_link_to_no_run_is_named(visit):
     page = visit("/train?run=gone")
     says(page, "“Run” is “gone”, which is not here.")
-    drawn(page, "field-1")  # the example is there instead
+    painted(page, "figure:last-child", "run-fields")  # the example is there instead
 
 
 def test_a_click_during_the_redraw_of_the_page_is_not_lost(visit, long_run):

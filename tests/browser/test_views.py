@@ -1,6 +1,7 @@
 """Ways to show a field in a real browser: a click on a density, files, the link."""
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -10,8 +11,15 @@ from playwright.sync_api import expect
 from densembed.checkpoint import Checkpoint
 from densembed.data import as_input, load_dataset
 from densembed.fields import view
-from densembed.meaning import class_weights, densities, one_density, weighted_field
-from tests.browser.conftest import drawn, painted, settle
+from densembed.meaning import (
+    class_weights,
+    densities,
+    input_gradient,
+    one_density,
+    spread_of_fields,
+    weighted_field,
+)
+from tests.browser.conftest import painted, places, settle
 from tests.browser.test_explore import DIGITS, width_needed
 
 CHECKPOINT = Checkpoint.open(DIGITS)
@@ -29,12 +37,12 @@ def test_a_click_on_a_density_opens_it(visit):
     shown = densities(model, x)
     gaps = np.linalg.norm(shown.loc[:, None] - shown.loc[None], axis=2) + 99 * np.eye(100)
     lone = int(np.argmax(gaps.min(1) - 99 * (abs(shown.loc - 14) > 12).any(1)))  # none beside it
-    box = page.locator(".st-key-stage .after .plot").bounding_box()
+    (box,) = places(page, ".st-key-stage .after .plot")
     t, u = map(float, shown.loc[lone])
     page.mouse.click(box["x"] + t / 28 * box["width"], box["y"] + u / 28 * box["height"])
     expect(page.get_by_role("spinbutton", name="Density, of 100")).to_have_value(str(lone + 1))
     own = one_density(model, x, lone)[0]
-    np.testing.assert_allclose(drawn(settle(page), "density-own"), own, 1e-4, 1e-6)
+    np.testing.assert_allclose(painted(settle(page), "figure", "density-own"), own, 1e-4, 1e-6)
     page.reload()  # it is in the link
     expect(page.get_by_role("spinbutton", name="Density, of 100")).to_have_value(str(lone + 1))
 
@@ -79,6 +87,35 @@ def test_a_field_is_saved_as_svg_and_png(visit):
         assert (
             waiting.value.suggested_filename == f"densembed-after-training-epoch-60.{kind.lower()}"
         )
+
+
+def test_what_it_computes_is_drawn(visit):
+    page = visit("/?more=What it computes&for=3")
+    gradient = input_gradient(CHECKPOINT.model(), as_input(seven()[None]))[:, 0]
+    effect = painted(page, "figure:nth-child(2)", "computes")
+    np.testing.assert_allclose(effect, gradient[3], 0, 1e-4)
+    strength = painted(page, "figure:nth-child(3)", "computes")
+    np.testing.assert_allclose(strength, np.sqrt((gradient**2).mean(0)), 0, 1e-4)
+
+
+def test_all_classes_are_drawn_and_saved_as_one_picture(visit):
+    """playground#39, netron#1152: people want to take the result away."""
+    page = visit("/?more=All classes")
+    test = load_dataset("digits").test
+    images = as_input(test.images[test.labels == 3][:100])
+    for kind, expected in zip(
+        ("mean", "deviation"), spread_of_fields(CHECKPOINT.model(), images), strict=True
+    ):
+        shown = painted(page, "figure:nth-child(4)", f"atlas-{kind}")
+        np.testing.assert_allclose(shown, expected, 0, 1e-4)
+    page.locator(".st-key-atlas-mean .stage").hover()
+    with page.expect_download() as waiting:
+        page.locator(".st-key-atlas-mean .stage > .save").get_by_role("button", name="SVG").click()
+    source = waiting.value.path().read_text()
+    assert source.count("<image ") == 10
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", source)
+    assert words[:10] == list("0123456789")
+    assert words[-1] == "density per pixel²"
 
 
 def test_the_link_is_copied(browser, server):

@@ -66,9 +66,12 @@ def charts(app: AppTest) -> dict[str, dict]:
     """The specification of every chart by its key."""
     found = {}
     for element in app.get("plotly_chart"):
-        _, _, key = element.proto.id.removeprefix("$$ID-").partition("-")
-        found[key] = json.loads(element.proto.spec)
+        found[_key(element)] = json.loads(element.proto.spec)
     return found
+
+
+def _key(element) -> str:
+    return element.proto.id.removeprefix("$$ID-").partition("-")[2]
 
 
 def values(chart: dict, name: str = "z", trace: int = 0) -> np.ndarray:
@@ -109,12 +112,33 @@ def stage(app: AppTest) -> dict:
     return data
 
 
+def stills(app: AppTest) -> dict[str, list[dict]]:
+    """The fields that stand still, by their key. `values` (rows, columns) is as it is drawn, and
+    `within` is how far it may be off; a coloured picture has none.
+    """
+    found = {}
+    for element in app.get("bidi_component"):
+        if element.proto.component_name != "still":
+            continue
+        data = json.loads(element.proto.json)
+        for each in data["figures"]:
+            if each["stack"]:
+                packed = np.frombuffer(base64.b64decode(each["stack"]), "<u2")
+                shares = packed.reshape(each["shape"]) / 65535
+                each["values"] = each["low"] + (each["high"] - each["low"]) * shares
+                each["within"] = (each["high"] - each["low"]) / 131000 + 1e-9
+        found[_key(element)] = data["figures"]
+    return found
+
+
+def assert_shows(still: dict, expected: np.ndarray) -> None:
+    """A field that stands still has these numbers, as far as 16 bits a cell can tell."""
+    np.testing.assert_allclose(still["values"], expected, 0, still["within"])
+
+
 def shown_input(app: AppTest) -> dict:
-    """What is sent to draw the input, its ink from 0 to 1 as an array (H, W) where it is grey."""
-    data = component(app, "shown")
-    if data["stack"]:
-        packed = np.frombuffer(base64.b64decode(data["stack"]), "<u2").reshape(data["shape"])
-        data["ink"] = data["low"] + (data["high"] - data["low"]) * packed / 65535
+    """What is sent to draw the input, its ink from 0 to 1 as `values` (H, W) where it is grey."""
+    (data,) = stills(app)["the-input"]
     return data
 
 

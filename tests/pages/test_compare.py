@@ -16,6 +16,7 @@ from densembed.fields import field, view
 from densembed.training import train
 from tests.pages.conftest import (
     ROOT,
+    assert_shows,
     charts,
     columns,
     headings,
@@ -23,6 +24,7 @@ from tests.pages.conftest import (
     scale,
     settle,
     shown_input,
+    stills,
     values,
     visit,
     warnings,
@@ -283,7 +285,7 @@ def test_models_of_other_shapes_compare_but_for_the_input(small_gallery, trained
     for opened in ("Where they disagree", "What they mistake"):
         app = visit("compare", open=opened, **link)
         assert any("its answers do not compare" in info.value for info in app.info)
-    assert "second-atlas" not in charts(visit("compare", open="All classes", **link))
+    assert "second-atlas" not in stills(visit("compare", open="All classes", **link))
     curve = charts(visit("compare", open="How they learned", **link))["curve-test error"]
     assert len(curve["data"]) == 2
     assert "Upload a picture" in visit(model="low").info[0].value
@@ -339,7 +341,7 @@ def test_where_they_disagree(mnist_model, trained, digits):
     assert (f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001") in text
     index = [*found.first_only, *found.second_only][0]
     app.button(key=f"open-{index}").click().run()
-    shown = shown_input(settle(app))["ink"] * 255
+    shown = shown_input(settle(app))["values"] * 255
     np.testing.assert_allclose(shown, digits.test.images[index, 0], atol=2e-3)
 
 
@@ -395,14 +397,14 @@ def test_curves_are_the_files(small_gallery, trained, third):
 
 def test_fields_of_all_over_the_same_classes(small_gallery, trained, third, digits):
     link = {"first": "small", "second": "fixed"}
-    drawn = charts(visit("compare", open="All classes", **link))
+    drawn = stills(visit("compare", open="All classes", **link))
     tops = set()
     for side, checkpoint in (("first", trained), ("second", third)):
         images = digits.test.images[(digits.test.labels == 3).nonzero()[:100, 0]]
         fields = field(checkpoint.model(), as_input(images), 2).values.sum(1)
-        shown = values(drawn[f"{side}-atlas"], "z", 3)
-        np.testing.assert_allclose(shown, fields.mean(0), 1e-4, 1e-6)
-        tops.add(drawn[f"{side}-atlas"]["layout"]["coloraxis"]["cmax"])
+        shown = drawn[f"{side}-atlas"]
+        assert_shows(shown[3], fields.mean(0))
+        tops |= {each["scale"]["high"] for each in shown}
     assert len(tops) == 1
 
 

@@ -48,7 +48,7 @@ def upload(app, path, name="picture.png", kind="image/png"):
 def shows(app, checkpoint: Checkpoint, pixels, index: int = -1) -> None:
     """The page draws this input, and at a snapshot; it holds the field and opinion of each."""
     seen, moving = view(checkpoint, pixels), stage(app)
-    np.testing.assert_allclose(shown_input(app)["ink"], pixels[0].numpy() / 255, atol=1e-5)
+    np.testing.assert_allclose(shown_input(app)["values"], pixels[0].numpy() / 255, atol=1e-5)
     assert moving["step"] == checkpoint.steps[index]
     assert moving["steps"] == checkpoint.steps
     fields = np.stack(seen.fields).sum(1)
@@ -142,7 +142,7 @@ def test_upload_without_ink_gets_no_opinion(small_gallery, pictures):
     assert "No ink" in warnings(app)[0]
     assert stage(app)["probabilities"] is None
     assert "no ink" in stage(app)["said"][-1]
-    assert not shown_input(app)["ink"].any()
+    assert not shown_input(app)["values"].any()
 
 
 @pytest.mark.parametrize("name", ["letter.png", "../../letter.png"])
@@ -190,7 +190,7 @@ def test_upload_survives_other_pages(small_gallery, trained, pictures):
         app.switch_page(f"pages/{page}.py").run()
         pills(app, "from").set_value("Upload").run()  # AppTest forgets it, a browser does not
         settle(app)
-        np.testing.assert_allclose(shown_input(app)["ink"], pixels[0].numpy() / 255, atol=1e-5)
+        np.testing.assert_allclose(shown_input(app)["values"], pixels[0].numpy() / 255, atol=1e-5)
     shows(app, trained, pixels)
 
 

@@ -15,10 +15,11 @@ from densembed.runs import Run, execute
 from tests.conftest import is_sentence
 from tests.pages.conftest import (
     ROOT,
+    assert_shows,
     charts,
-    headings,
     settle,
     shown_input,
+    stills,
     values,
     visit,
     warnings,
@@ -56,12 +57,11 @@ def links(app) -> dict[str, str]:
 
 def test_first_visit_shows_an_example(small_gallery, trained):
     app = visit("train")
-    drawn = charts(app)
-    seen = view(trained, image_of())
-    np.testing.assert_allclose(shown_input(app)["ink"], image_of()[0] / 255, atol=1e-5)
-    np.testing.assert_allclose(values(drawn["field-0"]), seen.fields[0].sum(0), 1e-5, 1e-7)
-    np.testing.assert_allclose(values(drawn["field-1"]), seen.fields[-1].sum(0), 1e-5, 1e-7)
-    assert len(values(drawn["curve"], "y")) == 3
+    seen = view(trained, image_of(), [0, -1])
+    np.testing.assert_allclose(shown_input(app)["values"], image_of()[0] / 255, atol=1e-5)
+    for shown, index in zip(stills(app)["run-fields"], (0, -1), strict=True):
+        assert_shows(shown, seen.fields[index].sum(0))
+    assert len(values(charts(app)["curve"], "y")) == 3
     assert any(is_sentence(caption.value) for caption in app.caption if "None yet" in caption.value)
     assert any("on this machine" in caption.value for caption in app.caption)
 
@@ -75,9 +75,9 @@ def test_another_image_may_be_watched(small_gallery, runs_root):
         app.number_input(key="example").set_value(number)
         settle(app.run())
         shown = view(run.checkpoint(), image_of(3, number)).fields[-1].sum(0)
-        np.testing.assert_allclose(values(charts(app)["field-1"]), shown, 1e-5, 1e-7)
+        assert_shows(stills(app)["run-fields"][1], shown)
         given = shown_input(app)
-        np.testing.assert_allclose(given["ink"], image_of(3, number)[0] / 255, atol=1e-5)
+        np.testing.assert_allclose(given["values"], image_of(3, number)[0] / 255, atol=1e-5)
         assert given["note"] == "a test image of class 3"
 
 
@@ -129,8 +129,9 @@ def test_finished_run(small_gallery, runs_root):
     assert "stop" not in [button.key for button in app.button]
     checkpoint = run.checkpoint()
     seen = view(checkpoint, image_of())
-    np.testing.assert_allclose(values(charts(app)["field-1"]), seen.fields[-1].sum(0), 1e-5, 1e-7)
-    assert f"after {checkpoint.steps[-1]:,} steps" in headings(app)
+    assert_shows(stills(app)["run-fields"][1], seen.fields[-1].sum(0))
+    titles = [shown["title"] for shown in stills(app)["run-fields"]]
+    assert titles == ["before training", f"after {checkpoint.steps[-1]:,} steps"]
     np.testing.assert_allclose(
         values(charts(app)["curve"], "y"), [e.test_error[0] for e in checkpoint.header.epochs]
     )
@@ -150,7 +151,7 @@ def test_diverged_run_says_why_and_keeps_the_snapshot(small_gallery, runs_root):
     app = visit("train", run=run.identifier)
     assert warnings(app)[0].startswith("Diverged")
     assert is_sentence(warnings(app)[0])
-    assert np.isfinite(values(charts(app)["field-1"])).all()
+    assert np.isfinite(stills(app)["run-fields"][1]["values"]).all()
 
 
 @pytest.mark.parametrize(
@@ -410,4 +411,4 @@ def test_read_only(small_gallery, runs_root, submitted, monkeypatch):
         assert is_sentence(app.info[0].value)
         assert not app.button
         assert not app.text_input
-    assert "field-1" in charts(visit("train", run=done.identifier))
+    assert "run-fields" in stills(visit("train", run=done.identifier))

@@ -25,7 +25,16 @@ from densembed.meaning import (
     weighted_field,
 )
 from densembed.training import train
-from tests.pages.conftest import charts, settle, stage, values, visit, warnings
+from tests.pages.conftest import (
+    assert_shows,
+    charts,
+    settle,
+    stage,
+    stills,
+    values,
+    visit,
+    warnings,
+)
 from tests.pages.test_explore import ROOT, SHIPPED, sample, shows
 
 
@@ -106,9 +115,7 @@ def test_one_density(small_gallery, trained):
     app = visit(more="One density", density="5", show="densities")
     x, model = as_input(sample(7)[None]), trained.model()
     drawn, shown = charts(app), densities(model, x)
-    np.testing.assert_allclose(
-        values(drawn["density-own"]), one_density(model, x, 4)[0], 1e-4, 1e-7
-    )
+    assert_shows(stills(app)["density-own"][0], one_density(model, x, 4)[0])
     np.testing.assert_allclose(values(drawn["density-weights"], "x"), shown.weights[:, 4], 1e-5)
     path = [densities(trained.model(k), x).loc[4] for k in range(len(trained.steps))]
     np.testing.assert_allclose(values(drawn["density-path"], "x"), np.array(path)[:, 0], 1e-5)
@@ -118,29 +125,26 @@ def test_one_density(small_gallery, trained):
         assert f"{number:.2f}" in text
     assert stage(app)["dots"]["chosen"] == 5
     settle(app.number_input(key="density").set_value(9).run())
-    np.testing.assert_allclose(
-        values(charts(app)["density-own"]), one_density(model, x, 8)[0], 1e-4, 1e-7
-    )
+    assert_shows(stills(app)["density-own"][0], one_density(model, x, 8)[0])
 
 
 def test_what_it_computes(small_gallery, trained):
     app = visit(more="What it computes", **{"for": "2"})
     gradient = input_gradient(trained.model(), as_input(sample(7)[None]))
-    drawn = charts(app)
-    np.testing.assert_allclose(values(drawn["computes-signed"]), gradient[2, 0], 1e-4, 1e-6)
-    strength = np.sqrt((gradient[:, 0] ** 2).mean(0))
-    np.testing.assert_allclose(values(drawn["computes-strength"]), strength, 1e-4, 1e-6)
+    looks, signed, strength = stills(app)["computes"]
+    assert_shows(looks, view(trained, sample(7), [-1]).fields[0].sum(0))
+    assert_shows(signed, gradient[2, 0])
+    assert signed["scale"]["low"] == -signed["scale"]["high"] < 0
+    assert_shows(strength, np.sqrt((gradient[:, 0] ** 2).mean(0)))
 
 
 def test_atlas(small_gallery, trained, digits):
-    drawn = charts(visit(more="All classes"))
+    drawn = stills(visit(more="All classes"))
     for label in (0, 6):
         images = digits.test.images[digits.test.labels == label][:100]
         pair = spread_of_fields(trained.model(), as_input(images))
         for kind, expected in zip(("mean", "deviation"), pair, strict=True):
-            np.testing.assert_allclose(
-                values(drawn[f"atlas-{kind}"], "z", label), expected, 1e-4, 1e-6
-            )
+            assert_shows(drawn[f"atlas-{kind}"][label], expected)
 
 
 MORE = ["What am I looking at?", "One density", "What it computes", "All classes"]
