@@ -357,7 +357,8 @@ def _render(options: argparse.Namespace) -> int:
 
     writers = {".html": write_html, ".npz": write_npz}
     writers |= dict.fromkeys((".svg", ".pdf", ".png"), write_printed)
-    if options.out.suffix not in writers:
+    ending = options.out.suffix.lower()
+    if ending not in writers:
         raise UsageError("--out is a file that ends in .html, .svg, .pdf, .png or .npz.")
     if not 1 <= options.resolution <= 32:
         raise UsageError("--resolution is a number of cells a pixel between 1 and 32.")
@@ -367,7 +368,7 @@ def _render(options: argparse.Namespace) -> int:
     if picture.seen == "no ink":
         print("densembed: no ink was found; the field is that of an empty page.", file=sys.stderr)
     seen = view(checkpoint, picture.pixels, [0, -1], resolution=options.resolution)
-    writers[options.out.suffix](options.out, checkpoint, picture.pixels, seen)
+    writers[ending](options.out, checkpoint, picture.pixels, seen)
     print(f"saved: {options.out}")
     return 0
 

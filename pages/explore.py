@@ -41,6 +41,8 @@ with shown:
 deeper = [WHAT, *([ONE] if checkpoint.has_densities else []), COMPUTES, ATLAS, TAKE]
 usual = None if checkpoint.has_densities else WHAT
 check_link("more", "More", deeper, usual or "none of them")
+if st.session_state.get("more", usual) not in (*deeper, None):  # of another model
+    st.session_state["more"] = usual
 showing = scene.container(key="showing")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     opened = st.pills(

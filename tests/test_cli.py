@@ -370,7 +370,7 @@ def test_render_an_empty_page_says_so(run, trained_file, pictures, tmp_path):
     assert not np.load(out)["input"].any()
 
 
-@pytest.mark.parametrize("kind", [".svg", ".pdf", ".png"])
+@pytest.mark.parametrize("kind", [".svg", ".pdf", ".png", ".PNG"])
 def test_render_for_print(run, trained_file, pictures, tmp_path, kind):
     out = tmp_path / f"a{kind}"
     status, _, _ = run("render", trained_file, "--image", pictures["digit"], "--out", out)

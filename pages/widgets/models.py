@@ -1,5 +1,6 @@
 """Choosing a checkpoint: one that ships, one of a run, or a file of the visitor's own."""
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import prod
@@ -53,7 +54,10 @@ def titles(also: str = "") -> dict[str, str]:
             found[entry.key] = entry.title
         except CheckpointError:
             continue  # a run's file that is just being removed, or a stranger's file in the folder
-    return found
+    several = Counter(found.values())
+    return {
+        key: title if several[title] == 1 else f"{title} · {key}" for key, title in found.items()
+    }
 
 
 def first_choice(options: Collection[str]) -> str:

@@ -148,10 +148,12 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
         ("mean", "where it looks, on average"),
         ("deviation", "where that depends on the input"),
     )
-    for column, fields, (kind, note) in zip(
-        st.columns(2, gap="medium"), zip(*found, strict=True), kinds, strict=True
+    stacks = [np.stack(fields) for fields in zip(*found, strict=True)]
+    tops = [float(np.percentile(stack, TOP_PERCENTILE)) for stack in stacks]
+    for column, fields, top, (kind, note) in zip(
+        st.columns(2, gap="medium"), stacks, tops, kinds, strict=True
     ):
-        top = float(np.percentile(np.stack(fields), TOP_PERCENTILE))
+        top = top or tops[0]  # fixed densities do not deviate at all
         with column:
             show_classes(fields, dataset.classes, size, top, kind, note, f"atlas-{kind}")
     if not checkpoint.network().adaptive:

@@ -30,7 +30,14 @@ function bytes(text) {
 
 const floats = (text) => new Float32Array(bytes(text));
 const round = (value) => Number(value.toPrecision(3)).toString().replace("-", "−");
-const escape = (text) => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
+const NO_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu;
+const escape = (text) =>
+  text.replace(NO_XML, "\ufffd").replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
+// What of a text has room in a width of an SVG, in letters of that size.
+const short = (text, width, size) => {
+  const letters = Math.floor(2 * width / size);
+  return text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
+};
 
 // What stands at the ends and the middle of a colour bar: a field goes beyond its ends.
 const ticks = ({ low, high, open }) => [
@@ -72,7 +79,7 @@ const sheet = (width, height, parts) => `<svg xmlns="http://www.w3.org/2000/svg"
 async function download(source, title, kind) {
   const svg = new Blob([source], { type: "image/svg+xml" });
   const link = document.createElement("a");
-  link.download = `densembed-${title.replace(/[^\w]+/g, "-")}.${kind}`;
+  link.download = `densembed-${title.replace(/[^\p{L}\p{N}]+/gu, "-")}.${kind}`;
   if (kind === "svg") {
     link.href = URL.createObjectURL(svg);
   } else {
@@ -330,7 +337,8 @@ class Panel {
     if (!this.img.hidden) embed(this.img.src, 1);
     if (!this.canvas.hidden) embed(this.canvas.toDataURL(), this.canvas.style.opacity || 1);
     return `<svg x="${x}" y="${y}" width="${width}" height="${height + 40}">
-      <text x="${width / 2}" y="26" text-anchor="middle" font-size="18">${escape(this.title)}</text>
+      <text x="${width / 2}" y="26" text-anchor="middle" font-size="18">${
+        escape(short(this.title, width, 18))}</text>
       <rect y="40" width="${width}" height="${height}"/>
       ${layers.join("")}
       <svg y="40" width="${width}" height="${height}" viewBox="0 0 ${w} ${h}">${

@@ -47,9 +47,13 @@ def _follow(run: Run, was_live: bool) -> None:
         st.warning("This run is gone, or needs a plugin that is not loaded here.")
         return
     st.subheader(plain(run.name) or describe(config.model), anchor=False)
-    _status(run, state, events, config)
-    if not read_only():
-        run_verbs(run, state, config)
+    # In containers, so that each part keeps its place: where the lines above change while the page
+    # and this fragment are drawn at once, the browser may look for a row within a line of text.
+    with st.container():
+        _status(run, state, events, config)
+    with st.container():
+        if not read_only():
+            run_verbs(run, state, config)
     course = _now_and_then(run, events, state == "running")
     pictures(run.checkpoint(), course, run.identifier)
     if events:

@@ -37,6 +37,10 @@ WATCH = """
     for (const each of document.querySelectorAll(".st-key-stage *, .st-key-columns *"))
       if (each.shadowRoot?.querySelector(".stage")) return each.shadowRoot.querySelector(".stage");
   };
+  window.last = (key) => {  // the numbers of the last of the fields that stand still there
+    for (const each of document.querySelectorAll(`.st-key-${key} *`))
+      if (each.shadowRoot) return [...each.shadowRoot.querySelectorAll("canvas")].at(-1)?.values;
+  };
   window.plot = (key) => {
     const plot = document.querySelector(`.st-key-${key} .js-plotly-plot`);
     return plot?.querySelector(".heatmaplayer image") && plot._fullData?.[0].z;
@@ -81,8 +85,8 @@ NEW_STEP = "() => { const old = stage().dataset.step; return () => stage().datas
 BARE_NEW = "() => { const old = plot('c'); return () => plot('c') && plot('c') !== old }"
 
 
-def chart(key: str) -> str:
-    return f"() => () => plot('{key}')"
+def still(key: str) -> str:
+    return f"() => () => last('{key}')"
 
 
 def took(page: Page, make: str, act: Callable[[], None], event: str = "pointerdown") -> float:
@@ -182,12 +186,12 @@ def controls(page: Page, repeats: int) -> Iterator[tuple[str, list[float]]]:
     yield "model", times[2:]
     for name, key in (
         ("One density", "density-own"),
-        ("What it computes", "computes-strength"),
+        ("What it computes", "computes"),
         ("All classes", "atlas-deviation"),
     ):
         times = []
         for _ in range(max(3, repeats // 3)):
-            times.append(took(page, chart(key), pill(page, "more", name)))
+            times.append(took(page, still(key), pill(page, "more", name)))
             pill(page, "more", name)()
             quiet(page)
         if name == "All classes":

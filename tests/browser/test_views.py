@@ -2,6 +2,7 @@
 
 import io
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -112,6 +113,7 @@ def test_all_classes_are_drawn_and_saved_as_one_picture(visit):
     with page.expect_download() as waiting:
         page.locator(".st-key-atlas-mean .stage > .save").get_by_role("button", name="SVG").click()
     source = waiting.value.path().read_text()
+    assert ElementTree.fromstring(source).tag.endswith("svg")
     assert source.count("<image ") == 10
     words = re.findall(r"<text[^>]*>([^<]*)</text>", source)
     assert words[:10] == list("0123456789")

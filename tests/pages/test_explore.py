@@ -87,6 +87,12 @@ def test_slider_moves_the_field_and_not_the_scale(small_gallery, trained):
     assert stage(app)["titles"][3] == f"after {trained.steps[3]:,} steps"
 
 
+def test_models_of_one_title_are_told_apart(small_gallery, trained):
+    trained.save(small_gallery / "twin.safetensors")
+    options = visit().selectbox(key="model").options
+    assert [option.rpartition(" · ")[2] for option in options] == ["small", "twin"]
+
+
 def test_class_and_example(small_gallery, trained):
     app = visit()
     pills(app, "class").set_value("3").run()

@@ -147,6 +147,24 @@ def test_atlas(small_gallery, trained, digits):
             assert_shows(drawn[f"atlas-{kind}"][label], expected)
 
 
+def test_fixed_densities_deviate_by_nothing_on_the_scale_of_their_mean(monkeypatch, runs_root):
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(ROOT / "checkpoints/paper"))
+    drawn = stills(visit(model="logistic-el-15-digits", more="All classes"))
+    assert not any(each["values"].any() for each in drawn["atlas-deviation"])
+    ends = {
+        each["scale"]["high"] for kind in ("mean", "deviation") for each in drawn[f"atlas-{kind}"]
+    }
+    assert len(ends) == 1
+
+
+def test_a_view_that_another_model_has_not_leaves_the_link(monkeypatch, runs_root):
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(ROOT / "checkpoints/paper"))
+    app = visit(model="logistic-el-15-digits", more="One density")
+    app.selectbox(key="model").set_value("linear")
+    settle(app.run())
+    assert dict(app.query_params) == {"model": "linear"}
+
+
 MORE = ["What am I looking at?", "One density", "What it computes", "All classes"]
 
 
