@@ -72,6 +72,8 @@ COLOUR: tuple[dict, ...] = (
     {**SUGGESTED, "scale_start": -2.4},
     {**SUGGESTED, "scale_start": -2.8},
     {**SUGGESTED, "scale_start": -3.2},
+    {**SUGGESTED, "scale_start": -3.6},
+    {**SUGGESTED, "scale_start": -4.2},
     {**SUGGESTED, "learning_rate": 0.06, "density_rate": 0.17, "locator_rate": 0.033},
 )
 """For pictures of several channels: what each changes in the recipe `tuned`; the last ones lie near
