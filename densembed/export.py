@@ -93,9 +93,15 @@ def compared_npz(
     return file.getvalue()
 
 
-def compared_snippet(files: dict[str, str], pixels: Tensor, steps: dict[str, int]) -> str:
-    """A program that makes the fields of several models' files for one input, and differences."""
-    shown = "".join(f"    ({files[name]!r}, {steps[name]}),\n" for name in files)
+def compared_snippet(
+    files: dict[str, str], pixels: Tensor, steps: dict[str, int], parts: dict[str, int]
+) -> str:
+    """A program that makes the fields of several models' files for one input, and differences.
+
+    Args:
+        parts: what each model's sum is divided by: 1, or the number of its densities for a mean.
+    """
+    shown = "".join(f"    ({files[name]!r}, {steps[name]}, {parts[name]}),\n" for name in files)
     return f"""\
 from densembed.checkpoint import Checkpoint
 from densembed.data.compact import from_text
@@ -103,12 +109,12 @@ from densembed.fields import view
 from densembed.figures import difference_figure
 
 fields = []
-for file, step in [
+for file, step, parts in [
 {shown}]:
     checkpoint = Checkpoint.open(file)
     pixels = from_text({to_text(pixels)!r}, checkpoint.header.input_shape)
     seen = view(checkpoint, pixels)
-    fields.append(seen.fields[seen.steps.index(step)])  # (channels, rows, columns)
+    fields.append(seen.fields[seen.steps.index(step)] / parts)  # (channels, rows, columns)
 for k, field in enumerate(fields[1:], 2):
     change = difference_figure(field - fields[0], seen.x, seen.y, abs(field - fields[0]).max())
     change.write_html(f"model-{{k}}-less-the-first.html")
@@ -156,7 +162,7 @@ def html(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int = -1) ->
 
 def compared_html(
     pixels: Tensor, x: np.ndarray, y: np.ndarray, fields: dict[str, np.ndarray],
-    titles: dict[str, str], top: float,
+    titles: dict[str, str], top: float, unit: str = "density per pixel²",
 ) -> str:  # fmt: skip
     """Input and fields of several models on one scale, and what each has more than the first.
 
@@ -166,10 +172,14 @@ def compared_html(
         fields: (C, H · r, W · r) of each model by its name, `first` among them.
         titles: what stands over each field.
         top: end of the colour scale, per square pixel.
+        unit: the name of that scale.
     """
     names = [name for name in fields if name != "first"]
-    shown = [field_figure(values, x, y, top) for values in fields.values()]
-    changes = [difference_figure(fields[name] - fields["first"], x, y, top) for name in names]
+    shown = [field_figure(values, x, y, top, unit) for values in fields.values()]
+    changes = [
+        difference_figure(fields[name] - fields["first"], x, y, top, f"difference, {unit}")
+        for name in names
+    ]
     words = ["the input", *titles.values(), "", "", *(f"{name} − first" for name in names)]
     panels = [[picture_figure(pixels.numpy()), *shown], [None, None, *changes]]
     figure = _side_by_side(panels if changes else panels[:1], words)

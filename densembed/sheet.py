@@ -24,6 +24,7 @@ KINDS = ("SVG", "PDF", "PNG")
 def sheet(
     pixels: np.ndarray, fields: Mapping[str, np.ndarray], top: float, title: str, kind: str,
     columns: str = "two columns", changes: Mapping[str, np.ndarray] | None = None,
+    unit: str = "density per pixel²",
 ) -> bytes:  # fmt: skip
     """The input and fields in a row on one colour scale, and under them how they differ.
 
@@ -34,6 +35,7 @@ def sheet(
         kind: "SVG" or "PDF", with text as text and a cell a pixel of an image; "PNG" at 300 dpi.
         columns: "one column", 85 mm wide, or "two columns", 178 mm.
         changes: differences that stand under the last fields, as `fields`.
+        unit: the name of the colour scale.
     """
     import matplotlib  # takes half a second, which only who prints has to wait
     from matplotlib.figure import Figure
@@ -47,16 +49,16 @@ def sheet(
     rows = [
         (
             {_wrapped(name, each, size): values for name, values in row.items()}, low, scale,
-            _wrapped(unit, len(row) * (each + GAP), size),
+            _wrapped(measured, len(row) * (each + GAP), size),
         )
-        for row, low, scale, unit in (
-            (fields, 0.0, DENSITY_SCALE, "density per pixel²"),
-            (changes or {}, -top, SIGNED_SCALE, "difference, density per pixel²"),
+        for row, low, scale, measured in (
+            (fields, 0.0, DENSITY_SCALE, unit),
+            (changes or {}, -top, SIGNED_SCALE, f"difference, {unit}"),
         )
         if row
     ]  # fmt: skip
     over = [line * max(map(_lines, names)) for names, *_ in rows]
-    under = [GAP + BAR + line * (1.4 + _lines(unit)) for *_, unit in rows]
+    under = [GAP + BAR + line * (1.4 + _lines(measured)) for *_, measured in rows]
     above = GAP + line * _lines(heading)
     height = above + sum(over) + sum(under) + len(rows) * high
     page = Figure((width / INCH, height / INCH), dpi=DPI)
@@ -76,7 +78,7 @@ def sheet(
     ink = np.broadcast_to(np.moveaxis(pixels, 0, -1), (*pixels.shape[1:], 3))
     panel(0, above + over[0], "the input", ink)
     upper = above
-    for (named, low, scale, unit), words, rest in zip(rows, over, under, strict=True):
+    for (named, low, scale, measured), words, rest in zip(rows, over, under, strict=True):
         upper += words
         first = 1 + len(fields) - len(named)
         for number, (name, values) in enumerate(named.items(), first):
@@ -92,7 +94,7 @@ def sheet(
         for label, side in zip(bar.get_xticklabels(), ("left", "center", "right"), strict=True):
             label.set_ha(side)
         bar.tick_params(labelsize=size, length=2, width=0.5, pad=1)
-        bar.set_xlabel(unit, fontsize=size, labelpad=1)
+        bar.set_xlabel(measured, fontsize=size, labelpad=1)
         upper += rest
     file = io.BytesIO()
     metadata = {"PNG": {}, "SVG": {"Date": None}, "PDF": {"CreationDate": None}}[kind]

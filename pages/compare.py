@@ -15,7 +15,6 @@ from pages.widgets.take import copy_link
 
 STYLE = """
 <style>
-.st-key-input .st-key-pad {margin-top: 8px;}
 [data-testid="stPopoverButton"] > div > :last-child {display: none;}
 @media (max-width: 1200px) {
   .st-key-by button {padding: 0 8px;}
@@ -61,7 +60,7 @@ check_link("open", "More", options, "none of them")
 check_link("printed", "Printed figure", WIDTHS, "two columns")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     shown = st.pills(
-        "More", options, key="open", bind="query-params", label_visibility="collapsed"
+        "More", options, key="open", bind="query-params", label_visibility="collapsed", wrap=True
     )  # fmt: skip
     copy_link()
 if shown == TABLE:
@@ -73,7 +72,7 @@ elif shown == DISAGREE:
 elif shown == CONFUSED:
     confused(sides, moment.indices)
 elif shown == ATLAS:
-    atlases(sides, moment.indices)
+    atlases(sides, moment)
 elif shown == TAKE:
-    take_compared(sides, moment.indices, given)
+    take_compared(sides, moment, given)
 close_link()

@@ -184,13 +184,14 @@ def test_what_is_compared_goes_into_files(shown):
 def test_the_program_of_a_comparison_runs(trained_file, trained, shown, tmp_path):
     files = {"first": trained_file.name, "second": trained_file.name}
     steps = {"first": trained.steps[-1], "second": trained.steps[0]}
-    program = compared_snippet(files, shown[0], steps) + "\nprint(abs(fields[1]).sum())\n"
+    parts = {"first": 1, "second": 16}
+    program = compared_snippet(files, shown[0], steps, parts) + "\nprint(abs(fields[1]).sum())\n"
     result = subprocess.run(
         [sys.executable, "-c", program], cwd=trained_file.parent, capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    expected = abs(view(trained, shown[0], [0]).fields[0]).sum()
+    expected = abs(view(trained, shown[0], [0]).fields[0]).sum() / 16
     assert float(result.stdout) == pytest.approx(float(expected), rel=1e-4)
     assert (trained_file.parent / "model-2-less-the-first.html").exists()
 

@@ -21,13 +21,12 @@ def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[s
     """Fields of those that take the input, the first among them, their differences, opinions."""
     shown = [k for k, side in enumerate(sides) if side.takes(given)]
     sees = {k: _seen(sides[k].checkpoint, given.pixels) for k in shown}
-    shares = {k: 1 / sides[k].densities if moment.mean else 1.0 for k in shown}
+    shares = {k: 1 / moment.parts(sides[k]) for k in shown}
     stacks: list[dict] = []  # what several have in common travels once
     for k in shown:
         if sees[k]["stack"] not in stacks:
             stacks.append(sees[k]["stack"])
     top = max(sees[k]["top"] * shares[k] for k in shown)
-    unit = "mean density per pixel²" if moment.mean else "density per pixel²"
     classes = sides[0].checkpoint.header.classes
     asked = [n for n, k in enumerate(shown) if sides[k].checkpoint.header.classes == classes]
     no_ink = given.seen == "no ink"
@@ -40,8 +39,8 @@ def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[s
         "shape": stacks[0]["shape"],
         "size": [given.pixels.shape[2], given.pixels.shape[1]],
         "scales": [
-            colours(0, top, unit, "per pixel²"),
-            colours(-top, top, f"difference, {unit}", "per pixel²"),
+            colours(0, top, moment.unit, "per pixel²"),
+            colours(-top, top, f"difference, {moment.unit}", "per pixel²"),
         ],
         "sides": [
             {
@@ -51,7 +50,7 @@ def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[s
                 "each": sees[k]["each"],
                 "share": shares[k],
                 "at": moment.snapshots[k],
-                "moments": [sides[k].moment(at) for at in range(len(sees[k]["each"]))],
+                "moments": _moments(sides[k], len(sees[k]["numbers"])),
                 "numbers": sees[k]["numbers"],
                 "said": said(
                     None if no_ink else sees[k]["probabilities"],
@@ -74,6 +73,13 @@ def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[s
         "hidden": hidden,
     }
     _columns(data=data, key="columns", on_step_change=_moved)
+
+
+def _moments(side: Side, count: int) -> list[str]:
+    """What a field is of, at each snapshot."""
+    if not side.checkpoint.has_densities:
+        return ["even at every step"] * count
+    return [side.moment(index) for index in range(count)]
 
 
 def _moved() -> None:

@@ -12,22 +12,23 @@ from densembed.sheet import sheet
 from pages.widgets.computed import seen_by
 from pages.widgets.inputs import Input
 from pages.widgets.models import file_of
-from pages.widgets.sides import Side
+from pages.widgets.sides import Moment, Side
 from pages.widgets.take import pick_columns, printed
 
 TAKE = "Take it away"
 
 
-def take_compared(sides: list[Side], indices: list[int], given: Input) -> None:
+def take_compared(sides: list[Side], moment: Moment, given: Input) -> None:
     """The fields' numbers and figure, the table of recipes, the models, the input, a program."""
     pixels = given.pixels
-    able = [(side, at) for side, at in zip(sides, indices, strict=True) if side.takes(given)]
+    able = [(side, at) for side, at in zip(sides, moment.indices, strict=True) if side.takes(given)]
     seen = {side.name: seen_by(side.checkpoint, pixels) for side, _ in able}
-    fields = {side.name: seen[side.name].fields[at] for side, at in able}
+    parts = {side.name: moment.parts(side) for side, _ in able}
+    fields = {side.name: seen[side.name].fields[at] / parts[side.name] for side, at in able}
     steps = {side.name: side.checkpoint.steps[at] for side, at in able}
     x, y = seen["first"].x, seen["first"].y
     titles = {side.name: f"{side.model}<br>{side.name}, {side.moment(at)}" for side, at in able}
-    top = max(view.top for view in seen.values())
+    top = max(view.top / parts[name] for name, view in seen.items())
     columns = pick_columns()
 
     def page(kind: str) -> bytes:
@@ -36,7 +37,7 @@ def take_compared(sides: list[Side], indices: list[int], given: Input) -> None:
         changes = {f"{name} − first": flat[name] - flat["first"] for name in list(flat)[1:]}
         data = sorted({side.checkpoint.header.provenance.dataset_title for side, _ in able})
         title = f"Receptive fields for one input, {' and '.join(data)}"
-        return sheet(pixels.numpy(), named, top, title, kind, columns, changes)
+        return sheet(pixels.numpy(), named, top, title, kind, columns, changes, moment.unit)
 
     binary = "application/octet-stream"
     files = [
@@ -47,7 +48,7 @@ def take_compared(sides: list[Side], indices: list[int], given: Input) -> None:
         ),
         (
             "Figure, HTML", "compared.html", "text/html",
-            lambda: export.compared_html(pixels, x, y, fields, titles, top),
+            lambda: export.compared_html(pixels, x, y, fields, titles, top, moment.unit),
         ),
         *printed("compared", page),
         ("Recipes, CSV", "recipes.csv", "text/csv", lambda: _recipes(sides)),
@@ -62,12 +63,13 @@ def take_compared(sides: list[Side], indices: list[int], given: Input) -> None:
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
     st.caption(
         "The numbers are per square pixel at the cells' centres, in pixels from the upper left "
-        "corner, summed over each model's densities. Each field above can also be saved as it is "
-        "shown, as SVG or PNG: the buttons at its upper right. With the models' files beside it, "
-        "this program makes the same numbers and differences:"
+        f"corner, the {'mean' if moment.mean else 'sum'} of each model's densities as above. Each "
+        "field above can also be saved as it is shown, as SVG or PNG: the buttons at its upper "
+        "right. With the models' files beside it, this program makes the same numbers and "
+        "differences:"
     )
     named = {name: f"{name}-{keys[name]}.safetensors" for name in fields}
-    st.code(export.compared_snippet(named, pixels, steps), wrap_lines=True)
+    st.code(export.compared_snippet(named, pixels, steps, parts), wrap_lines=True)
 
 
 def _recipes(sides: list[Side]) -> str:

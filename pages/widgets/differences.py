@@ -11,7 +11,7 @@ from densembed.figures import curves_figure
 from pages.widgets.computed import ATLAS_INPUTS, class_fields
 from pages.widgets.inputs import test_images
 from pages.widgets.page import CHART, panel
-from pages.widgets.sides import SLIDERS, Side
+from pages.widgets.sides import SLIDERS, Moment, Side
 from pages.widgets.stills import show_classes
 
 TABLE, CURVES, ATLAS = "Model and recipe", "How they learned", "All classes"
@@ -88,7 +88,7 @@ def curves(sides: list[Side], by: str) -> None:
     st.caption(f"{names}.{band}{apart}")
 
 
-def atlases(sides: list[Side], chosen: list[int]) -> None:
+def atlases(sides: list[Side], moment: Moment) -> None:
     """The mean field of each model over the same inputs of each class, on one scale."""
     dataset = test_images(sides[0].checkpoint)
     if dataset is None:
@@ -97,7 +97,7 @@ def atlases(sides: list[Side], chosen: list[int]) -> None:
     shape = dataset.input_shape
     able = [
         (side, index)
-        for side, index in zip(sides, chosen, strict=True)
+        for side, index in zip(sides, moment.indices, strict=True)
         if side.checkpoint.header.input_shape == shape
     ]
     progress, found = st.progress(0.0), {}
@@ -106,7 +106,7 @@ def atlases(sides: list[Side], chosen: list[int]) -> None:
             done = (k + label / len(dataset.classes)) / len(able)
             progress.progress(done, f"The {side.name}’s fields of {ATLAS_INPUTS} inputs of {name}")
             mean, _ = class_fields(side.checkpoint, dataset, index, label)
-            found.setdefault(side.name, []).append(mean)
+            found.setdefault(side.name, []).append(mean / moment.parts(side))
     progress.empty()
     every = np.stack([field for fields in found.values() for field in fields])
     top = max(float(np.percentile(field, TOP_PERCENTILE)) for field in every)
@@ -114,7 +114,7 @@ def atlases(sides: list[Side], chosen: list[int]) -> None:
         with column:
             show_classes(
                 found[side.name], dataset.classes, (shape[2], shape[1]), top, side.model,
-                f"{side.name}, {side.moment(index)}", f"{side.name}-atlas",
+                f"{side.name}, {side.moment(index)}", f"{side.name}-atlas", moment.unit,
             )  # fmt: skip
     fixed = [side.name for side, _ in able if not side.checkpoint.model().adaptive]
     st.caption(

@@ -142,6 +142,14 @@ class Moment:
         at = self.places.index(self.place)
         return [each[at] for each in self.snapshots]
 
+    @property
+    def unit(self) -> str:
+        return "mean density per pixel²" if self.mean else "density per pixel²"
+
+    def parts(self, side: Side) -> int:
+        """What a side's sum is divided by."""
+        return side.densities if self.mean else 1
+
 
 def pick_moment(sides: list[Side]) -> Moment:
     """Widgets for what the one slider moves by, and for sum or mean; where the slider stands."""

@@ -33,13 +33,17 @@ def show_stills(figures: Sequence[dict], key: str) -> None:
 
 def show_classes(
     fields: Sequence[np.ndarray], classes: Sequence[str], size: tuple[float, float], top: float,
-    title: str, note: str, key: str,
+    title: str, note: str, key: str, name: str = NAME,
 ) -> None:  # fmt: skip
-    """One field (rows, columns) for each class, on one colour scale from 0 to `top`."""
-    scale = colours(0, top, NAME, UNIT)
+    """One field (rows, columns) for each class, on one colour scale from 0 to `top`.
+
+    Args:
+        name: of what the scale measures.
+    """
+    scale = colours(0, top, name, UNIT)
     figures = [
-        still(values, size, scale, name, "", f"{title}, a heatmap, class")
-        for values, name in zip(fields, classes, strict=True)
+        still(values, size, scale, own, "", f"{title}, a heatmap, class")
+        for values, own in zip(fields, classes, strict=True)
     ]
     together = {"title": title, "note": note, "scale": scale}
     _still(data={"figures": figures, "columns": CLASSES_IN_A_ROW, "together": together}, key=key)

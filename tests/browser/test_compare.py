@@ -314,9 +314,10 @@ def test_an_upload_is_compared_explored_and_gone_elsewhere(visit):
     shown(elsewhere, "field.second")
 
 
-def test_what_is_taken_away_is_what_is_shown(visit):
+@pytest.mark.parametrize("kind", ["sum", "mean"])
+def test_what_is_taken_away_is_what_is_shown(visit, kind):
     step = Checkpoint.open(DIGITS).steps[5]
-    page = visit(f"/compare?{PAIR}&open=Take it away&step={step}")
+    page = visit(f"/compare?{PAIR}&open=Take it away&step={step}&field={kind}")
 
     def file(label: str) -> bytes:
         with page.expect_download() as waiting:
@@ -335,6 +336,7 @@ def test_what_is_taken_away_is_what_is_shown(visit):
     np.testing.assert_allclose(values(data[3]), change.sum(0), 1e-5, 1e-6)
     printed = file("Figure, SVG").decode()
     assert "second − first" in printed
+    assert ("mean density" in printed) == (kind == "mean")
     assert f"after {step:,} steps" in printed
     assert file("Figure, PDF").startswith(b"%PDF-")
     assert file("Recipes, CSV").decode().splitlines()[0].startswith(",first,second")

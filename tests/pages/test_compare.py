@@ -395,15 +395,17 @@ def test_curves_are_the_files(small_gallery, trained, third):
         np.testing.assert_allclose(band, [expected[0] + spread, expected[0] - spread])
 
 
-def test_fields_of_all_over_the_same_classes(small_gallery, trained, third, digits):
-    link = {"first": "small", "second": "fixed"}
+@pytest.mark.parametrize(("kind", "parts"), [("sum", (1, 1)), ("mean", (16, 9))])
+def test_fields_of_all_over_the_same_classes(small_gallery, trained, third, digits, kind, parts):
+    link = {"first": "small", "second": "fixed", "field": kind}
     drawn = stills(visit("compare", open="All classes", **link))
     tops = set()
-    for side, checkpoint in (("first", trained), ("second", third)):
+    for side, checkpoint, count in zip(("first", "second"), (trained, third), parts, strict=True):
         images = digits.test.images[(digits.test.labels == 3).nonzero()[:100, 0]]
         fields = field(checkpoint.model(), as_input(images), 2).values.sum(1)
         shown = drawn[f"{side}-atlas"]
-        assert_shows(shown[3], fields.mean(0))
+        assert_shows(shown[3], fields.mean(0) / count)
+        assert ("mean" in shown[0]["scale"]["name"]) == (kind == "mean")
         tops |= {each["scale"]["high"] for each in shown}
     assert len(tops) == 1
 
