@@ -116,7 +116,7 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
 
     The choice is the same on all pages, and in their links.
     """
-    usual = dataset.classes[7 % len(dataset.classes)]
+    usual = _usual_class(dataset)
     check_link("class", "Class", dataset.classes, usual)
     if st.session_state.get("class", usual) not in dataset.classes:  # of another model's data
         st.session_state["class"] = usual
@@ -133,6 +133,23 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
         )  # fmt: skip
     thumbnails.row(dataset, choices, number, place)
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
+
+
+def _last_sample(checkpoint: Checkpoint) -> Input:
+    """The test image that was chosen last, until there is a picture; without any it stops."""
+    dataset = test_images(checkpoint)
+    if dataset is None:
+        st.stop()
+    usual = _usual_class(dataset)
+    kept = st.session_state.get("class", usual)
+    label = dataset.classes.index(kept if kept in dataset.classes else usual)
+    choices = (dataset.test.labels == label).nonzero()[:, 0]
+    number = min(st.session_state.get("example", 1), len(choices))
+    return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
+
+
+def _usual_class(dataset: Dataset) -> str:
+    return dataset.classes[7 % len(dataset.classes)]
 
 
 def test_images(checkpoint: Checkpoint) -> Dataset | None:
@@ -200,17 +217,20 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
         if (pixels := _linked(checkpoint)) is not None:
             return Input(pixels, None, "upload", _seen(pixels) if digit else "picture")
         st.info(
-            "Choose a picture: one digit, any colour, any size. It is found and centred."
-            if digit
-            else "Choose a picture of any size: its middle is cut out and made small."
+            (
+                "Choose a picture: one digit, any colour, any size. It is found and centred."
+                if digit
+                else "Choose a picture of any size: its middle is cut out and made small."
+            )
+            + " Until then an example is shown."
         )
-        st.stop()
+        return _last_sample(checkpoint)
     try:
         picture = _read(st.session_state["picture"], checkpoint)
     except ImageError as error:
         del st.session_state["picture"]
         st.error(str(error))
-        st.stop()
+        return _last_sample(checkpoint)
     return Input(picture.pixels, None, "upload", picture.seen, picture.clean)
 
 
