@@ -47,7 +47,7 @@ showing = scene.container(key="showing")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     opened = st.pills(
         "More", deeper, default=usual, key="more", bind="query-params",
-        label_visibility="collapsed",
+        label_visibility="collapsed", wrap=True,
     )  # fmt: skip
     copy_link()
 

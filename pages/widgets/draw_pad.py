@@ -21,6 +21,7 @@ HTML = """
 </div>
 """
 CSS = """
+.pad {width: min(100% - 16px, 308px); margin: 8px auto 0;}
 canvas {
   width: 100%; aspect-ratio: 1; display: block; box-sizing: border-box; touch-action: none;
   cursor: crosshair; background: #fff; border-radius: 4px;
@@ -39,7 +40,7 @@ canvas {
 @media (max-width: 640px) {
   /* On a phone the tools are over the pad, where they are seen, and beside it there is room for a
      finger that scrolls. */
-  .pad {display: flex; flex-direction: column-reverse; width: min(100%, 340px); margin: 0 auto;}
+  .pad {display: flex; flex-direction: column-reverse; width: min(100%, 340px); margin-top: 0;}
   .tools {margin: 0 0 8px;}
 }
 @media (pointer: coarse) {.tools button {min-height: 44px; padding: 4px 12px;}}

@@ -35,6 +35,7 @@ STYLE = """
     position: absolute; width: 1px; height: 1px; min-height: 0; overflow: hidden;
     clip-path: inset(50%);
   }
+  .st-key-choices [data-testid="stCaptionContainer"] {margin-top: 0;}
   .st-key-class {order: 1;}
   .st-key-scene > :has(> .st-key-showing), .st-key-scene > .st-key-showing {order: -1;}
   /* The picture that the model gets, small, beside what changes it; a pad stays large. */

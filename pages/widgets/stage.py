@@ -65,12 +65,13 @@ def show_stage(
     """Fields before training and at the slider's step, and what the model says, for every step."""
     steps, header = checkpoint.steps, checkpoint.header
     probabilities = None if given.seen == "no ink" else seen.view.probabilities
+    blank = ", for a blank picture" if probabilities is None else ""
     data = {
         "step": steps[index],
         "steps": steps,
         "by": "step",
         "titles": [checkpoint.moment(step) for step in steps],
-        "notes": [f"epoch {checkpoint.epoch_of(step):.3g}" for step in steps],
+        "notes": [f"epoch {checkpoint.epoch_of(step):.3g}{blank}" for step in steps],
         "numbers": seen.numbers,
         "said": said(probabilities, header.classes, len(steps)),
         "classes": header.classes,

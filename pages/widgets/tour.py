@@ -9,8 +9,8 @@ STOPS = [
      "pixels. Choose another one above, upload a photograph, or draw a digit."),
     ("stage", "Bright is where the network looks: its receptive field, the sum of its densities, "
      "before and after training, on one colour scale."),
-    ("stage", "Play shows how training moved it there; at the right, what the network says at each "
-     "step."),
+    ("stage", "Play shows how training moved it there, and beside or below it what the network "
+     "says at each step."),
     ("showing", "Show each density by itself, and click one; or the difference, or what speaks for "
      "a class."),
     ("more", "Deeper: one density, what the network computes, all classes, and files to take away. "
