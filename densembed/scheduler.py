@@ -6,6 +6,8 @@ The workers see the same folders under the same paths, and have this package:
     dask worker tcp://host:8786 --nthreads 1 --resources "GPU=1"
 """
 
+import contextlib
+import gc
 import os
 
 from densembed.config import RunConfig
@@ -29,13 +31,15 @@ def connect(address: str):
     """A Dask client of the scheduler there. Raises SchedulerError where none answers."""
     from distributed import Client
 
-    try:
+    with contextlib.suppress(OSError, ValueError):  # nobody there; no address at all
         return Client(address, timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError) as error:  # nobody there; no address at all
-        raise SchedulerError(
-            f"No Dask scheduler answers at {address[:80]!r}: start one with `dask scheduler`, or "
-            "leave its address out to train on this machine."
-        ) from error
+    # What never connected is closed now. Where the garbage collector came upon it while another one
+    # starts, its closing would wait for ever for a lock that the starting one holds.
+    gc.collect()
+    raise SchedulerError(
+        f"No Dask scheduler answers at {address[:80]!r}: start one with `dask scheduler`, or "
+        "leave its address out to train on this machine."
+    )
 
 
 def resources(config: RunConfig) -> dict[str, float]:
