@@ -10,7 +10,7 @@ from densembed.fields import View
 from densembed.figures import DENSITY_SCALE
 
 PANEL = 448  # pixels of a field's longer side
-LINE = 40  # height of a line of text
+LINE, SIZE = 40, 22  # height of a line of text, and of its letters
 SHADES = 256
 FRAME, REST = 120, 1500  # ms that a step is shown, and the last one
 
@@ -24,17 +24,21 @@ def coloured(values: np.ndarray, top: float) -> Image.Image:
     return Image.fromarray(np.rint(colours[index]).astype(np.uint8))
 
 
-def film(seen: View, kind: str) -> bytes:
-    """The field at every step, channels added, as an animated GIF or WebP (`kind`), for ever."""
+def film(seen: View, kind: str, title: str) -> bytes:
+    """The field at every step, channels added, as an animated GIF or WebP (`kind`), for ever.
+
+    Under its title; the step, and where the colours end, under it.
+    """
     frames = []
     for step, values in zip(seen.steps, seen.fields, strict=True):
         panel = coloured(values.sum(0), seen.top)
         factor = PANEL / max(panel.size)
         size = round(panel.width * factor), round(panel.height * factor)
         panel = panel.resize(size, Image.Resampling.NEAREST)
-        frame = Image.new("RGB", (panel.width, panel.height + LINE), "white")
-        frame.paste(panel)
-        _write(frame, f"step {step:,}", panel.width / 2, panel.height + LINE / 2)
+        frame = Image.new("RGB", (panel.width, panel.height + 2 * LINE), "white")
+        frame.paste(panel, (0, LINE))
+        _write(frame, title, LINE / 2)
+        _write(frame, f"step {step:,} · yellow: {seen.top:.3g} per pixel²", -LINE / 2)
         frames.append(frame)
     durations = [FRAME] * (len(frames) - 1) + [REST]
     file = io.BytesIO()
@@ -45,6 +49,9 @@ def film(seen: View, kind: str) -> bytes:
     return file.getvalue()
 
 
-def _write(image: Image.Image, text: str, x: float, y: float) -> None:
-    font = ImageFont.load_default(size=22)
-    ImageDraw.Draw(image).text((x, y), text, "black", font, anchor="mm")
+def _write(image: Image.Image, text: str, y: float) -> None:
+    """A line in the middle, as large as there is room for; below 0, `y` is from the lower edge."""
+    letters = ImageFont.load_default(size=SIZE)
+    size = min(SIZE, SIZE * (image.width - LINE) / letters.getlength(text))
+    place = image.width / 2, y % image.height
+    ImageDraw.Draw(image).text(place, text, "black", ImageFont.load_default(size=size), anchor="mm")

@@ -8,7 +8,7 @@ from PIL import Image
 from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 
 from densembed.fields import view
-from densembed.pictures import film
+from densembed.pictures import LINE, film
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +26,16 @@ def expected(values: np.ndarray, top: float, row: int, column: int) -> np.ndarra
 @pytest.mark.parametrize(("kind", "tolerance"), [("WEBP", 2), ("GIF", 24)])
 def test_a_film_has_every_step(shown, kind, tolerance):
     _, seen = shown
-    with Image.open(io.BytesIO(film(seen, kind))) as image:
+    with Image.open(io.BytesIO(film(seen, kind, "A model of some data"))) as image:
         assert image.format == kind
         assert image.n_frames == len(seen.steps)
         for index in (0, 3, len(seen.steps) - 1):
             image.seek(index)
             frame = np.asarray(image.convert("RGB"), int)
             for row, column in ((10, 10), (56, 60), (100, 30)):
-                colour = frame[row * 4 + 2, column * 4 + 2]
+                colour = frame[LINE + row * 4 + 2, column * 4 + 2]
                 wanted = expected(seen.fields[index], seen.top, row, column)
                 assert abs(colour - wanted).max() <= tolerance
+            for line in (frame[:LINE], frame[-LINE:]):  # its title, the step: ink on white
+                assert line.min() < 100
+                assert (line[:, :8] > 200).all()

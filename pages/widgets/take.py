@@ -10,6 +10,7 @@ from densembed import export
 from densembed.checkpoint import Checkpoint
 from densembed.data.compact import to_png
 from densembed.fields import View
+from densembed.models import describe
 from densembed.pictures import film
 from densembed.sheet import KINDS, WIDTHS
 from pages.widgets.models import file_of
@@ -71,6 +72,7 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
     name = st.session_state["model"]
     columns = pick_columns()
     stem = f"{name}-step-{seen.steps[index]}"
+    title = f"{describe(checkpoint.config.model)}, {checkpoint.header.provenance.dataset_title}"
 
     def more() -> dict:
         if show.way != CLASS:
@@ -95,8 +97,8 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
             lambda: export.html(checkpoint, pixels, seen, index),
         ),
         *printed(stem, page),
-        ("Film, GIF", f"{name}.gif", "image/gif", lambda: film(seen, "GIF")),
-        ("Film, WebP", f"{name}.webp", "image/webp", lambda: film(seen, "WEBP")),
+        ("Film, GIF", f"{name}.gif", "image/gif", lambda: film(seen, "GIF", title)),
+        ("Film, WebP", f"{name}.webp", "image/webp", lambda: film(seen, "WEBP", title)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
         (
             "Model", f"{name}.safetensors", "application/octet-stream",
