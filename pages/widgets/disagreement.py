@@ -11,6 +11,7 @@ from densembed.data import Dataset
 from densembed.data.compact import to_png
 from pages.widgets.computed import answers_of
 from pages.widgets.inputs import test_images
+from pages.widgets.link import check_link, linked_number
 from pages.widgets.page import CHART, panel
 from pages.widgets.sides import BESIDE, Side
 
@@ -115,8 +116,10 @@ def disagree(sides: list[Side], chosen: list[int]) -> None:
     )
     if one + two:
         st.caption(
-            "The first of them, with what each answers. Click a picture to make it the input above."
+            f"What the first answers | what the {other} does. Click a picture to make it the input "
+            "above."
         )
+    begin = THUMBNAILS * (_page(max(one, two)) - 1)
     st.html(STYLE)
     kinds = (
         ("only the first is right", found.first_only),
@@ -126,12 +129,21 @@ def disagree(sides: list[Side], chosen: list[int]) -> None:
         for column, (title, which) in zip(st.columns(2, gap="medium"), kinds, strict=True):
             with column:
                 st.markdown(f"**{title}**, {len(which):,}")
-                _thumbnails(which, pair, dataset)
+                _thumbnails(which[begin : begin + THUMBNAILS], pair, dataset)
+
+
+def _page(most: int) -> int:
+    """Which handful of them is shown, from 1: a widget where there are more than one."""
+    pages = max(1, -(-most // THUMBNAILS))
+    if pages == 1:
+        check_link("handful", "Page", ("1",), 1, "1, the only one")
+        return 1
+    return linked_number(f"Page, of {pages:,}", pages, "handful", width=150)
 
 
 def _thumbnails(which: np.ndarray, pair: dict[str, np.ndarray], dataset: Dataset) -> None:
     with st.container(horizontal=True, gap="small"):
-        for index in map(int, which[:THUMBNAILS]):
+        for index in map(int, which):
             true = dataset.classes[dataset.test.labels[index]]
             one, two = (dataset.classes[answers[index]] for answers in pair.values())
             picture = base64.b64encode(to_png(dataset.test.images[index])).decode()

@@ -325,7 +325,8 @@ def test_words_of_a_file_are_no_markup(mnist_model, small_gallery):
     assert "&lt;img" in headings(app)
 
 
-def test_where_they_disagree(mnist_model, trained, digits):
+def test_where_they_disagree(mnist_model, trained, digits, monkeypatch):
+    monkeypatch.setattr("pages.widgets.disagreement.THUMBNAILS", 5)
     link = {"first": "small", "second": "other", "open": "Where they disagree"}
     app = visit("compare", **link)
     move(app, 1)
@@ -339,6 +340,14 @@ def test_where_they_disagree(mnist_model, trained, digits):
     assert f"**{len(found.first_only):,}** only the first" in text
     assert f"**{len(found.second_only):,}** only the second" in text
     assert (f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001") in text
+    assert max(map(len, (found.first_only, found.second_only))) > 5
+    for number in (2, 1):  # all of them can be seen
+        app.number_input(key="handful").set_value(number)
+        settle(app.run())
+        shown = {button.key for button in app.button if button.key.startswith("open-")}
+        handful = slice(5 * (number - 1), 5 * number)
+        expected = [*found.first_only[handful], *found.second_only[handful]]
+        assert shown == {f"open-{index}" for index in expected}
     index = [*found.first_only, *found.second_only][0]
     app.button(key=f"open-{index}").click().run()
     shown = shown_input(settle(app))["values"] * 255

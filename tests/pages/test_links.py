@@ -63,8 +63,9 @@ LINKS = [
         ("fraction", "7", "Fraction of the training"), ("open", "x", "More"),
         ("printed", "three", "Printed figure"),
     ]),
-    ("compare", {**PAIR, "open": "Where they disagree"}, "beside", "fifth",
-     "Compare the first with the"),
+    *(("compare", {**PAIR, "open": "Where they disagree"}, key, bad, label) for key, bad, label in [
+        ("beside", "fifth", "Compare the first with the"), ("handful", "0", "Page, of 8"),
+    ]),
     *(("paper", {}, key, "x", label) for key, label in [
         ("recipe", "Training"), ("recipe2", "Training"), ("input1", "Input 1"),
         ("input2", "Input 2"), ("input3", "Input 3"),
