@@ -82,7 +82,9 @@ def close_link() -> None:
             continue
         st.query_params.pop(key, None)
         if "link-read" not in st.session_state:
-            near = difflib.get_close_matches(key, sorted(known), 1)
+            # Slips are seldom in the first letter: “tour” is no “fourth”.
+            alike = sorted(name for name in known if name[0] == key[:1])
+            near = difflib.get_close_matches(key, alike, 1)
             hint = f"; did you mean “{near[0]}”?" if near else "."
             notice(f"This view of the page knows no {quoted(key)}{hint}")
     st.session_state["link-read"] = True

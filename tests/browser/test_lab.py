@@ -92,12 +92,11 @@ def test_the_page_fits_a_phone(visit, link):
 def test_on_a_phone_the_sliders_are_under_the_figure(visit):
     """Each with its sentence, and what is seldom changed below them."""
     page = visit("/lab", width=420)
-    figure, slider, sentence, layer = (
-        places(page, selector)[0]
-        for selector in (
-            ".st-key-strips", ".st-key-row", ".st-key-row + *", ".st-key-lab-bench .st-key-layer",
-        )
-    )  # fmt: skip
+    expect(chart(page, "strips").locator(".heatmaplayer image")).to_be_visible()
+    bench = ".st-key-lab-bench .st-key-layer"
+    selectors = (".st-key-strips", ".st-key-row", ".st-key-row + *", bench)
+    places(page, ", ".join(selectors))  # all of them are at rest before each is looked for
+    figure, slider, sentence, layer = (places(page, selector)[0] for selector in selectors)
     below = slider["y"] - figure["y"] - figure["height"]
     assert 0 <= below < 60
     assert 0 <= sentence["y"] - slider["y"] - slider["height"] + 16 < 40
