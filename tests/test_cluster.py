@@ -3,14 +3,14 @@
 import os
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
 from densembed.cluster import NICENESS, Cluster, take_up
 from densembed.config import RunConfig
-from densembed.runs import Run
+from densembed.runs import Run, all_runs
+from tests.waiting import wait_for
 
 SHORT = {"model": "logistic-el-2", "epochs": 1, "batch_size": 100, "device": "cpu"}
 
@@ -27,14 +27,6 @@ def children() -> set[int]:
     return found
 
 
-def wait_for(condition, seconds: float = 60):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "It did not happen in time."
-        time.sleep(0.05)
-    return found
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     return tmp_path_factory.mktemp("cluster runs")
@@ -46,7 +38,15 @@ def cluster():
     cluster = Cluster()
     yield cluster
     cluster.close()
-    wait_for(lambda: children() <= before, 10)
+    wait_for(lambda: children() <= before)
+
+
+@pytest.fixture(autouse=True)
+def over(root):
+    """A run that would never end does not keep the worker from the next test."""
+    yield
+    for run in all_runs(root):
+        run.stop()
 
 
 def started(run) -> int | None:
@@ -66,6 +66,7 @@ def test_it_starts_on_first_use_and_trains(cluster, root):
 
 
 def test_it_is_polite(cluster, root):
+    own = psutil.Process().nice()
     run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
     cluster.submit(run)
     worker = wait_for(lambda: started(run))
@@ -75,7 +76,7 @@ def test_it_is_polite(cluster, root):
         assert max(nice) >= NICENESS
     elif os.name == "posix":
         assert psutil.Process(worker).nice() >= NICENESS
-    assert psutil.Process().nice() < NICENESS
+    assert psutil.Process().nice() == own  # the worker's, not ours
     run.stop()
     wait_for(lambda: run.state() == "stopped")
 
@@ -171,8 +172,8 @@ def test_closing_leaves_no_process(cluster, root):
     worker = wait_for(lambda: started(run))
     cluster.close()
     cluster.close()
-    wait_for(lambda: not psutil.pid_exists(worker), 10)
-    wait_for(lambda: children() <= before, 10)
+    wait_for(lambda: not psutil.pid_exists(worker))
+    wait_for(lambda: children() <= before)
     assert run.state() == "interrupted"
 
 
@@ -228,15 +229,16 @@ def test_runs_per_device_is_a_number(value, root, monkeypatch):
 
 
 SERVER = """
-import sys, time
+import sys, signal
 from pathlib import Path
 from densembed.cluster import Cluster
-from densembed.runs import Run
+from densembed.runs import Run, all_runs
+from tests.waiting import wait_for
 if __name__ == "__main__":
     cluster = Cluster()
     for path in sys.argv[1:]:
         cluster.submit(Run(Path(path)))
-    time.sleep(1000)
+    signal.pause()
 """
 
 
@@ -255,8 +257,8 @@ def test_a_server_that_is_killed_takes_its_workers_along_and_the_next_goes_on(
     worker = wait_for(lambda: started(half))
     wait_for(half.resume_path.is_file)
     server.kill()
-    server.wait(10)
-    wait_for(lambda: not psutil.pid_exists(worker), 10)
+    server.wait()  # SIGKILL cannot be refused
+    wait_for(lambda: not psutil.pid_exists(worker))
     assert half.state() == "interrupted"
     assert waiting.state() == "queued"
     take_up(cluster)

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,8 @@ from densembed.config import RunConfig
 from densembed.runs import Run
 from densembed.scheduler import SchedulerError, connect
 from tests.conftest import is_sentence
-from tests.test_cluster import last_start, wait_for
+from tests.test_cluster import last_start
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[1]
 SHORT = {"model": "logistic-el-2", "epochs": 2, "batch_size": 100, "device": "cpu"}
@@ -77,13 +77,13 @@ class Machines:
         os.kill(process, signal.SIGKILL)
         for worker in self.running:
             if worker.pid == process:
-                worker.wait(10)
+                worker.wait()  # SIGKILL cannot be refused
 
     def close(self) -> None:
         self.client.close(timeout=2)
         for process in reversed(self.running):
             process.kill()
-            process.wait(10)
+            process.wait()
 
 
 @pytest.fixture
@@ -156,7 +156,8 @@ def test_a_run_outlives_who_asked_for_it_and_is_not_started_twice(machines, new)
     first.submit(run)
     wait_for(lambda: run.state() == "running")
     first.close()
-    time.sleep(1)
+    step = run.last.get("step", 0)
+    wait_for(lambda: run.last.get("step", 0) > step)  # it goes on
     assert run.state() == "running"
     second.submit(run)
     wait_for(lambda: second.place(run) is None)  # who comes second finds the lock taken and leaves
@@ -212,7 +213,7 @@ def test_reproduce_with_a_worker_killed_half_way(machines, tmp_path, monkeypatch
     rows = "logistic-el-3,logistic-el-5"
     command = ["reproduce", "table1", "--rows", rows, "--dataset", "digits", "--seeds", "3"]
     assert main([*command, "--scheduler", machines.address, "--out", str(out)]) == 0
-    killer.join(10)
+    killer.join()  # it waits for what main has made
     assert 2 <= done[0] < 6
     assert workers[0].poll() is not None
     assert len(list(out.rglob("*.safetensors"))) == 6

@@ -11,14 +11,16 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import expect as expect_once
+
+from tests.waiting import PAUSE, wait_for, work
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -29,14 +31,73 @@ FLAGS = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost",  # no network but the app
 ]
 PATIENCE = 60_000
+"""Milliseconds that one try of `expect` waits; it tries again while something happens."""
+LONGEST = 600_000
+"""Milliseconds after which a click or a change of address hangs; not a measure of speed."""
 # A line of a traceback in our own code. A tab that closes while the server writes to it leaves a
 # traceback of Streamlit's own in the log.
 OURS = re.compile(rf'File "{re.escape(str(ROOT))}/(?:app\.py|pages/|densembed/).*')
-PLACES = """elements => elements.map(element => {
+BOX = """element => {
   const { x, y, width, height } = element.getBoundingClientRect();
   return { x, y, width, height };
-})"""
-expect.set_options(timeout=PATIENCE)
+}"""
+# The boxes, all at one moment, or nothing where the page is not at rest: its script runs, or a box
+# is not the same in successive frames, with the browser idle between them.
+AT_REST = """async elements => {
+  const boxes = () => elements.map(element => {
+    const { x, y, width, height } = element.getBoundingClientRect();
+    return { x, y, width, height };
+  });
+  const busy = () => document.querySelector(
+    "[data-test-script-state]:not([data-test-script-state=notRunning]), [data-testid=stSkeleton]");
+  const frame = () => new Promise(requestAnimationFrame);
+  const first = boxes();
+  for (let k = 0; k < 3; k++) {
+    await document.fonts.ready;
+    await new Promise(resolve => requestIdleCallback(resolve));
+    await frame();
+    await frame();
+    if (busy() || JSON.stringify(boxes()) !== JSON.stringify(first)) return [];
+  }
+  return first;
+}"""
+expect_once.set_options(timeout=PATIENCE)
+
+
+class Patient:
+    """Playwright's assertions, each tried again as long as server or browser work."""
+
+    def __init__(self, assertions):
+        self.assertions = assertions
+
+    def __getattr__(self, name: str):
+        assertion = getattr(self.assertions, name)
+
+        def holds(*args, **options) -> None:
+            for _ in range(LONGEST // PATIENCE):
+                before = work()
+                try:
+                    return assertion(*args, **options)
+                except AssertionError:
+                    if work() == before:
+                        raise
+            return assertion(*args, **options)
+
+        return holds
+
+
+def expect(actual, message: str | None = None) -> Patient:
+    return Patient(expect_once(actual, message))
+
+
+def until(page: Page, condition: Callable):
+    """What a condition on a page is once it is true."""
+
+    def look():
+        # Playwright's own pause lets the page's events in, which a sleep does not.
+        return condition() or page.wait_for_timeout(1000 * PAUSE)
+
+    return wait_for(look)
 
 
 def chromium() -> str:
@@ -80,25 +141,24 @@ def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[str]:
             stderr=subprocess.STDOUT,
         )
     try:
-        _wait_for(f"http://localhost:{port}/_stcore/health", server)
+        wait_for(lambda: _answers(f"http://localhost:{port}/_stcore/health", server))
         yield f"http://localhost:{port}"
         assert not OURS.findall((folder / "log.txt").read_text())
     finally:
         server.send_signal(signal.SIGINT)
         try:
-            server.wait(20)
-        except subprocess.TimeoutExpired:
+            wait_for(lambda: server.poll() is not None)
+        finally:
             server.kill()
 
 
-def _wait_for(address: str, server: subprocess.Popen) -> None:
-    for _ in range(300):
-        assert server.poll() is None, "the server ended"
-        with contextlib.suppress(OSError):
-            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(address)
-            return
-        time.sleep(0.1)
-    raise TimeoutError(address)
+def _answers(address: str, server: subprocess.Popen) -> bool:
+    assert server.poll() is None, "the server ended"
+    with contextlib.suppress(OSError):
+        # One silent answer is not all of the wait.
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(address, timeout=10)
+        return True
+    return False
 
 
 @pytest.fixture(scope="session")
@@ -137,7 +197,7 @@ def visitor(browser, server: str) -> Iterator[Callable[..., Page]]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(LONGEST)
         page.on("console", note)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(server + link)
@@ -185,23 +245,51 @@ def painted(page: Page, panel: str, key: str = "stage") -> np.ndarray:
 
 def repainted(page: Page, panel: str, was: np.ndarray) -> np.ndarray:
     """The numbers of a moving field once they are no longer the given ones."""
-    for _ in range(60):
-        if (now := painted(page, panel)).shape != was.shape or (now != was).any():
-            return now
-        page.wait_for_timeout(200)
-    raise AssertionError(f"the field {panel} stays as it was")
+
+    def changed() -> list[np.ndarray]:
+        now = painted(page, panel)
+        return [now] if now.shape != was.shape or (now != was).any() else []
+
+    return until(page, changed)[0]
 
 
 def places(page: Page, selector: str) -> list[dict]:
-    """Where elements are, once they have come to rest: what a page loads late moves them."""
-    last = None
-    for _ in range(60):
-        boxes = page.locator(selector).evaluate_all(PLACES)  # all at one moment
-        if boxes and boxes == last:
-            return boxes
-        last = boxes
-        page.wait_for_timeout(500)
-    raise AssertionError(f"{selector} does not come to rest")
+    """Where elements are once the page is at rest: what it loads late moves them."""
+    locator = page.locator(selector)
+    return until(page, lambda: locator.evaluate_all(AT_REST))
+
+
+def point(page: Page, selector: str, x: float, y: float) -> None:
+    """Move the mouse to a place, in shares of the first such element in sight.
+
+    Whatever the mouse does at a place that was measured begins here.
+    """
+    part = page.locator(selector).filter(visible=True).first
+    part.scroll_into_view_if_needed()
+
+    def there() -> bool:
+        """The page was at rest before the mouse moved, and what it points at has not moved."""
+        if not (before := part.evaluate_all(AT_REST)):
+            return False
+        (box,) = before
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+        return part.evaluate_all(AT_REST) == before
+
+    until(page, there)
+
+
+def press(page: Page, selector: str, shares: list[tuple[float, float]]) -> None:
+    """Drag along places, in shares of the element, without a release."""
+    point(page, selector, *shares[0])
+    box = page.locator(selector).filter(visible=True).first.evaluate(BOX)
+    page.mouse.down()
+    for x, y in shares[1:]:
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=8)
+
+
+def drag(page: Page, selector: str, shares: list[tuple[float, float]]) -> None:
+    press(page, selector, shares)
+    page.mouse.up()
 
 
 def stage_at(page: Page, step: float, key: str = "stage") -> None:

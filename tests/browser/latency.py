@@ -17,7 +17,7 @@ from statistics import median
 import numpy as np
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.browser.conftest import FLAGS, PATIENCE, chromium, serve
+from tests.browser.conftest import FLAGS, PATIENCE, chromium, drag, serve
 
 WARM = 20_000
 BARE = """
@@ -139,12 +139,8 @@ def choose(page: Page, key: str, option: str) -> Callable[[], None]:
 
 def stroke(page: Page, number: int) -> Callable[[], None]:
     def act() -> None:
-        box = page.locator(".st-key-pad canvas").bounding_box()
-        x, y = (box["x"] + box["width"] * (0.3 + 0.02 * number), box["y"])
-        page.mouse.move(x, y + 0.2 * box["height"])
-        page.mouse.down()
-        page.mouse.move(x + 20, y + 0.8 * box["height"], steps=6)
-        page.mouse.up()
+        x = 0.3 + 0.02 * number
+        drag(page, ".st-key-pad canvas", [(x, 0.2), (x + 0.08, 0.8)])
 
     return act
 

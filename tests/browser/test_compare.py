@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect
 
 from densembed.checkpoint import Checkpoint
 from densembed.comparison import along, answers, confusion, disagreement
@@ -15,8 +14,10 @@ from tests.browser.conftest import (
     ROOT,
     chart,
     drawn,
+    expect,
     painted,
     places,
+    point,
     settle,
     stage_at,
 )
@@ -117,7 +118,7 @@ def test_four_models_line_up_while_the_slider_moves(visit):
     ]
     assert all(end == ends[0] for end in ends)
     boxes = [
-        page.locator(f".st-key-columns .{kind}.{name} canvas").bounding_box()
+        places(page, f".st-key-columns .{kind}.{name} canvas")[0]
         for kind, names in (("field", list(of)), ("change", list(of)[1:]))
         for name in names
     ]
@@ -125,7 +126,7 @@ def test_four_models_line_up_while_the_slider_moves(visit):
     tops = [box["y"] for box in boxes]
     assert max(tops[:4]) - min(tops[:4]) < 1
     assert max(tops[4:]) - min(tops[4:]) < 1
-    picture = page.locator(".st-key-the-input canvas").bounding_box()
+    (picture,) = places(page, ".st-key-the-input canvas")
     assert picture["y"] == pytest.approx(tops[0], abs=2)
     for field, change in zip(boxes[1:4], boxes[4:], strict=True):  # a difference is under its field
         assert field["x"] == pytest.approx(change["x"], abs=1)
@@ -161,16 +162,15 @@ def test_one_slider_moves_every_field_and_no_field_is_sent_again(visit):
     stage_at(page, one.steps[8], "columns")
     fields_are(page, {"first": (one, 8), "second": (two, 8)}, sample())
     page.wait_for_url(f"**step={one.steps[8]}*")
-    settle(page)
-    page.wait_for_timeout(500)
+    places(page, ".st-key-columns canvas")
     stage_at(page, one.steps[8], "columns")
     assert 0 < sum(received) < 100_000
     page.get_by_text("Model and recipe", exact=True).click()
     expect(page.locator(".facts table")).to_be_visible()
     slide(page, "ArrowRight")
     page.wait_for_url(f"**step={one.steps[9]}*")
-    page.wait_for_timeout(500)
-    stage_at(settle(page), one.steps[9], "columns")
+    places(page, ".st-key-columns canvas")
+    stage_at(page, one.steps[9], "columns")
     slide(page, "ArrowLeft")
     page.wait_for_url(f"**step={one.steps[8]}*")
     settle(page).reload()
@@ -206,7 +206,8 @@ def test_play_ends_at_the_end_and_is_calm_for_who_asks(visit, motion, frame):
     page.locator(".st-key-columns .stage").evaluate(
         """root => {
           root.seen = [];
-          new MutationObserver(() => root.seen.push([root.dataset.step, performance.now()]))
+          const moment = () => document.timeline.currentTime;  // of the frame, however late it is
+          new MutationObserver(() => root.seen.push([root.dataset.step, moment()]))
             .observe(root, { attributeFilter: ["data-step"] });
         }"""
     )
@@ -218,16 +219,18 @@ def test_play_ends_at_the_end_and_is_calm_for_who_asks(visit, motion, frame):
     assert shown_steps == sorted(shown_steps)
     assert (shown_steps[0], shown_steps[-1]) == (steps[0], steps[-1])
     assert set(shown_steps) <= set(steps)
-    took = seen[-1][1] - seen[0][1]
-    assert took == pytest.approx(frame * (len(steps) - 1), rel=0.15, abs=200)
+    # Each step is shown in the frames that are its own; a busy machine skips some.
+    places = [(steps.index(int(step)), moment) for step, moment in seen[1:]]
+    begun = min(moment - frame * place for place, moment in places)
+    assert begun >= seen[0][1] - 1
+    assert all(moment - begun <= frame * (place + 1) + 1 for place, moment in places[:-1])
 
 
 def test_hover_and_arrow_keys_tell_the_value(visit):
     page = visit(f"/compare?{PAIR}")
     change = shown(page, "change.second")
     plot = page.locator(".st-key-columns .change.second .plot")
-    (box,) = places(page, ".st-key-columns .change.second .plot")
-    page.mouse.move(box["x"] + 3.1 / 28 * box["width"], box["y"] + 20.2 / 28 * box["height"])
+    point(page, ".st-key-columns .change.second .plot", 3.1 / 28, 20.2 / 28)
     value = f"{change[80, 12]:+.4f} per pixel²".replace("-", "−")
     expect(page.locator(".st-key-columns .change.second .tip")).to_contain_text(value)
     page.mouse.move(0, 0)
@@ -259,7 +262,7 @@ def test_a_thumbnail_becomes_the_input(visit):
     index = int(found.first_only[0])
     thumbnail = page.locator(f".st-key-open-{index} button img").filter(visible=True)
     expect(thumbnail).to_be_visible()
-    assert thumbnail.bounding_box()["width"] == 64
+    expect(thumbnail).to_have_js_property("offsetWidth", 64)
     thumbnail.click()
     place = (TEST.labels == TEST.labels[index]).nonzero()[:, 0].tolist().index(index) + 1
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value(str(place))

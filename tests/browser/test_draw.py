@@ -1,24 +1,17 @@
 """Drawing with a pen and with a finger."""
 
 import numpy as np
-from playwright.sync_api import expect
 
 from densembed.checkpoint import Checkpoint
 from densembed.data.compact import from_text
 from densembed.fields import view
-from tests.browser.conftest import painted, places, settle
+from tests.browser.conftest import drag, expect, painted, places, settle
 from tests.browser.test_explore import DIGITS
 
 
 def stroke(page, points) -> None:
     """A line through points given as shares of the pad."""
-    box = page.locator(".st-key-pad canvas").bounding_box()
-    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
-    page.mouse.move(*places[0])
-    page.mouse.down()
-    for place in places[1:]:
-        page.mouse.move(*place, steps=8)
-    page.mouse.up()
+    drag(page, ".st-key-pad canvas", points)
 
 
 def link_picture(page):
@@ -114,8 +107,7 @@ def test_a_finger_draws_on_a_phone(browser, server):
     assert max(last[0::2]) < 0.45 * 560
     assert max(last[1::2]) < 0.55 * 560
     for name in ("Undo", "Clear"):
-        button = page.get_by_role("button", name=name)
-        place = button.bounding_box()
+        (place,) = places(page, f"button:text-is('{name}')")
         assert 0 < place["y"] < 900 - place["height"]
         assert place["height"] >= 44
     page.get_by_role("button", name="Undo").tap()

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
@@ -13,8 +12,10 @@ from densembed.fields import view
 from tests.browser.conftest import (
     PATIENCE,
     ROOT,
+    expect,
     painted,
     places,
+    point,
     serve,
     settle,
     stage_at,
@@ -125,10 +126,9 @@ def test_hover_and_arrow_keys_tell_the_value(visit):
     page = visit()
     field = painted(page, "after")
     plot = page.locator(".st-key-stage .after .plot")
-    (box,) = places(page, ".st-key-stage .after .plot")
     tip = page.locator(".st-key-stage .after .tip")
     for t, u in ((3.1, 20.2), (25.6, 7.9)):
-        page.mouse.move(box["x"] + t / 28 * box["width"], box["y"] + u / 28 * box["height"])
+        point(page, ".st-key-stage .after .plot", t / 28, u / 28)
         expect(tip).to_contain_text(f"pixel {int(t)}, {int(u)}")
         expect(tip).to_contain_text(f"{field[int(4 * u), int(4 * t)]:.4f} per pixel²")
     page.mouse.move(0, 0)

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect
 
-from tests.browser.conftest import painted, places, repainted, settle
+from tests.browser.conftest import expect, painted, places, press, repainted, settle
 
 
 def test_the_tour_is_taken_skipped_and_not_shown_again(visit):
@@ -125,11 +124,7 @@ def test_an_address_that_is_no_page_is_named(browser, server):
 def test_the_divider_rests_in_the_link(visit):
     page = visit("/?tour=0&show=swipe")
     painted(page, "after")
-    (plot,) = places(page, ".st-key-stage .after .plot")
-    y = plot["y"] + 0.5 * plot["height"]
-    page.mouse.move(plot["x"] + 0.5 * plot["width"], y)
-    page.mouse.down()
-    page.mouse.move(plot["x"] + 0.25 * plot["width"], y, steps=5)
+    press(page, ".st-key-stage .after .plot", [(0.5, 0.5), (0.25, 0.5)])
     assert "divider" not in page.url
     page.mouse.up()
     page.wait_for_url("**divider=2*")

@@ -1,12 +1,12 @@
 """The lab in Chromium: p and β by keyboard, a drawn signal, a hover over Γ."""
 
-import contextlib
+import itertools
 import re
 
 import pytest
-from playwright.sync_api import Page, TimeoutError, expect
+from playwright.sync_api import Page
 
-from tests.browser.conftest import chart, places
+from tests.browser.conftest import chart, drag, expect, places, point, until
 
 
 def difference(page: Page, name: str):
@@ -51,13 +51,7 @@ def test_beta_is_dragged_through_the_average_to_the_maximum(visit):
 
 def test_a_signal_is_drawn(visit):
     page = visit("/lab?signal=own&layer=linear&values=0 0 0 0")
-    pad = page.get_by_label("Drawing pad for the signal")
-    pad.scroll_into_view_if_needed()
-    box = pad.bounding_box()
-    page.mouse.move(box["x"] + 2, box["y"] + box["height"] - 3)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 3, steps=8)
-    page.mouse.up()
+    drag(page, "[aria-label^='Drawing pad for the signal']", [(0.01, 0.98), (0.99, 0.02)])
     typed = page.get_by_label("Values")
     expect(typed).not_to_have_value("0 0 0 0")
     values = [float(word) for word in typed.input_value().split()]
@@ -71,12 +65,15 @@ def test_a_row_of_gamma_answers_a_hover(visit):
     image = chart(page, "strips").locator(".heatmaplayer image")
     expect(image).to_be_visible()
     label = page.locator(".hoverlayer .hovertext").filter(has_text="row 3").first
-    for share in (0.6, 0.61, 0.62, 0.63, 0.64):  # the plot listens once it lies where it stays
-        box = image.bounding_box()
-        page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] * share)
-        with contextlib.suppress(TimeoutError):
-            label.wait_for(timeout=3000)
-            break
+    shares = itertools.cycle((0.6, 0.61, 0.62, 0.63, 0.64))
+
+    def answers() -> bool:
+        """The plot listens some time after it is painted, and then to a move alone."""
+        share = next(shares)
+        point(page, ".st-key-strips .heatmaplayer image", share, share)
+        return label.is_visible()
+
+    until(page, answers)
     expect(label).to_be_visible()
     expect(label).to_contain_text("the whole row: mass 1")
 

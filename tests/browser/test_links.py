@@ -1,8 +1,6 @@
 """Links and the menu: what is in the address is the page's own, or is named."""
 
-from playwright.sync_api import expect
-
-from tests.browser.conftest import settle
+from tests.browser.conftest import expect, settle
 
 CHOSEN = "/?tour=0&class=3&example=2&right=2&size=1.2&contours=true&shuffle=4"
 

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
 from densembed.fields import view
 from densembed.models import describe
 from densembed.reproduce import FIGURE1
-from tests.browser.conftest import ROOT, chart, places, settle
+from tests.browser.conftest import ROOT, chart, expect, places, settle
 from tests.browser.test_explore import width_needed
 
 SHIPPED = ROOT / "checkpoints/paper"

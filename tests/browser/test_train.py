@@ -1,17 +1,17 @@
 """A run, from the click that starts it to its end, with tabs that come and go."""
 
 import re
-import time
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
 from densembed.models import describe
 from densembed.runs import all_runs
-from tests.browser.conftest import chart, painted, serve, settle, visitor
+from tests.browser.conftest import chart, drag, expect, painted, serve, settle, until, visitor
+from tests.waiting import wait_for
 
 
 def start(page: Page, epochs: int) -> str:
@@ -47,10 +47,7 @@ def long_run(visit, folder):
     for run in all_runs(folder / "runs"):
         if run.state() == "running":
             run.stop()
-        for _ in range(600):
-            if run.state() != "running":
-                break
-            time.sleep(0.1)
+        wait_for(lambda run=run: run.state() != "running")
 
 
 def test_run_is_watched_to_its_end_and_shown_in_explore(visit):
@@ -75,7 +72,7 @@ def test_reload_finds_the_run_and_a_second_tab_stops_it(visit, long_run):
     expect(settle(page).get_by_text(re.compile("training · step"))).to_be_visible()
     expect(stop(page)).to_be_enabled()
     stop(visit(link)).click()
-    expect(page.get_by_test_id("stAlert").filter(has_text="Stopped")).to_be_visible(timeout=10_000)
+    expect(page.get_by_test_id("stAlert").filter(has_text="Stopped")).to_be_visible()
     expect(page.get_by_role("button", name="Start training")).to_be_enabled()
     expect(stop(page)).to_have_count(0)
 
@@ -167,7 +164,7 @@ def test_server_restart_and_resume(browser, tmp_path):
         says(page, "Interrupted")
         verb(page, "Resume").click()
         done = page.get_by_test_id("stAlert").filter(has_text="Done · test error")
-        expect(done).to_be_visible(timeout=120_000)
+        expect(done).to_be_visible()
     begun = [event["step"] for event in run.events() if event["kind"] == "start"]
     assert len(begun) == 2
     assert begun[1] > 0
@@ -232,12 +229,7 @@ def zoom(page: Page) -> list[float]:
     """Zoom to less than half of the steps by a drag, which a redraw in its midst would end."""
     for _ in range(5):
         first, last = seen(page)
-        box = of_curves(page, "plot => plot.querySelector('.nsewdrag').getBoundingClientRect()")
-        middle = box["y"] + box["height"] / 2
-        page.mouse.move(box["x"] + 0.2 * box["width"], middle)
-        page.mouse.down()
-        page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=5)
-        page.mouse.up()
+        drag(page, ".st-key-curve .nsewdrag", [(0.2, 0.5), (0.6, 0.5)])
         zoomed = seen(page)
         if zoomed[1] - zoomed[0] < 0.5 * (last - first):
             return zoomed
@@ -245,19 +237,11 @@ def zoom(page: Page) -> list[float]:
 
 
 def wait_for_points(page: Page, count: int) -> None:
-    for _ in range(150):
-        if points(page) >= count:
-            return
-        page.wait_for_timeout(200)
-    raise AssertionError(f"The curves have no {count} points yet.")
+    until(page, lambda: points(page) >= count)
 
 
 def wait_for_a_later_point(page: Page, step: float) -> None:
-    for _ in range(150):
-        if newest(page) > step:
-            return
-        page.wait_for_timeout(200)
-    raise AssertionError(f"The curves go no further than {step}.")
+    until(page, lambda: newest(page) > step)
 
 
 def test_zoom_is_kept_when_a_point_arrives(long_run):

@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import expect
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import as_input, load_dataset
@@ -20,7 +19,7 @@ from densembed.meaning import (
     spread_of_fields,
     weighted_field,
 )
-from tests.browser.conftest import painted, places, settle
+from tests.browser.conftest import expect, painted, point, settle
 from tests.browser.test_explore import DIGITS, width_needed
 
 CHECKPOINT = Checkpoint.open(DIGITS)
@@ -38,9 +37,10 @@ def test_a_click_on_a_density_opens_it(visit):
     shown = densities(model, x)
     gaps = np.linalg.norm(shown.loc[:, None] - shown.loc[None], axis=2) + 99 * np.eye(100)
     lone = int(np.argmax(gaps.min(1) - 99 * (abs(shown.loc - 14) > 12).any(1)))  # none beside it
-    (box,) = places(page, ".st-key-stage .after .plot")
     t, u = map(float, shown.loc[lone])
-    page.mouse.click(box["x"] + t / 28 * box["width"], box["y"] + u / 28 * box["height"])
+    point(page, ".st-key-stage .after .plot", t / 28, u / 28)
+    page.mouse.down()
+    page.mouse.up()
     expect(page.get_by_role("spinbutton", name="Density, of 100")).to_have_value(str(lone + 1))
     own = one_density(model, x, lone)[0]
     np.testing.assert_allclose(painted(settle(page), "figure", "density-own"), own, 1e-4, 1e-6)

@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 
@@ -23,6 +24,7 @@ from densembed.cluster import Cluster
 from densembed.config import RunConfig
 from densembed.runs import Run
 from densembed.runs.execution import RESTARTS
+from tests.waiting import wait_for, work
 
 CONFIGS = (
     {"model": "logistic-el-3", "epochs": 160, "batch_size": 16},
@@ -31,7 +33,7 @@ CONFIGS = (
     {"model": "logistic-el-5", "epochs": 120, "batch_size": 25, "seeds": 2},
 )
 LONGEST_WAIT = 3.0
-"""Seconds between a sign of life and the kill: uniform from 0."""
+"""Seconds between a sign of life and the kill, uniform from 0: a moment, not a wait."""
 
 
 def main() -> int:
@@ -113,12 +115,9 @@ def _difference(quiet: Run, disturbed: Run) -> str:
     return "" if told[0] == told[1] else "other metrics"
 
 
-def _wait(condition, run: Run, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError(f"It did not go on: {run.state()}, {run.events()[-3:]}")
-        time.sleep(0.02)
+def _wait(condition: Callable[[], bool], run: Run) -> None:
+    """As long as events come in, or the process that is to write them works."""
+    wait_for(condition, lambda: (len(run.events()), work()))
 
 
 if __name__ == "__main__":
