@@ -21,7 +21,9 @@ from densembed import training
 from densembed.checkpoint import Checkpoint
 from densembed.config import RunConfig
 from densembed.runs import Run, all_runs, events, execute, execution, folder, runs_folder
+from tests import waiting
 from tests.conftest import is_sentence
+from tests.waiting import work
 
 ENDLESS = 10_000
 SHORT = {"model": "logistic-el-2", "epochs": 2, "batch_size": 100, "device": "cpu"}
@@ -33,12 +35,18 @@ def new(runs_root):
     return lambda **values: Run.create(RunConfig(**SHORT | values))
 
 
-def wait_for(condition, seconds: float = 30):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "It did not happen in time."
-        time.sleep(0.02)
-    return found
+def signs() -> tuple:
+    """How many events each run has, and what our processes have worked."""
+    sizes = [(run.identifier, len(run.events())) for run in all_runs()]
+    return tuple(sizes), work()
+
+
+def wait_for(condition):
+    return waiting.wait_for(condition, signs)
+
+
+def ended(thread: threading.Thread) -> None:
+    wait_for(lambda: not thread.is_alive())
 
 
 def kinds(run) -> list[str]:
@@ -62,8 +70,7 @@ class InThread:
 
     def __exit__(self, *_):
         self.run.stop()
-        self.thread.join(30)
-        assert not self.thread.is_alive()
+        ended(self.thread)
 
 
 # From the queue to the end
@@ -126,10 +133,10 @@ def test_stop_keeps_what_was_learnt(new):
         assert run.state() == "running"
         assert run.running()
         wait_for(lambda: run.events()[-1].get("step", 0) > 600)
-        asked = time.monotonic()
         run.stop()
-        worker.thread.join(30)
-        assert time.monotonic() - asked < 10
+        told = len(run.events())
+        ended(worker.thread)
+    assert len(run.events()) <= told + 3  # what was being written, one more report, and the end
     assert worker.state == run.state() == "stopped"
     kept = run.checkpoint()
     assert kept.header.outcome == "stopped"
@@ -484,13 +491,13 @@ WORKER = "import sys; from densembed.runs import execute; execute(sys.argv[1])"
 def begin(run, *waited) -> subprocess.Popen:
     """A process of its own that trains a run, once it has said what is waited for."""
     worker = subprocess.Popen([sys.executable, "-c", WORKER, str(run.path)])
-    wait_for(lambda: set(waited) <= set(kinds(run)), 60)
+    wait_for(lambda: set(waited) <= set(kinds(run)))
     return worker
 
 
 def kill(worker) -> None:
     os.kill(worker.pid, signal.SIGKILL)
-    worker.wait(10)
+    worker.wait()  # SIGKILL cannot be refused
 
 
 def test_a_killed_process_leaves_an_interrupted_run(new):
@@ -536,9 +543,9 @@ def test_a_run_that_was_killed_ends_bit_for_bit_as_one_that_was_not(new, monkeyp
     undisturbed, killed = new(**BUSY), new(**BUSY)
     for deaths in range(3):
         process = begin(killed)
-        wait_for(lambda n=deaths: kinds(killed).count("start") > n, 60)
-        wait_for(lambda: kinds(killed)[-1] in ("progress", "epoch"), 60)
-        time.sleep(random.uniform(0, 1.5))
+        wait_for(lambda n=deaths: kinds(killed).count("start") > n)
+        wait_for(lambda: kinds(killed)[-1] in ("progress", "epoch"))
+        time.sleep(random.uniform(0, 1.5))  # a random moment, not a wait
         kill(process)
         assert killed.state() == "interrupted"
     assert execute(str(killed.path)) == execute(str(undisturbed.path)) == "done"
@@ -590,9 +597,9 @@ def test_a_paused_run_goes_on_as_if_there_had_been_no_pause(new):
     worker.thread.start()
     wait_for(lambda: "progress" in kinds(paused))
     paused.pause()
-    asked = time.monotonic()
-    worker.thread.join(30)
-    assert time.monotonic() - asked < 2.5
+    told = len(paused.events())
+    ended(worker.thread)
+    assert len(paused.events()) <= told + 3
     assert paused.state() == "paused"
     assert not paused.running()
     assert execute(str(paused.path)) == "paused"  # nobody asked
@@ -629,7 +636,7 @@ def test_one_epoch_asked_for_within_one_ends_with_it(new):
     worker.thread.start()
     wait_for(lambda: "progress" in kinds(run))
     run.resume(epochs=1)  # from a tab that does not know yet that it trains
-    worker.thread.join(30)
+    ended(worker.thread)
     assert worker.state in ("paused", "running")
     assert run.checkpoint().steps[-1] % 15 == 0
 
@@ -643,11 +650,11 @@ def test_resume_takes_a_pause_back(new, monkeypatch):
         worker.thread.start()
         wait_for(run.running)
         run.pause()
-        time.sleep(wait)
+        time.sleep(wait)  # a moment before or after the worker obeys: each must come out right
         run.resume()
         assert run.state() in ("running", "queued")
         run.pause()
-        worker.thread.join(30)
+        ended(worker.thread)
         run.resume()
         assert run.state() == "queued"
 
@@ -890,7 +897,7 @@ def test_a_run_deleted_while_it_trains_ends(new):
     run = new(epochs=ENDLESS)
     with InThread(run) as worker:
         run.delete()
-        worker.thread.join(30)
+        ended(worker.thread)
         assert worker.state == "failed"
         run.path.mkdir(exist_ok=True)  # for the request to stop, after the test
 
