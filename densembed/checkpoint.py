@@ -9,7 +9,6 @@ untrusted until every tensor was found to be of the shape that the named model h
 import json
 import os
 import platform
-import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -27,6 +26,7 @@ import densembed
 from densembed import plugins
 from densembed.config import RunConfig, explain
 from densembed.data import Dataset
+from densembed.files import replace_file
 from densembed.initialisation import is_density
 from densembed.models import build
 from densembed.training import Epoch, Event, Resume, Snapshot, pick_device, snapshot_steps
@@ -271,22 +271,6 @@ def error_text(errors: list[float]) -> str:
     if len(errors) == 1:
         return f"{errors[0]:.2f} %"
     return f"{mean(errors):.2f} ± {stdev(errors):.2f} % ({len(errors)} members)"
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that a crash or a full disk leaves the old one whole."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None  # the name that was asked for
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _is_whole(start: bytes, size: int) -> bool:

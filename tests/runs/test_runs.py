@@ -267,7 +267,9 @@ def test_damaged_data_that_cannot_be_had_anew(new, tmp_path, monkeypatch):
         (folder / f"{name}-{kind}-ubyte.gz").write_bytes(b"damaged")
     run = new(dataset="mnist")
     assert execute(str(run.path), str(tmp_path / "data")) == "failed"
-    assert end_of(run)["reason"].startswith("MNIST could not be downloaded. Check the network,")
+    assert end_of(run)["reason"].startswith(
+        "MNIST could not be downloaded (127.0.0.1: Connection refused). Check the network,"
+    )
     assert is_sentence(end_of(run)["reason"])
 
 
