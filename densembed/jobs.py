@@ -225,6 +225,7 @@ def run(
             ): members
             for members in work
         }  # fmt: skip
+        # Without a limit: trainings take as long as they take, and Ctrl-C ends them.
         for task in as_completed(tasks, loop=client.loop):
             if task.status != "finished":
                 raise SchedulerError(explain_failure(task))
