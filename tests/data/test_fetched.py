@@ -206,6 +206,17 @@ def test_a_folder_in_place_of_a_file_of_clothes(clothes, tmp_path):
     assert f"{place}, but that is a folder" in local(fashion.load, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar10"])
+def test_a_data_folder_that_only_its_owner_may_look_into(tmp_path, monkeypatch, name):
+    def refuse(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path))
+    monkeypatch.setattr(type(tmp_path), "stat", refuse)
+    assert not is_available(name)
+    assert "Permission denied" in local(lambda _: load_dataset(name), tmp_path)
+
+
 @pytest.mark.parametrize("name", ["fashion-mnist", "cifar10"])
 def test_offline_is_one_sentence(name, tmp_path, monkeypatch):
     monkeypatch.setattr(FashionMNIST, "mirrors", [OFFLINE])

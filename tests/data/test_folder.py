@@ -47,6 +47,14 @@ def fails(name, tmp_path) -> str:
     return str(caught.value)
 
 
+def test_a_name_that_no_file_system_takes(tmp_path):
+    name = "folder:" + "x" * 300
+    assert not is_available(name)
+    sentence = fails(name, tmp_path)
+    assert "File name too long" in sentence
+    assert "network" not in sentence
+
+
 @pytest.mark.parametrize("after", [0, 5, 31])
 def test_reading_a_large_folder_is_stopped_at_any_moment(photos, tmp_path, after):
     """While heads are read, and while pictures are decoded; nothing is kept of it."""
