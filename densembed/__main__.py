@@ -163,7 +163,9 @@ def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
     else:
         state = execute(str(run.path), options.data_dir)
     if state == "stopped":
-        print(f"stopped; the last snapshot is in {run.checkpoint_path}", file=sys.stderr)
+        kept = run.checkpoint_path
+        what = f"the last snapshot is in {kept}" if kept.is_file() else "it had not begun to train"
+        print(f"stopped; {what}", file=sys.stderr)
         return 130
     if state != "done":
         raise UsageError(run.events()[-1].get("reason") or f"The run was {state}.")
@@ -187,7 +189,8 @@ def _on_workers(run: Run, options: argparse.Namespace) -> str:
 
 
 def _wait(cluster: Cluster, run: Run) -> None:
-    while cluster.ahead(run) is not None:
+    """Until it is over, however long it trains; a stopped one needs no worker to be over."""
+    while cluster.ahead(run) is not None and run.state() != "stopped":
         time.sleep(0.2)
 
 

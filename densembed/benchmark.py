@@ -372,6 +372,7 @@ def memory() -> Case:
     return Case("memory.training.logistic-el-mnn-10-5", _peak() - before, "MB", 0.0, 1)
 
 
+APP_SECONDS = 300
 APP = """
 import resource
 from pathlib import Path
@@ -385,7 +386,12 @@ def app_memory() -> Iterator[Case]:
     """7. Peak memory of a process that has shown the app's first page, where the app is at hand."""
     if not Path("app.py").exists():
         return
-    done = subprocess.run([sys.executable, "-c", APP], capture_output=True, text=True)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", APP], capture_output=True, text=True, timeout=APP_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return
     if done.returncode == 0:
         yield Case("memory.app", _megabytes(int(done.stdout.split()[-1])), "MB", 0.0, 1)
 

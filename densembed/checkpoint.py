@@ -1,7 +1,8 @@
 """One safetensors file that holds a whole training: every snapshot, config, metrics, provenance.
 
 Layout (version 1): each parameter of the model is one float32 tensor of shape
-(snapshots, members, *shape) under the parameter's name. The metadata has `format: densembed`,
+(snapshots, members, *shape) under the parameter's name; other types of numbers are read where
+float32 holds them exactly. The metadata has `format: densembed`,
 `version: 1` and `header`, the JSON of `Header`. Nothing in it is ever executed. A file is
 untrusted until every tensor was found to be of the shape that the named model has.
 """
@@ -9,7 +10,6 @@ untrusted until every tensor was found to be of the shape that the named model h
 import json
 import os
 import platform
-import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -27,6 +27,7 @@ import densembed
 from densembed import plugins
 from densembed.config import RunConfig, explain
 from densembed.data import Dataset
+from densembed.files import replace_file
 from densembed.initialisation import is_density
 from densembed.models import build
 from densembed.training import Epoch, Event, Resume, Snapshot, pick_device, snapshot_steps
@@ -273,22 +274,6 @@ def error_text(errors: list[float]) -> str:
     return f"{mean(errors):.2f} ± {stdev(errors):.2f} % ({len(errors)} members)"
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that a crash or a full disk leaves the old one whole."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None  # the name that was asked for
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _is_whole(start: bytes, size: int) -> bool:
     """Whether a file of that size ends where the last of its tensors does."""
     entries = json.loads(start[8:])
@@ -354,11 +339,12 @@ def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> Non
     for key, shape in expected.items():
         tensor = tensors[key]
         wanted = (snapshots, *sorted(members)[:1], *shape)
-        if tuple(tensor.shape) != wanted or tensor.dtype != torch.float32 or 0 in wanted:
+        if tuple(tensor.shape) != wanted or 0 in wanted:
             raise CheckpointError(
-                f"{name} has a misshapen tensor {key}: expected float32 {wanted}, "
-                f"got {str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}."
+                f"{name} has a misshapen tensor {key}: expected {wanted}, "
+                f"got {tuple(tensor.shape)}."
             )
+        tensor = tensors[key] = _as_float32(tensor, key, name)
         if not torch.isfinite(tensor).all():
             raise CheckpointError(f"{name} has values in {key} that are not finite.")
     count = members.pop()
@@ -367,6 +353,22 @@ def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> Non
             raise CheckpointError(f"{name} has metrics for another number of members.")
     if header.steps != sorted(set(header.steps)):
         raise CheckpointError(f"{name} has snapshots that are out of order.")
+
+
+def _as_float32(tensor: Tensor, key: str, name: str) -> Tensor:
+    """The same numbers as float32. Raises CheckpointError where it cannot hold them."""
+    if tensor.dtype == torch.float32:
+        return tensor
+    if tensor.dtype.is_floating_point:
+        converted = tensor.float()
+        same = tensor.itemsize < 4 or torch.equal(converted.to(tensor.dtype), tensor)
+        if same or not tensor.isfinite().all():  # what is not finite is named as such
+            return converted
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    raise CheckpointError(
+        f"{name} has {dtype} values in {key} that float32 cannot hold exactly: convert its tensors "
+        "with .float() and save them, with the file's metadata, by safetensors.torch.save_file."
+    )
 
 
 class Recorder:
@@ -404,21 +406,28 @@ class Recorder:
                 )
             )
 
-    def go_on(self, checkpoint: Checkpoint | None, step: int) -> None:
+    def go_on(self, checkpoint: Checkpoint | None, step: int, since: int = 0) -> None:
         """Take over what an undisturbed training would have had after `step` steps.
 
-        Raises ValueError where the checkpoint has not got it.
+        Args:
+            since: the step until which it trained on other data, in whose epochs snapshots lie at
+                other steps: all of them are taken over.
+        Raises:
+            ValueError: where the checkpoint has not got it.
         """
         header = self.header
-        planned = snapshot_steps(header.config.epochs, header.steps_per_epoch)
-        planned = [planned_step for planned_step in planned if planned_step <= step]
+        steps = snapshot_steps(header.config.epochs, header.steps_per_epoch)
+        planned = {one for one in steps if one == 0 or since < one <= step}
         known = checkpoint.header if checkpoint else None
-        if known is None or known.config != header.config or not set(planned) <= set(known.steps):
+        if known is None or known.config != header.config or not planned <= set(known.steps):
             raise ValueError("The checkpoint to go on from is gone or damaged. Start it again.")
-        header.provenance = known.provenance
+        counts = {"train_images", "test_images"}
+        header.provenance = known.provenance.model_copy(
+            update=header.provenance.model_dump(include=counts)
+        )
         header.epochs[:] = [epoch for epoch in known.epochs if epoch.step <= step]
         for index, kept in enumerate(known.steps):
-            if kept in planned:
+            if kept in planned or kept <= since:
                 state = {name: tensor[index] for name, tensor in checkpoint.tensors.items()}
                 self.snapshots.append(Snapshot(kept, state))
 

@@ -5,6 +5,7 @@ folder, by anyone. Where a worker dies, Dask gives its run to the next one, whic
 """
 
 import atexit
+import contextlib
 import os
 import secrets
 import threading
@@ -16,6 +17,7 @@ from densembed.config import RunConfig
 from densembed.process import settle
 from densembed.runs import Run, all_runs, execute
 from densembed.scheduler import (
+    PATIENCE,
     connect,
     explain_failure,
     missing,
@@ -189,7 +191,8 @@ class Cluster:
         with self._lock:
             ended = [task for task in self._tasks if task.over]
         for task in ended:
-            _explain(task)
+            with contextlib.suppress(TimeoutError):  # its worker has gone away with the answer
+                _explain(task)
         with self._lock:
             if ended and not closed.is_set():
                 self._tasks = [task for task in self._tasks if task not in ended]
@@ -211,7 +214,7 @@ def _explain(task: _Task) -> None:
     """Say in the run's folder why Dask could not have it trained, where that is so."""
     if task.future.status == "error":
         task.run.give_up(explain_failure(task.future))
-    elif task.future.status == "finished" and task.future.result() == UNSEEN:
+    elif task.future.status == "finished" and task.future.result(timeout=PATIENCE) == UNSEEN:
         task.run.give_up(UNSEEN_REASON)
 
 

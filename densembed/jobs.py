@@ -18,6 +18,7 @@ import torch
 from densembed.checkpoint import Checkpoint, CheckpointError, Recorder, nearest_mean
 from densembed.config import RunConfig
 from densembed.data import Dataset, Split, load_dataset
+from densembed.data.download import Cancelled, watching
 from densembed.process import settle
 from densembed.scheduler import SchedulerError, connect, explain_failure, resources
 from densembed.training import MAY_DIFFER, pick_device, train_members
@@ -78,7 +79,11 @@ def together(
     settle()
     torch.backends.cudnn.deterministic = True  # the same numbers from the same command
     first = jobs[0]
-    dataset = load_dataset(first.config.dataset, data_dir)
+    try:
+        with watching(stop):
+            dataset = load_dataset(first.config.dataset, data_dir)
+    except Cancelled:
+        return
     if first.held_out:
         dataset = hold_out(dataset)
     configs = [job.config for job in jobs]
@@ -220,6 +225,7 @@ def run(
             ): members
             for members in work
         }  # fmt: skip
+        # Without a limit: trainings take as long as they take, and Ctrl-C ends them.
         for task in as_completed(tasks, loop=client.loop):
             if task.status != "finished":
                 raise SchedulerError(explain_failure(task))

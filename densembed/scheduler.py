@@ -64,9 +64,13 @@ def missing(wanted: dict[str, float]) -> str:
 
 def explain_failure(future) -> str:
     """One sentence about a task of Dask's that has no result."""
+    lost = "The connection to the scheduler was lost. What is finished is kept: start it again."
     if future.status != "error":
-        return "The connection to the scheduler was lost. What is finished is kept: start it again."
-    error = future.exception()
+        return lost
+    try:
+        error = future.exception(timeout=PATIENCE)
+    except TimeoutError:
+        return lost
     if type(error).__name__ == "KilledWorker":
         return "The workers that took it died, one after the other, perhaps for want of memory."
     if isinstance(error, OSError):

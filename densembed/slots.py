@@ -1,6 +1,7 @@
 """Worker processes of our own: a slot for each run that may train at once on this machine."""
 
 import asyncio
+import contextlib
 import logging
 import os
 
@@ -8,6 +9,8 @@ import torch
 
 VARIABLE = "DENSEMBED_RUNS_PER_DEVICE"
 MOST = 64
+END_SECONDS = 10
+"""That the workers have to end; they end with this process anyway."""
 PATIENCE = {
     "distributed.scheduler.allowed-failures": 1000,
     "distributed.deploy.lost-worker-timeout": "1000 days",
@@ -65,7 +68,8 @@ def start_workers(names: dict[str, tuple[str, dict[str, str]]]):
 def end_workers(cluster) -> None:
     """End the processes now. Else Dask waits for a training; its folder is whole at any time."""
     logging.getLogger("distributed.nanny").setLevel(logging.ERROR)  # it would say that it does so
-    cluster.sync(_close, list(cluster.workers.values()))
+    with contextlib.suppress(TimeoutError):
+        cluster.sync(_close, list(cluster.workers.values()), callback_timeout=END_SECONDS)
     cluster.close(timeout=3)
 
 

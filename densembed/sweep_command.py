@@ -62,13 +62,18 @@ def sweep_command(options: argparse.Namespace) -> int:
 
 
 def _follow(sweep: Sweep, cluster: Cluster) -> None:
-    """Print each combination as soon as all its seeds are over."""
+    """Print each combination as soon as all its seeds are over, however long they train.
+
+    What a person has stopped needs no worker to be over.
+    """
     said: set[int] = set()
     groups, waiting = sweep.groups(), True
     for wanting in {cluster.wanting(group) for group in groups} - {""}:
         print(wanting)
     while waiting:
-        waiting = any(cluster.ahead(group) is not None for group in groups)
+        waiting = any(
+            cluster.ahead(group) is not None and group.state() != "stopped" for group in groups
+        )
         for k, row in enumerate(sweep.rows()):
             if k not in said and len(row.errors) + row.diverged == row.seeds:
                 said.add(k)

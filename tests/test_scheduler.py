@@ -17,8 +17,8 @@ from densembed import reproduce, scheduler
 from densembed.__main__ import main
 from densembed.cluster import Cluster
 from densembed.config import RunConfig
-from densembed.runs import Run
-from densembed.scheduler import SchedulerError, connect
+from densembed.runs import Run, all_runs
+from densembed.scheduler import SchedulerError, connect, explain_failure
 from tests.conftest import is_sentence
 from tests.test_cluster import last_start
 from tests.waiting import wait_for
@@ -229,3 +229,29 @@ def test_train_on_a_scheduler(machines, runs_root, capsys):
     assert "test error" in capsys.readouterr().out
     (run,) = (Run(path) for path in runs_root.iterdir())
     assert last_start(run)["process"] == worker.pid
+
+
+def test_a_run_that_no_worker_takes_is_stopped(machines, runs_root, capsys):
+    """Whoever waits for it is let go, though it never began."""
+
+    def stop():
+        wait_for(lambda: runs_root.is_dir() and all_runs())
+        all_runs()[0].stop()
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    assert main(["train", "logistic-el-3", "--scheduler", machines.address]) == 130
+    stopping.join(10)
+    said = capsys.readouterr()
+    assert "No worker is there" in said.out
+    assert "had not begun to train" in said.err
+
+
+def test_an_answer_that_a_worker_took_with_it_is_not_waited_for():
+    class Gone:
+        status = "error"
+
+        def exception(self, timeout):
+            raise TimeoutError
+
+    assert explain_failure(Gone()).startswith("The connection to the scheduler was lost.")

@@ -3,11 +3,14 @@
 import csv
 import io
 import json
+import socket
+import threading
 from statistics import mean, stdev
 
 import numpy as np
 import pytest
 import torch
+from torchvision.datasets import MNIST
 
 from densembed import jobs
 from densembed.__main__ import main
@@ -143,6 +146,26 @@ def test_stop_keeps_what_is_done(small):
     assert train_group(str(second.path)) == "stopped"
     assert small.state() == "stopped"
     assert [len(row.errors) for row in small.rows()] == [2, 2, 0, 0]
+
+
+def test_stop_within_a_download(runs_root, monkeypatch, tmp_path):
+    """From a server that accepts and stays silent, with the limits as they are."""
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "data"))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(MNIST, "mirrors", [f"http://127.0.0.1:{silent.getsockname()[1]}/"])
+        sweep = Sweep.create(make_plan(BASE | {"dataset": "mnist"}, GRID))
+        (first, *_) = sweep.groups()
+        first.path.mkdir()
+
+        def ask():
+            connection, _ = silent.accept()
+            with connection:
+                sweep.stop()
+
+        threading.Thread(target=ask, daemon=True).start()
+        assert train_group(str(first.path)) == "stopped"
+    assert sweep.state() == "stopped"
+    assert not list(first.path.glob("*.safetensors"))
 
 
 def test_stop_within_a_training(runs_root):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from densembed.data import cifar, digits, fashion, mnist
 from densembed.data.dataset import DataError, Dataset, Split, as_input
+from densembed.data.download import reading
 from densembed.data.folder import PREFIX, Folder
 
 __all__ = [
@@ -55,7 +56,8 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
     """
     place = Path(data_dir) if data_dir else default_data_dir()
     if is_folder(name):
-        return Folder.parse(name).load(place)
+        with reading(f"The data set {name[:80]!r}", place):
+            return Folder.parse(name).load(place)
     if name not in DATASETS:
         raise DataError(
             f"Unknown data set {name[:80]!r}; the known ones are {', '.join(DATASETS)}, and "
@@ -66,12 +68,12 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
 
 def is_available(name: str) -> bool:
     """Whether a data set can be loaded without a network."""
-    if is_folder(name):
-        try:
+    try:
+        if is_folder(name):
             return Folder.parse(name).available(default_data_dir())
-        except DataError:
-            return False
-    return name in DATASETS and DATASETS[name].available(default_data_dir())
+        return name in DATASETS and DATASETS[name].available(default_data_dir())
+    except (DataError, OSError):  # a folder that only its owner may look into, a wild name
+        return False
 
 
 def title(name: str, data_dir: str | Path | None = None) -> str:

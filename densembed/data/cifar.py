@@ -1,13 +1,23 @@
 """CIFAR-10 through torchvision: small colour photographs of ten kinds of things."""
 
-import contextlib
+import tarfile
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from densembed.data.dataset import DataError, Dataset, Split
-from densembed.data.download import advice, download
+from densembed.data.download import (
+    ELSEWHERE,
+    NetworkFault,
+    check_places,
+    download,
+    fetched,
+    reading,
+)
+from densembed.files import replace_file
 
 TITLE = "CIFAR-10"
 FILES = "the folder cifar-10-batches-py"
@@ -20,33 +30,31 @@ CLASSES = (
 
 
 def available(data_dir: Path) -> bool:
-    from torchvision.datasets import CIFAR10
-
-    names = [name for name, _ in CIFAR10.train_list + CIFAR10.test_list]
-    return all((data_dir / FOLDER / name).is_file() for name in names)
+    return not _absent(data_dir / FOLDER)
 
 
 def load(data_dir: Path) -> Dataset:
     """The 50,000 and 10,000 images, fetched once into cifar-10-batches-py of `data_dir`.
 
-    torchvision compares all files with their published sums before it reads one.
+    All files are compared with their published sums before one is read.
     Raises DataError where they cannot be had or are damaged.
     """
     from torchvision.datasets import CIFAR10
+    from torchvision.datasets.utils import check_integrity
 
-    def fetch() -> None:
-        with contextlib.redirect_stdout(None):
-            CIFAR10(data_dir, download=True)
-
-    if not available(data_dir):
-        download(TITLE, data_dir / LOCK, fetch, FILES)
-    try:
+    folder = data_dir / FOLDER
+    with reading(TITLE, folder):
+        if not available(data_dir):
+            _look_elsewhere(data_dir, folder)
+            _fetch(data_dir, folder)
+        sums = _sums()
+        damaged = [name for name in sums if not check_integrity(folder / name, sums[name])]
+        if damaged:
+            raise DataError(
+                f"{damaged[0]} in {folder} is damaged: delete it, so that it is downloaded again, "
+                f"or replace it by an intact copy. {ELSEWHERE}"
+            )
         sources = [CIFAR10(data_dir, train=train) for train in (True, False)]
-    except Exception as error:
-        raise DataError(
-            f"{TITLE} in {data_dir / FOLDER} is damaged: delete that folder, so that it can be "
-            f"fetched anew. {advice(FILES)}"
-        ) from error
     parts = [
         Split(
             torch.from_numpy(np.ascontiguousarray(np.moveaxis(source.data, -1, 1))),
@@ -55,3 +63,60 @@ def load(data_dir: Path) -> Dataset:
         for source in sources
     ]
     return Dataset("cifar10", TITLE, CLASSES, *parts)
+
+
+def _sums() -> dict[str, str]:
+    """MD5 of each file, as published: torchvision knows them."""
+    from torchvision.datasets import CIFAR10
+
+    listed = dict(CIFAR10.train_list + CIFAR10.test_list)
+    return listed | {CIFAR10.meta["filename"]: CIFAR10.meta["md5"]}
+
+
+def _absent(folder: Path) -> list[str]:
+    return [name for name in _sums() if not (folder / name).is_file()]
+
+
+def _look_elsewhere(data_dir: Path, folder: Path) -> None:
+    inside = (
+        sorted(path for path in data_dir.iterdir() if path.is_dir()) if data_dir.is_dir() else ()
+    )
+    check_places(TITLE, folder, _sums(), (data_dir, *(path / FOLDER for path in inside)))
+
+
+def _fetch(data_dir: Path, folder: Path) -> None:
+    """Unpack what is missing from the archive, which is downloaded unless it lies there."""
+    from torchvision.datasets import CIFAR10
+    from torchvision.datasets.utils import check_integrity
+
+    def right(path: Path) -> bool:
+        return check_integrity(path, CIFAR10.tgz_md5)
+
+    def work(deadline: float) -> None:
+        absent = _absent(folder)
+        if not absent:  # another process had them downloaded meanwhile
+            return
+        given = data_dir / CIFAR10.filename
+        if right(given):
+            _unpack(given, folder, absent)
+            return
+        with fetched([CIFAR10.url], data_dir, right, deadline) as part:
+            _unpack(part, folder, absent)
+
+    absent = _absent(folder)
+    lacking = f"{folder} lacks {', '.join(absent)}" if len(absent) < len(_sums()) else ""
+    download(TITLE, data_dir, LOCK, work, FILES, lacking)
+
+
+def _unpack(archive: Path, folder: Path, names: Iterable[str]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        replace_file(folder / name, _member(archive, f"{FOLDER}/{name}"))
+
+
+def _member(archive: Path, name: str) -> bytes:
+    try:
+        with tarfile.open(archive, "r:gz") as files:
+            return files.extractfile(name).read()
+    except (tarfile.TarError, EOFError, zlib.error, KeyError, AttributeError) as error:
+        raise NetworkFault(f"{archive.name} cannot be unpacked") from error

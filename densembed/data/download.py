@@ -1,31 +1,334 @@
-"""Fetching a data set once, whatever a mirror does and however many runs ask at the same time."""
+"""Downloading a data set once, whatever a server does and however many runs ask at the same time.
 
-from collections.abc import Callable
+Nothing here waits without a limit, and whoever loads data inside `watching` can stop it at any
+moment: a transfer runs in a thread of its own, which is left behind where it does not end.
+"""
+
+import errno
+import http.client
+import os
+import re
+import secrets
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, TypeVar
+from urllib.parse import urlsplit
 
 import filelock
 
 from densembed.data.dataset import DataError
 
+CONNECT = 20.0
+"""Seconds that a server has to begin its answer."""
+SILENCE, SLOWEST = 30.0, 30 * 2**10
+"""In so many seconds a server has to send at least so many bytes."""
+TOTAL = 3600.0
+"""Seconds for all files of a data set, and for waiting until another process has them."""
+POLL = 0.1
+CHUNK = 2**16
+
 ELSEWHERE = (
-    "under a folder and name it with --data-dir or DENSEMBED_DATA; meanwhile the embedded data "
-    "set 'digits' needs no download."
+    "Another data folder can be named with --data-dir or DENSEMBED_DATA; the built-in data set "
+    "'digits' needs no download."
 )
 
 
-def advice(files: str) -> str:
-    """What a person can do about files that are missing or damaged."""
-    return f"Check the network, or put {files} {ELSEWHERE}"
+T = TypeVar("T")
 
 
-def download(title: str, lock: Path, fetch: Callable[[], object], files: str) -> None:
-    """Call `fetch` while holding the lock: two runs must not write the same archive at once.
+class NetworkFault(Exception):
+    """A server that cannot be reached or sends something else; the message names both."""
 
-    Raises DataError with one sentence for whatever goes wrong.
+
+class Cancelled(Exception):
+    """Loading was stopped by whoever asked for it."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who waits for data: whether to stop, and what to tell of bytes received and expected."""
+
+    stop: Callable[[], bool] = lambda: False
+    progress: Callable[[int, int], None] = lambda received, size: None
+
+
+NOBODY = Watch()
+_WATCH: ContextVar[Watch] = ContextVar("watch", default=NOBODY)
+
+
+@contextmanager
+def watching(
+    stop: Callable[[], bool], progress: Callable[[int, int], None] = NOBODY.progress
+) -> Iterator[None]:
+    """Let what is loaded inside be stopped: it then raises `Cancelled`."""
+    token = _WATCH.set(Watch(stop, progress))
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
+def stoppable(items: Iterable[T]) -> Iterator[T]:
+    """The same items, until loading is stopped."""
+    for item in items:
+        check_stop()
+        yield item
+
+
+def check_stop() -> None:
+    if _WATCH.get().stop():
+        raise Cancelled
+
+
+@contextmanager
+def reading(title: str, folder: Path) -> Iterator[None]:
+    """What the operating system refuses while files are read is said with the file's place."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(_refused(f"{title} cannot be read from", folder, error)) from error
+
+
+@contextmanager
+def locked(lock: Path, title: str) -> Iterator[None]:
+    """Hold the lock under which one process at a time downloads.
+
+    Raises DataError where another one holds it for longer than a download may take.
+    """
+    held = filelock.FileLock(lock)
+    end = time.monotonic() + TOTAL
+    while True:
+        check_stop()
+        try:
+            held.acquire(timeout=POLL)
+            break
+        except filelock.Timeout as error:
+            if time.monotonic() > end:
+                raise DataError(
+                    f"Another process has held {lock} for {duration(TOTAL)}, as if it were "
+                    f"downloading {title}: end that process, and try again. {ELSEWHERE}"
+                ) from error
+    try:
+        yield
+    finally:
+        held.release()
+
+
+def download(
+    title: str,
+    data_dir: Path,
+    lock: str,
+    fetch: Callable[[float], None],
+    files: str,
+    lacking: str = "",
+) -> None:
+    """Call `fetch` with its deadline while holding the lock, so that no two write the same files.
+
+    Args:
+        files: what a person may put into the data folder instead.
+        lacking: what a folder that is there in part does not have.
+    Raises:
+        DataError: with the server and its fault, or the place and the operating system's reason.
+        Cancelled: where it was stopped.
     """
     try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(lock):
-            fetch()
-    except Exception as error:  # whatever a mirror does: refuse, time out, answer with a page
-        raise DataError(f"{title} could not be downloaded. {advice(files)}") from error
+        make_folder(data_dir)
+        with locked(data_dir / lock, title):
+            fetch(time.monotonic() + TOTAL)
+    except NetworkFault as fault:
+        could_not = f"{title} could not be downloaded ({fault})."
+        if lacking:
+            could_not = f"{title} is incomplete: {lacking}. It {could_not.removeprefix(title)[1:]}"
+        raise DataError(
+            f"{could_not} Check the network, or put {files} under {data_dir}. {ELSEWHERE}"
+        ) from fault
+    except OSError as error:
+        raise DataError(_refused(f"{title} cannot be saved in", data_dir, error)) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make it and its parents. A file that stands in the way is named."""
+    for place in (folder, *folder.parents):
+        if place.is_dir():
+            break
+        if place.exists():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _refused(what: str, folder: Path, error: OSError) -> str:
+    place = str(error.filename or folder)
+    named = "" if place == str(folder) else f"{place}: "
+    return f"{what} {folder}: {named}{error.strerror or 'it cannot be used'}. {ELSEWHERE}"
+
+
+def check_places(
+    title: str,
+    folder: Path,
+    names: Iterable[str],
+    elsewhere: Iterable[Path] = (),
+    right: Callable[[Path], bool] = Path.is_file,
+) -> None:
+    """Raise DataError for files that somebody has put down under other names or in other places.
+
+    Args:
+        folder: where the files are looked for, by their names.
+        elsewhere: folders where they may lie instead.
+        right: whether a file of the right name in those is one of them.
+    """
+    for name in names:
+        expected = folder / name
+        if expected.is_file():
+            continue
+        if expected.exists():
+            raise DataError(
+                f"{title} needs a file {expected}, but that is a folder: move it away. {ELSEWHERE}"
+            )
+        if like := _alike(folder, name):
+            raise DataError(f"{title}: rename the file {like} to {name}. {ELSEWHERE}")
+        for place in elsewhere:
+            if right(place / name):
+                raise DataError(
+                    f"{title}: the file {name} is in {place}, but it is expected in {folder}: "
+                    f"move it there, with the others. {ELSEWHERE}"
+                )
+
+
+def _alike(folder: Path, name: str) -> Path | None:
+    """A file there whose name has the same letters and digits, e.g. `train-images.idx3-ubyte`."""
+
+    def letters(text: str) -> str:
+        return re.sub(r"[\W_]", "", text.lower())
+
+    wanted = letters(name)
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:  # no such folder, or one that only its owner may list
+        return None
+    return next((path for path in found if path.is_file() and letters(path.name) == wanted), None)
+
+
+@contextmanager
+def fetched(
+    addresses: Iterable[str], folder: Path, right: Callable[[Path], bool], deadline: float
+) -> Iterator[Path]:
+    """A file from the first of the addresses that sends the right one; gone afterwards.
+
+    Raises NetworkFault with the fault of each.
+    """
+    part = folder / f".{secrets.token_hex(4)}.part"
+    faults = []
+    try:
+        for address in addresses:
+            try:
+                _transfer(address, part, deadline)
+                if right(part):
+                    break
+                faults.append(f"{_host(address)} sent another file than the published one")
+            except NetworkFault as fault:
+                faults.append(str(fault))
+        else:
+            raise NetworkFault("; ".join(dict.fromkeys(faults)))
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _transfer(address: str, part: Path, deadline: float) -> None:
+    """Copy what is at an address to a file, within all limits."""
+    host, watch = _host(address), _WATCH.get()
+    with open(part, "wb") as file:
+        transfer = _Transfer(address, file)
+        begun = window = time.monotonic()
+        counted = 0
+        try:
+            transfer.start()
+            while transfer.is_alive():
+                transfer.join(POLL)
+                check_stop()
+                now, received = time.monotonic(), transfer.received
+                watch.progress(received, transfer.size)
+                if now > deadline:
+                    raise NetworkFault(f"{host} was not done after {duration(TOTAL)}")
+                if not transfer.answered:
+                    if now - begun > CONNECT:
+                        raise NetworkFault(f"{host} did not answer within {duration(CONNECT)}")
+                    window = now
+                elif now - window > SILENCE:
+                    if received - counted < SLOWEST:
+                        raise NetworkFault(
+                            f"{host} sent {received - counted:,} bytes in {duration(SILENCE)}"
+                        )
+                    window, counted = now, received
+        finally:
+            transfer.abandoned.set()
+        if transfer.error is not None:
+            raise transfer.error
+
+
+class _Transfer(threading.Thread):
+    """Copies an address into a file.
+
+    A thread, since looking up a name has no limit of time in Python, and a server that sends its
+    answer byte by byte meets every limit of a socket. Once it is abandoned, its file is closed and
+    it ends with the next byte or after `SILENCE`; the process may end before it.
+    """
+
+    def __init__(self, address: str, file: BinaryIO):
+        super().__init__(daemon=True)
+        self.address, self.file = address, file
+        self.answered, self.received, self.size = False, 0, 0
+        self.error: Exception | None = None
+        self.abandoned = threading.Event()
+
+    def run(self) -> None:
+        try:
+            self._copy()
+        except Exception as error:
+            self.error = error
+
+    def _copy(self) -> None:
+        request = urllib.request.Request(self.address, headers={"User-Agent": "densembed"})
+        with _network(self.address):
+            response = urllib.request.urlopen(request, timeout=SILENCE)
+        with response:
+            self.size = response.length or 0
+            self.answered = True
+            while not self.abandoned.is_set():
+                with _network(self.address):
+                    chunk = response.read1(CHUNK)
+                if not chunk:
+                    return
+                self.file.write(chunk)
+                self.received += len(chunk)
+
+
+@contextmanager
+def _network(address: str) -> Iterator[None]:
+    """Faults of the network apart from those of the disk: Python has one class for both."""
+    host = _host(address)
+    try:
+        yield
+    except urllib.error.HTTPError as error:
+        raise NetworkFault(f"{host} answered with status {error.code}") from error
+    except TimeoutError as error:
+        raise NetworkFault(f"{host} did not answer within {duration(SILENCE)}") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        cause = getattr(error, "reason", error)
+        reason = getattr(cause, "strerror", None) or "no valid answer"
+        raise NetworkFault(f"{host}: {reason}") from error
+
+
+def _host(address: str) -> str:
+    return urlsplit(address).hostname or address
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:g} minutes"

@@ -1,12 +1,12 @@
 """Fashion-MNIST through torchvision: ten kinds of clothing, of MNIST's form and size."""
 
-import contextlib
 from pathlib import Path
 
 import torch
 
+from densembed.data import idx
 from densembed.data.dataset import DataError, Dataset, Split
-from densembed.data.download import advice, download
+from densembed.data.download import ELSEWHERE, check_places, reading
 
 TITLE = "Fashion-MNIST"
 FILES = "the four unpacked files into FashionMNIST/raw"
@@ -19,8 +19,8 @@ SIZES = {
     for part, count in COUNTS.items()
     for kind, head, each in (("images-idx3-ubyte", 16, 28 * 28), ("labels-idx1-ubyte", 8, 1))
 }
-"""Bytes of the unpacked files: one that was only half written is found. torchvision has checked
-the sums of what it downloaded."""
+"""Bytes of the unpacked files: one that was only half written is found. The sums of
+what is downloaded are checked before it is unpacked."""
 
 
 def _intact(path: Path) -> bool:
@@ -38,22 +38,26 @@ def load(data_dir: Path) -> Dataset:
     """
     from torchvision.datasets import FashionMNIST
 
-    def fetch() -> None:
-        for name in SIZES:  # torchvision takes a file that is there for a whole one
-            if not _intact(data_dir / RAW / name):
-                (data_dir / RAW / name).unlink(missing_ok=True)
-        with contextlib.redirect_stdout(None):
-            FashionMNIST(data_dir, download=True)
-
-    if not available(data_dir):
-        download(TITLE, data_dir / LOCK, fetch, FILES)
+    raw = data_dir / RAW
+    with reading(TITLE, raw):
+        if not available(data_dir):
+            # Nowhere else: by their names and sizes, files there may be MNIST's.
+            check_places(TITLE, raw, SIZES, (raw.parent, raw / "raw"))
+            idx.fetch(TITLE, FashionMNIST, data_dir, raw, LOCK, _intact, FILES)
 
     def split(train: bool) -> Split:
         source = FashionMNIST(data_dir, train=train, download=False)
         return Split(source.data.unsqueeze(1), source.targets.to(torch.int64))
 
     try:
-        parts = split(True), split(False)
-    except Exception as error:  # a file of the right length with other bytes in it
-        raise DataError(f"{TITLE} in {data_dir / RAW} is damaged. {advice(FILES)}") from error
+        with reading(TITLE, raw):
+            parts = split(True), split(False)
+    except (ValueError, TypeError, RuntimeError, AssertionError, LookupError) as error:
+        if isinstance(error, DataError):
+            raise
+        # A file of the right length with other bytes in it.
+        raise DataError(
+            f"{TITLE} in {raw} is damaged: delete that folder, so that it is downloaded again. "
+            f"{ELSEWHERE}"
+        ) from error
     return Dataset("fashion-mnist", TITLE, tuple(FashionMNIST.classes), *parts)

@@ -29,6 +29,7 @@ from PIL import ImageOps
 from densembed.data import cifar
 from densembed.data.dataset import DataError, Dataset, Split
 from densembed.data.decode import FORMATS, ImageError, decode, open_picture
+from densembed.data.download import stoppable
 from densembed.data.images import whole
 
 PREFIX = "folder:"
@@ -214,12 +215,13 @@ def _decode_all(root: Path, files: list[_File], shape) -> tuple[dict, dict[str, 
     """All pictures as tensors, and what is told of them."""
     threads = min(32, os.cpu_count() or 1)
     with ThreadPoolExecutor(threads) as pool:
-        looks = list(pool.map(lambda file: _look(root / file.place), files, chunksize=256))
+        seen = pool.map(lambda file: _look(root / file.place), files, chunksize=256)
+        looks = list(stoppable(seen))
         readable = [file for file, look in zip(files, looks, strict=True) if look]
         looks = [look for look in looks if look]
         shape = shape or _common_shape(looks)
         read = pool.map(lambda file: _pixels(root / file.place, shape), readable, chunksize=256)
-        pictures = list(read)
+        pictures = list(stoppable(read))
     sound = [
         (file, picture)
         for file, picture in zip(readable, pictures, strict=True)

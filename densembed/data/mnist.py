@@ -1,14 +1,13 @@
-"""MNIST through torchvision: a folder that is already there is used as it is, else fetched."""
+"""MNIST: a folder that is already there is used as it is, else its files are downloaded."""
 
-import contextlib
 import hashlib
 from pathlib import Path
 
-import filelock
 import torch
 
+from densembed.data import idx
 from densembed.data.dataset import DataError, Dataset, Split
-from densembed.data.download import advice, download
+from densembed.data.download import ELSEWHERE, check_places, locked, reading
 
 TITLE = "MNIST"
 RAW = Path("MNIST/raw")
@@ -20,7 +19,7 @@ SHA256 = {
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
 """Of the unpacked files: a half-written one is found before it is trained on."""
-FILES = "the four files into MNIST/raw"
+FILES = "the four unpacked files into MNIST/raw"
 DOWNLOAD = "some 12 MB"
 
 
@@ -36,40 +35,43 @@ def load(data_dir: Path) -> Dataset:
     Raises:
         DataError: where the files are missing and cannot be downloaded, or are damaged.
     """
+    from torchvision.datasets import MNIST
+
     raw = data_dir / RAW
-    if not available(data_dir):
-        _download(data_dir, raw)
-    damaged = [name for name in SHA256 if not _intact(raw / name)]
-    if damaged and (data_dir / LOCK).exists():
-        # All are there, but another process may still be writing one of them.
-        with contextlib.suppress(OSError), filelock.FileLock(data_dir / LOCK):
-            damaged = [name for name in damaged if not _intact(raw / name)]
+    with reading(TITLE, raw):
+        if not available(data_dir):
+            _look_elsewhere(data_dir, raw)
+            idx.fetch(TITLE, MNIST, data_dir, raw, LOCK, _intact, FILES)
+        damaged = [name for name in SHA256 if not _intact(raw / name)]
+        if damaged and (data_dir / LOCK).exists():
+            # All are there, but another process may still be writing one of them.
+            damaged = _still_damaged(data_dir, raw, damaged)
     if damaged:
         raise DataError(
-            f"{damaged[0]} in {raw} is damaged: delete it, so that it can be fetched anew. "
-            + advice(FILES)
+            f"{damaged[0]} in {raw} is damaged: delete it, so that it is downloaded again, or "
+            f"replace it by an intact copy. {ELSEWHERE}"
         )
-    from torchvision.datasets import MNIST
 
     def split(train: bool) -> Split:
         source = MNIST(data_dir, train=train, download=False)
         return Split(source.data.unsqueeze(1), source.targets.to(torch.int64))
 
-    return Dataset("mnist", TITLE, tuple("0123456789"), split(True), split(False))
+    with reading(TITLE, raw):
+        return Dataset("mnist", TITLE, tuple("0123456789"), split(True), split(False))
 
 
 def _intact(path: Path) -> bool:
     return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == SHA256[path.name]
 
 
-def _download(data_dir: Path, raw: Path) -> None:
-    from torchvision.datasets import MNIST
+def _still_damaged(data_dir: Path, raw: Path, damaged: list[str]) -> list[str]:
+    try:
+        with locked(data_dir / LOCK, TITLE):
+            return [name for name in damaged if not _intact(raw / name)]
+    except OSError:  # a folder that may only be read: nobody writes there
+        return damaged
 
-    def fetch() -> None:
-        for name in SHA256:  # torchvision takes a file that is there for a whole one
-            if (raw / name).is_file() and not _intact(raw / name):
-                (raw / name).unlink()
-        raw.mkdir(parents=True, exist_ok=True)
-        MNIST(data_dir, download=True)
 
-    download(TITLE, data_dir / LOCK, fetch, FILES)
+def _look_elsewhere(data_dir: Path, raw: Path) -> None:
+    places = (data_dir, data_dir / "raw", raw.parent, raw / "raw", data_dir / "MNIST/MNIST/raw")
+    check_places(TITLE, raw, SHA256, places, _intact)

@@ -77,6 +77,12 @@ def starts(events: list[dict]) -> int:
     return sum(event["kind"] == "start" for event in events[asked[-1] if asked else 0 :])
 
 
+def accepted_data(events: list[dict]) -> str:
+    """The digest of the changed data with which a person has it go on, or ""."""
+    asked = [event for event in events if event["kind"] == "queue"]
+    return asked[-1].get("data", "") if asked else ""
+
+
 def _understood(event: object) -> bool:
     """Whether a line is an event as this version writes them; all others are passed over."""
     if not isinstance(event, dict):
@@ -90,7 +96,9 @@ def _understood(event: object) -> bool:
         case "start":
             return "step" not in event or numbers("step")
         case "queue":
-            return True
+            return isinstance(event.get("data", ""), str)
+        case "download":
+            return numbers("received", "size")
         case "progress":
             return numbers("step", "steps", "images_per_second") and event["steps"] > 0
         case "epoch":
@@ -103,5 +111,6 @@ def _understood(event: object) -> bool:
             )
         case "end":
             known = event.get("state") in (*ENDS, "paused")
-            return known and isinstance(event.get("reason", ""), str)
+            texts = event.get("reason", ""), event.get("data", "")
+            return known and all(isinstance(text, str) for text in texts)
     return False

@@ -5,7 +5,7 @@ import math
 import os
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,8 +14,9 @@ import torch
 
 from densembed.checkpoint import Recorder
 from densembed.data import DataError, load_dataset
-from densembed.resume import code_path, differences, load_resume, save_resume
-from densembed.runs.events import end_state, starts
+from densembed.data.download import Cancelled, watching
+from densembed.resume import Data, carry_over, code_path, differences, load_resume, save_resume
+from densembed.runs.events import accepted_data, end_state, starts
 from densembed.runs.folder import Run
 from densembed.training import Diverged, Epoch, Event, Progress, Resume, Snapshot, train
 
@@ -23,6 +24,8 @@ SAVE_EVERY = 1.0
 """Seconds between checkpoints while snapshots and epochs come fast; the end always writes one."""
 KEEP_EVERY = 1.0
 """Seconds between resume states: so much is trained again after a kill, at most."""
+TELL_EVERY = 1.0
+"""Seconds between reports of a download."""
 RESTARTS = 3
 """How often a run whose process died goes on by itself."""
 FULL = "The last checkpoint is kept: free some disk space, and resume it."
@@ -30,6 +33,14 @@ MEMORY = (
     "The memory ran out: choose a smaller batch size, a smaller model or another device. "
     "What it had is kept."
 )
+
+
+class DataChanged(Exception):
+    """The data are not those that the run has learned from; the message is for a person."""
+
+    def __init__(self, reason: str, digest: str):
+        super().__init__(reason)
+        self.digest = digest
 
 
 def execute(path: str, data_dir: str | None = None) -> str:
@@ -62,6 +73,9 @@ def _execute_locked(run: Run, data_dir: str | None) -> str:
         while ended[0] == "paused" and not run.wish():  # taken back while it was being obeyed
             ended = _train(run, data_dir)
         return end(run, *ended)
+    except DataChanged as change:
+        run.append("end", state="paused", reason=str(change), data=change.digest)
+        return "paused"
     except Exception as error:
         return fail(run, error)
 
@@ -107,22 +121,39 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
         left.unlink(missing_ok=True)
     code = code_path(config)
     kept = load_resume(run.resume_path)
-    resume, before = kept or (None, code)
+    resume, before, old_data = kept or (None, code, None)
     run.append(
         "start", process=os.getpid(), step=resume.step if resume else 0,
         path=code, changed=differences(before, code),
     )  # fmt: skip
-    dataset = load_dataset(config.dataset, data_dir)
-    recorder = Recorder(config, dataset)
-    if resume:
-        recorder.go_on(run.checkpoint(), resume.step)
-    event, wishes = None, []
+    wishes: list[str] = []
 
-    def wished() -> bool:
-        word = run.wish()
-        if word in ("stop", "pause") or (word == "step" and isinstance(event, Epoch)):
+    def leave() -> bool:
+        if (word := run.wish()) in ("stop", "pause"):
             wishes.append(word)
         return bool(wishes)
+
+    try:
+        with watching(leave, _teller(run)):
+            dataset = load_dataset(config.dataset, data_dir)
+    except Cancelled:
+        return ("stopped" if wishes[-1] == "stop" else "paused"), ""
+    recorder, data = Recorder(config, dataset), Data.of(dataset)
+    if resume:
+        checkpoint = run.checkpoint()
+        if old_data and old_data.digest != data.digest:
+            _check_accepted(run, old_data, data)
+            if checkpoint:
+                resume, checkpoint, data = carry_over(resume, checkpoint, old_data, data)
+        elif old_data:
+            data = old_data
+        recorder.go_on(checkpoint, resume.step, data.since)
+    event = None
+
+    def wished() -> bool:
+        if run.wish() == "step" and isinstance(event, Epoch):
+            wishes.append("step")
+        return leave()
 
     saved = placed = -math.inf
     stale = False
@@ -148,15 +179,46 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
             recorder.checkpoint().save(run.checkpoint_path)
             saved, stale = now, False
         if placing:
-            save_resume(run.resume_path, resume, code)
+            save_resume(run.resume_path, resume, code, data)
             placed = now
     if wishes and wishes[-1] != "stop" and not _complete(recorder):
         recorder.checkpoint().save(run.checkpoint_path)
-        save_resume(run.resume_path, resume, code)
+        save_resume(run.resume_path, resume, code, data)
         return "paused", ""
     outcome = "done" if _complete(recorder) else "stopped"
     recorder.checkpoint(outcome).save(run.checkpoint_path)
     return outcome, ""
+
+
+def _check_accepted(run: Run, before: Data, now: Data) -> None:
+    """Raise DataChanged unless a person has said to go on with just these data."""
+    changes = f"The data have changed since this run began: {before.changes(now)}."
+    if not before.compatible(now):
+        # Nothing to agree to: the model has other inputs or outputs.
+        raise DataChanged(
+            f"{changes} Its model does not fit them. What was learned is kept: restore the data "
+            "and resume, or start a new run.",
+            "",
+        )
+    if accepted_data(run.events()) != now.digest:
+        raise DataChanged(
+            f"{changes} What was learned is kept: restore the data and resume, or go on with the "
+            "changed data.",
+            now.digest,
+        )
+
+
+def _teller(run: Run) -> Callable[[int, int], None]:
+    """What says in the run's folder how far a download is."""
+    told = -math.inf
+
+    def tell(received: int, size: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= TELL_EVERY:
+            told = time.monotonic()
+            run.append("download", received=received, size=size)
+
+    return tell
 
 
 def _interruptible(events: Iterator[Event]) -> Iterator[Event]:

@@ -178,18 +178,25 @@ class Run:
         """Ask for a rest, obeyed as soon: `resume` goes on as if there had been none."""
         replace_file(self.path / "control", b"pause")
 
-    def resume(self, epochs: int | None = None) -> None:
+    @property
+    def changed_data(self) -> str:
+        """The digest of the data for whose sake it paused, as they had changed; else ""."""
+        last = self.last or {}
+        return last.get("data", "") if end_state(last) == "paused" else ""
+
+    def resume(self, epochs: int | None = None, data: str = "") -> None:
         """Queue it again where it is paused, interrupted or failed; `execute` goes on with it.
 
         Args:
             epochs: 1 to pause again at the end of the epoch; None to go on to the end.
+            data: the digest of changed data to go on with, as `changed_data` has it.
         """
         if epochs:
             replace_file(self.path / "control", b"step")
         else:
             (self.path / "control").unlink(missing_ok=True)
         # Where it still trains, it was just told to go on; or it may be about to pause.
-        self._append_idle(("", "paused", "failed"), "queue")
+        self._append_idle(("", "paused", "failed"), "queue", **({"data": data} if data else {}))
 
     def give_up(self, reason: str) -> None:
         """Say that it failed where no process could train it."""

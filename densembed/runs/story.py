@@ -23,7 +23,7 @@ def _when(event: dict) -> str:
 def _say(event: dict) -> str:
     match event["kind"]:
         case "queue":
-            return "asked to go on"
+            return "asked to go on" + (" with the changed data" if event.get("data") else "")
         case "start":
             path = event.get("path")
             where = ", ".join(map(str, path.values())) if isinstance(path, dict) else ""

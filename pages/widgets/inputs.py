@@ -18,7 +18,6 @@ from pages.widgets.moving import as_url, colours
 from pages.widgets.page import panel
 from pages.widgets.stills import show_stills, still
 
-KINDS = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"]
 MOST = 100_000
 """Test images of a class: more than any data set has."""
 
@@ -202,9 +201,10 @@ def _offer_download(name: str) -> None:
 
 
 def _upload(checkpoint: Checkpoint, bar) -> Input:
+    """A file of any name is taken: its content decides, so that all else gets our own sentence."""
     digit = checkpoint.reads_digits
     file = bar.file_uploader(
-        "A picture of a handwritten digit" if digit else "A picture", type=KINDS, key="upload",
+        "A picture of a handwritten digit" if digit else "A picture", key="upload",
         help="Photograph, scan or drawing, up to 5 MB. It is read in memory and never stored; "
         "the page's link carries the small picture that the model gets.",
     )  # fmt: skip

@@ -104,7 +104,7 @@ def pick_checkpoint(
             st.popover(BRING, icon=":material/upload_file:", help=BRING),
         ):
             st.file_uploader(
-                "A densembed checkpoint", type="safetensors", key=f"file-{key}",
+                "A densembed checkpoint", key=f"file-{key}",
                 on_change=_take, args=(key,),
                 help="A .safetensors file that densembed wrote, up to 5 MB. It is read in memory, "
                 "kept for this session alone, and never executed.",

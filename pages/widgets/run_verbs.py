@@ -30,6 +30,11 @@ def run_verbs(run: Run, state: str, config: RunConfig) -> None:
     if state in ("paused", "interrupted") or (state == "failed" and run.resume_path.is_file()):
         verb(row, "Resume", _resume, run)
         verb(row, "One epoch", _resume, run, 1, help="Go on to the epoch's end, and pause.")
+        if changed := run.changed_data:
+            verb(
+                row, "Resume with the changed data", _resume, run, None, changed,
+                help="The rest of the epochs uses the data as they are now.",
+            )  # fmt: skip
     if state in (*LIVE, "paused", "interrupted"):
         verb(row, "Stop", run.stop, disabled=wish == "stop")
     if state in LIVE:
@@ -65,8 +70,8 @@ def _do(changed: str, action, *args) -> None:
         action(*args)
 
 
-def _resume(run: Run, epochs: int | None = None) -> None:
-    run.resume(epochs)
+def _resume(run: Run, epochs: int | None = None, data: str = "") -> None:
+    run.resume(epochs, data)
     cluster().submit(run)
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from densembed.checkpoint import Checkpoint, error_text
 from densembed.config import RunConfig
+from densembed.data import title
 from densembed.fields import view
 from densembed.models import describe
 from densembed.runs import Run, read_only
@@ -84,7 +85,7 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
             rest = f"{duration(left)} left" if left else ""
             st.progress(share, " · ".join(filter(None, (line, error, rate, rest))))
         else:
-            st.progress(0.0, "starting …")
+            st.progress(*_starting(events, config))
         return
     reason = events[-1].get("reason", "") if events else ""
     text = " · ".join(filter(None, (WORDS[state], error)))
@@ -99,6 +100,16 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
             "pages/explore.py", label="Show it in Explore", icon=":material/arrow_forward:",
             query_params={"model": run.identifier},
         )  # fmt: skip
+
+
+def _starting(events: list[dict], config: RunConfig) -> tuple[float, str]:
+    """How far the download is, where there is one: share and words for a progress bar."""
+    if not events or events[-1]["kind"] != "download":
+        return 0.0, "starting …"
+    received, size = events[-1]["received"], events[-1]["size"]
+    of = f" of {size / 1e6:,.1f}" if size else ""
+    line = f"downloading {plain(title(config.dataset))} · {received / 1e6:,.1f}{of} MB"
+    return (min(1.0, received / size) if size else 0.0), line
 
 
 def _waiting(run: Run, place: int) -> str:

@@ -137,6 +137,86 @@ def test_a_damaged_cifar_is_one_sentence(things, tmp_path):
     assert is_sentence(str(caught.value))
 
 
+def local(load, folder) -> str:
+    with pytest.raises(DataError) as caught:
+        load(folder)
+    assert is_sentence(str(caught.value))
+    assert "network" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_damaged_file_is_named(things, tmp_path):
+    cifar.load(tmp_path)
+    (tmp_path / cifar.FOLDER / "data_batch_2").write_bytes(b"")
+    assert f"data_batch_2 in {tmp_path / cifar.FOLDER} is damaged" in local(cifar.load, tmp_path)
+
+
+@pytest.mark.parametrize("place", [".", "cifar-10-batches-py", "cifar-10-python"])
+def test_cifar_in_another_place(things, tmp_path, monkeypatch, place):
+    """In the data folder itself, one level too deep, or in the archive's folder."""
+    cifar.load(tmp_path / "right")
+    there = tmp_path / "wrong" if place == "." else tmp_path / "wrong" / place / cifar.FOLDER
+    there.parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "right" / cifar.FOLDER).rename(there)
+    sentence = local(cifar.load, tmp_path / "wrong")
+    assert f"is in {there}, but it is expected in {tmp_path / 'wrong' / cifar.FOLDER}" in sentence
+
+
+@pytest.mark.parametrize("name", ["data_batch_2", "batches.meta"])
+def test_a_file_of_cifar_is_missing(things, tmp_path, monkeypatch, name):
+    cifar.load(tmp_path)
+    (tmp_path / cifar.FOLDER / name).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(CIFAR10, "url", OFFLINE)
+        with pytest.raises(DataError) as caught:
+            cifar.load(tmp_path)
+    assert str(caught.value).startswith(
+        f"CIFAR-10 is incomplete: {tmp_path / cifar.FOLDER} lacks {name}. It could not be "
+    )
+    assert "Check the network" in str(caught.value)
+    assert len(cifar.load(tmp_path).train) == 6  # with a network, it is downloaded
+
+
+def test_cifar_in_its_archive_needs_no_network(things, served, tmp_path, monkeypatch):
+    monkeypatch.setattr(CIFAR10, "url", OFFLINE)
+    archive = tmp_path / CIFAR10.filename
+    archive.write_bytes((served[0] / "cifar.tar.gz").read_bytes())
+    assert len(cifar.load(tmp_path).train) == 6
+
+
+@pytest.mark.parametrize("load", [cifar.load, fashion.load])
+def test_a_data_folder_that_is_a_file(things, clothes, tmp_path, load):
+    (tmp_path / "file").write_text("in the way")
+    assert "Not a directory" in local(load, tmp_path / "file")
+
+
+def test_a_misnamed_file_of_clothes(clothes, tmp_path):
+    fashion.load(tmp_path)
+    raw = tmp_path / fashion.RAW
+    (raw / "t10k-labels-idx1-ubyte").rename(raw / "t10k-labels.idx1-ubyte")
+    sentence = local(fashion.load, tmp_path)
+    assert (
+        f"rename the file {raw / 't10k-labels.idx1-ubyte'} to t10k-labels-idx1-ubyte." in sentence
+    )
+
+
+def test_a_folder_in_place_of_a_file_of_clothes(clothes, tmp_path):
+    place = tmp_path / fashion.RAW / "t10k-labels-idx1-ubyte"
+    place.mkdir(parents=True)
+    assert f"{place}, but that is a folder" in local(fashion.load, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar10"])
+def test_a_data_folder_that_only_its_owner_may_look_into(tmp_path, monkeypatch, name):
+    def refuse(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path))
+    monkeypatch.setattr(type(tmp_path), "stat", refuse)
+    assert not is_available(name)
+    assert "Permission denied" in local(lambda _: load_dataset(name), tmp_path)
+
+
 @pytest.mark.parametrize("name", ["fashion-mnist", "cifar10"])
 def test_offline_is_one_sentence(name, tmp_path, monkeypatch):
     monkeypatch.setattr(FashionMNIST, "mirrors", [OFFLINE])

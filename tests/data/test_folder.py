@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from densembed.data import DataError, folder, is_available, load_dataset, slug, title
+from densembed.data.download import Cancelled, watching
 from densembed.data.images import read_picture
 from tests.conftest import is_sentence
 
@@ -44,6 +45,24 @@ def fails(name, tmp_path) -> str:
         load_dataset(name, tmp_path / "data")
     assert is_sentence(str(caught.value))
     return str(caught.value)
+
+
+def test_a_name_that_no_file_system_takes(tmp_path):
+    name = "folder:" + "x" * 300
+    assert not is_available(name)
+    sentence = fails(name, tmp_path)
+    assert "File name too long" in sentence
+    assert "network" not in sentence
+
+
+@pytest.mark.parametrize("after", [0, 5, 31])
+def test_reading_a_large_folder_is_stopped_at_any_moment(photos, tmp_path, after):
+    """While heads are read, and while pictures are decoded; nothing is kept of it."""
+    asked = iter([False] * after + [True] * 100)
+    with watching(lambda: next(asked)), pytest.raises(Cancelled):
+        load(photos, tmp_path)
+    assert not (tmp_path / "data").exists()
+    assert len(load(photos, tmp_path).train) > 0
 
 
 def test_a_fifth_by_the_hash_of_the_name_is_for_testing(photos, tmp_path):

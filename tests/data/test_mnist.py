@@ -4,10 +4,12 @@ import gzip
 import hashlib
 import os
 import struct
+import subprocess
 import threading
 import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import filelock
 import numpy as np
@@ -186,7 +188,9 @@ def test_a_folder_that_is_there_is_used_untouched(mirror, files, tmp_path, monke
 )
 def test_what_a_mirror_does_is_one_sentence(mirror, files, tmp_path, answer):
     mirror.answer = answer
-    assert fails(tmp_path).startswith("MNIST could not be downloaded.")
+    sentence = fails(tmp_path)
+    assert sentence.startswith("MNIST could not be downloaded (127.0.0.1 ")
+    assert "Check the network" in sentence
     # And nothing is left behind that would stop a later try.
     mirror.answer = lambda name, body: (200, body)
     check(mnist.load(tmp_path), files)
@@ -203,7 +207,9 @@ def test_a_mirror_that_fails_half_way(mirror, files, tmp_path):
 
 def test_no_network_at_all(mirror, files, tmp_path, monkeypatch):
     monkeypatch.setattr(MNIST, "mirrors", ["http://127.0.0.1:9/"])
-    assert fails(tmp_path).startswith("MNIST could not be downloaded.")
+    assert fails(tmp_path).startswith(
+        "MNIST could not be downloaded (127.0.0.1: Connection refused). Check the network"
+    )
     assert is_sentence(fails(tmp_path))
 
 
@@ -241,9 +247,121 @@ def test_damage_is_found(mirror, files, tmp_path, name, damage):
     check(mnist.load(tmp_path), files)
 
 
-def test_what_is_in_the_way_is_a_sentence(mirror, tmp_path):
+def local(folder) -> str:
+    """The sentence about a fault that no network can mend."""
+    sentence = fails(folder)
+    assert is_sentence(sentence)
+    assert "network" not in sentence
+    return sentence
+
+
+def test_a_data_folder_that_is_a_file(mirror, tmp_path):
     (tmp_path / "file").write_text("no folder")
-    fails(tmp_path / "file")
+    for folder in (tmp_path / "file", tmp_path / "file" / "deeper"):
+        sentence = local(folder)
+        assert f"{tmp_path / 'file'}" in sentence
+        assert "Not a directory" in sentence
+    assert mirror.asked == []
+
+
+def test_a_data_folder_that_cannot_be_made(mirror):
+    assert "/proc/densembed: No such file or directory" in local(Path("/proc/densembed/data"))
+
+
+def test_a_folder_of_the_files_name(mirror, files, tmp_path):
+    raw = put(files, tmp_path)
+    (raw / NAMES[2]).unlink()
+    (raw / NAMES[2]).mkdir()
+    sentence = local(tmp_path)
+    assert f"{raw / NAMES[2]}, but that is a folder" in sentence
+    assert mirror.asked == []
+
+
+@pytest.mark.parametrize("name", ["train-images.idx3-ubyte", "Train_Images-idx3-ubyte"])
+def test_a_file_of_another_name(mirror, files, tmp_path, name):
+    raw = put(files, tmp_path)
+    (raw / NAMES[0]).rename(raw / name)
+    assert f"rename the file {raw / name} to {NAMES[0]}." in local(tmp_path)
+    assert mirror.asked == []
+    (raw / name).rename(raw / NAMES[0])
+    check(mnist.load(tmp_path), files)
+
+
+@pytest.mark.parametrize("place", [".", "MNIST", "MNIST/raw/raw", "MNIST/MNIST/raw", "raw"])
+def test_files_in_another_place(mirror, files, tmp_path, place):
+    elsewhere = tmp_path / place
+    elsewhere.mkdir(parents=True, exist_ok=True)
+    for name, body in files.items():
+        (elsewhere / name).write_bytes(body)
+    sentence = local(tmp_path)
+    assert f"the file {NAMES[0]} is in {elsewhere}, but it is expected in" in sentence
+    assert str(tmp_path / mnist.RAW) in sentence
+    assert mirror.asked == []
+
+
+def test_files_of_another_data_set_are_no_misplaced_ones(mirror, files, tmp_path):
+    """Fashion-MNIST's files have the same names and sizes."""
+    for name, body in files.items():
+        (tmp_path / name).write_bytes(body[:-1] + bytes((body[-1] ^ 1,)))
+    check(mnist.load(tmp_path), files)
+
+
+def test_a_part_of_the_files_without_a_network(mirror, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(MNIST, "mirrors", ["http://127.0.0.1:9/"])
+    raw = put(files, tmp_path)
+    (raw / NAMES[3]).unlink()
+    sentence = fails(tmp_path)
+    assert sentence.startswith(f"MNIST is incomplete: {raw} lacks {NAMES[3]}. It could not be")
+    assert "Connection refused" in sentence
+
+
+def test_archives_that_lie_there_need_no_network(mirror, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(MNIST, "mirrors", ["http://127.0.0.1:9/"])
+    (tmp_path / mnist.RAW).mkdir(parents=True)
+    for name, body in mirror.archives.items():
+        (tmp_path / mnist.RAW / name).write_bytes(body)
+    check(mnist.load(tmp_path), files)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 20 kB, where one may be mounted."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=20k", "tmpfs", str(disk)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("No file system may be mounted here.")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_disk_that_is_full(mirror, small_disk):
+    sentence = local(small_disk)
+    assert sentence.startswith(f"MNIST cannot be saved in {small_disk}: ")
+    assert "No space left on device" in sentence
+    assert not list(small_disk.rglob("*.part"))
+
+
+def test_a_disk_that_may_only_be_read(mirror, small_disk):
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    sentence = local(small_disk)
+    assert sentence.startswith(f"MNIST cannot be saved in {small_disk}: ")
+    assert "Read-only file system" in sentence
+
+
+def test_a_file_that_cannot_be_read(mirror, files, tmp_path, monkeypatch):
+    raw = put(files, tmp_path)
+    real = type(raw).read_bytes
+
+    def refuse(path):
+        if path.name == NAMES[1]:
+            raise PermissionError(13, os.strerror(13), str(path))
+        return real(path)
+
+    monkeypatch.setattr(type(raw), "read_bytes", refuse)
+    assert f"{raw / NAMES[1]}: Permission denied" in local(tmp_path)
 
 
 def together(count: int, folder) -> list:

@@ -70,6 +70,27 @@ def test_first_visit_shows_a_shipped_model(monkeypatch, runs_root):
     assert not app.error
 
 
+@pytest.mark.parametrize("name", ["photo.jfif", "photo", "photo.heic", "photo.JPG.txt", "x.png"])
+def test_a_picture_is_read_whatever_its_files_name_is(small_gallery, trained, pictures, name):
+    data = io.BytesIO()
+    Image.open(pictures["digit"]).save(data, "JPEG")
+    path = pictures["digit"].with_name("photo-for-names")
+    path.write_bytes(data.getvalue())
+    app = upload(visit(model="small"), path, name, "application/octet-stream")
+    assert not app.error
+    shows(app, trained, read_picture(path).pixels)
+
+
+@pytest.mark.parametrize("name", ["photo.heic", "photo", "photo.jfif", "photo.pdf"])
+def test_what_is_no_picture_gets_our_sentence_whatever_its_name_is(small_gallery, tmp_path, name):
+    path = tmp_path / "it"
+    path.write_bytes(b"\0\0\0\x18ftypheic" + bytes(100))
+    app = upload(visit(model="small"), path, name, "image/heic")
+    (error,) = app.error
+    assert error.value.startswith("The file is a HEIC, AVIF or video file, not a picture")
+    assert is_sentence(error.value)
+
+
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_shipped_model_opens_by_its_link(monkeypatch, runs_root, path):
     monkeypatch.setenv("DENSEMBED_GALLERY", str(path.parent))

@@ -88,6 +88,40 @@ def test_a_link_to_an_image_that_is_not_there_is_named(small_gallery, runs_root,
     assert is_sentence(warning.value)
 
 
+def test_a_download_is_followed(small_gallery, runs_root):
+    run = Run.create(QUICK.model_copy(update={"dataset": "mnist"}))
+    run.append("start", process=1, step=0)
+    with filelock.FileLock(run.path / "lock"):
+        for received, size, says in (
+            (2_500_000, 10_000_000, "downloading MNIST · 2.5 of 10.0 MB"),
+            (2_500_000, 0, "downloading MNIST · 2.5 MB"),
+        ):
+            run.append("download", received=received, size=size)
+            app = first_visit(run=run.identifier)
+            (bar,) = app.get("progress")
+            assert bar.proto.text == says
+            assert bar.proto.value == (25 if size else 0)
+            assert "Stop" in [button.label for button in app.button]
+
+
+def test_changed_data_are_named_and_gone_on_with_if_told_to(small_gallery, runs_root, submitted):
+    run = Run.create(QUICK)
+    run.resume(epochs=1)
+    assert execute(str(run.path)) == "paused"
+    assert "Resume with the changed data" not in [
+        button.label for button in first_visit(run=run.identifier).button
+    ]
+    reason = "The data have changed since this run began: new classes 'eel'."
+    run.append("end", state="paused", reason=reason, data="0a1b")
+    app = first_visit(run=run.identifier)
+    assert any(reason in warning.value for warning in app.warning)
+    (button,) = (one for one in app.button if one.label == "Resume with the changed data")
+    settle(button.click().run())
+    assert run.state() == "queued"
+    assert run.last["data"] == "0a1b"
+    assert submitted == [run]
+
+
 def test_empty_gallery_still_trains(gallery_root, runs_root, submitted):
     app = visit("train")
     assert not charts(app)

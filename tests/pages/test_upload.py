@@ -65,6 +65,20 @@ def test_a_link_to_an_upload_works_where_the_file_is(small_gallery, own, tmp_pat
     assert app.query_params["model"] == other.query_params["model"]
 
 
+@pytest.mark.parametrize("name", ["own", "own.bin", "own.safetensors.txt"])
+def test_a_checkpoint_is_read_whatever_its_name_is(small_gallery, own, tmp_path, name):
+    app = bring(visit(model="small"), (tmp_path / "own.safetensors").read_bytes(), name=name)
+    assert not app.error
+    assert app.selectbox(key="model").value == f"upload-{own.digest[:12]}"
+
+
+@pytest.mark.parametrize("name", ["photo.heic", "photo"])
+def test_another_file_gets_our_sentence_whatever_its_name_is(small_gallery, name):
+    app = bring(visit(model="small"), b"\xff\xd8\xff" * 99, name=name)
+    (error,) = app.error
+    assert "not a densembed checkpoint" in error.value
+
+
 def test_a_file_names_no_place_on_this_machine(small_gallery, trained, tmp_path):
     header = trained.header.model_copy(deep=True)
     header.config = header.config.model_copy(update={"dataset": "folder:/etc@1x28x28"})

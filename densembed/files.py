@@ -1,0 +1,21 @@
+"""Files that are whole at any moment."""
+
+import os
+import secrets
+from pathlib import Path
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file so that a crash or a full disk leaves the old one whole."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # the name that was asked for
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)

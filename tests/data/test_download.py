@@ -1,0 +1,175 @@
+"""A server that accepts and stays silent, or sends drop by drop: an end within the limits."""
+
+import socket
+import threading
+from contextlib import contextmanager, suppress
+
+import filelock
+import pytest
+
+from densembed.data import DataError, cifar, download, fashion, mnist
+from densembed.data.download import Cancelled, watching
+from tests.conftest import is_sentence
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
+
+
+@contextmanager
+def server(behaviour):
+    """An address where `behaviour(connection, over)` answers each connection in a thread."""
+    over = threading.Event()
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.settimeout(0.05)
+    asked = threading.Event()
+
+    def answer(connection):
+        with connection, suppress(OSError):  # the other side has had enough
+            behaviour(connection, over)
+
+    def accept():
+        while not over.is_set():
+            try:
+                connection, _ = listening.accept()
+            except TimeoutError:
+                continue
+            asked.set()
+            threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/", asked
+    finally:
+        over.set()
+        thread.join(10)
+        listening.close()
+
+
+def silent(connection, over):
+    over.wait(60)
+
+
+def silent_after_the_head(connection, over):
+    connection.sendall(HEAD)
+    over.wait(60)
+
+
+def dripping(connection, over):
+    connection.sendall(HEAD)
+    while not over.wait(0.02):
+        connection.sendall(b"x")
+
+
+def dripping_head(connection, over):
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    while not over.wait(0.02):
+        connection.sendall(b"X")
+
+
+def steady(connection, over):
+    connection.sendall(HEAD)
+    while not over.wait(0.01):
+        connection.sendall(bytes(1000))
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    monkeypatch.setattr(download, "CONNECT", 0.3)
+    monkeypatch.setattr(download, "SILENCE", 0.4)
+    monkeypatch.setattr(download, "POLL", 0.02)
+
+
+def point_to(address: str, monkeypatch) -> None:
+    from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
+
+    monkeypatch.setattr(MNIST, "mirrors", [address])
+    monkeypatch.setattr(FashionMNIST, "mirrors", [address])
+    monkeypatch.setattr(CIFAR10, "url", address + "cifar.tar.gz")
+
+
+def sentence_of(load, folder) -> str:
+    with pytest.raises(DataError) as caught:
+        load(folder)
+    assert is_sentence(str(caught.value))
+    assert not list(folder.rglob("*.part"))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("load", [mnist.load, fashion.load, cifar.load])
+@pytest.mark.parametrize(
+    ("behaviour", "says"),
+    [
+        (silent, "127.0.0.1 did not answer within 0."),
+        (dripping_head, "127.0.0.1 did not answer within 0.3 s"),
+        (silent_after_the_head, "127.0.0.1 "),
+        (dripping, " bytes in 0.4 s"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_server_that_keeps_one_waiting(limits, tmp_path, monkeypatch, load, behaviour, says):
+    with server(behaviour) as (address, _):
+        point_to(address, monkeypatch)
+        sentence = sentence_of(load, tmp_path)
+    assert says in sentence
+    assert "Check the network" in sentence
+
+
+def test_a_download_has_a_limit_in_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "TOTAL", 0.3)
+    monkeypatch.setattr(download, "SLOWEST", 1)
+    with server(steady) as (address, _):
+        point_to(address, monkeypatch)
+        assert "127.0.0.1 was not done after 0.3 s" in sentence_of(mnist.load, tmp_path)
+
+
+@pytest.mark.parametrize("load", [mnist.load, fashion.load, cifar.load])
+@pytest.mark.parametrize("behaviour", [silent, dripping, steady])
+def test_a_download_is_stopped_at_any_moment(tmp_path, monkeypatch, load, behaviour):
+    """With the limits as they are: only the stop ends it."""
+    with server(behaviour) as (address, asked), watching(asked.is_set):
+        point_to(address, monkeypatch)
+        with pytest.raises(Cancelled):
+            load(tmp_path)
+    assert not list(tmp_path.rglob("*.part"))
+    with filelock.FileLock(tmp_path / mnist.LOCK, timeout=0):  # the next one need not wait
+        pass
+
+
+def test_what_has_been_received_is_told(tmp_path, monkeypatch):
+    told = []
+
+    def progress(received, size):
+        told.append((received, size))
+
+    with (
+        server(steady) as (address, _),
+        watching(lambda: any(received for received, _ in told), progress),
+    ):
+        point_to(address, monkeypatch)
+        with pytest.raises(Cancelled):
+            mnist.load(tmp_path)
+    received, size = told[-1]
+    assert 0 < received <= size == 1_000_000
+
+
+def test_waiting_for_another_download_is_stopped(tmp_path):
+    """And what watches inside is gone outside."""
+    with filelock.FileLock(tmp_path / mnist.LOCK):
+        asked = iter([False, False, True])
+        with watching(lambda: next(asked)), pytest.raises(Cancelled):
+            mnist.load(tmp_path)
+    download.check_stop()
+
+
+def test_waiting_for_another_download_has_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "TOTAL", 0.1)
+    with filelock.FileLock(tmp_path / mnist.LOCK):
+        sentence = sentence_of(mnist.load, tmp_path)
+    assert f"has held {tmp_path / mnist.LOCK}" in sentence
+    assert "network" not in sentence
+
+
+def test_the_limits_are_those_of_a_person_with_patience():
+    assert download.CONNECT <= 30
+    assert download.SILENCE <= 60
+    assert download.TOTAL <= 3600
