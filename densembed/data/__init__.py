@@ -13,6 +13,7 @@ from pathlib import Path
 from densembed.data import cifar, digits, fashion, mnist
 from densembed.data.dataset import DataError, Dataset, Split, as_input
 from densembed.data.folder import PREFIX, Folder
+from densembed.text import printable
 
 __all__ = [
     "DATASETS",
@@ -55,11 +56,11 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
     """
     place = Path(data_dir) if data_dir else default_data_dir()
     if is_folder(name):
-        return Folder.parse(name).load(place)
+        return Folder.parse(name, place).load(place)
     if name not in DATASETS:
         raise DataError(
             f"Unknown data set {name[:80]!r}; the known ones are {', '.join(DATASETS)}, and "
-            "folder:PATH for a folder of pictures, a class a subfolder."
+            "folder:PATH for a folder of pictures with one subfolder per class."
         )
     return _load(name, place)
 
@@ -68,7 +69,8 @@ def is_available(name: str) -> bool:
     """Whether a data set can be loaded without a network."""
     if is_folder(name):
         try:
-            return Folder.parse(name).available(default_data_dir())
+            place = default_data_dir()
+            return Folder.parse(name, place).available(place)
         except DataError:
             return False
     return name in DATASETS and DATASETS[name].available(default_data_dir())
@@ -79,9 +81,9 @@ def title(name: str, data_dir: str | Path | None = None) -> str:
     if is_folder(name):
         try:
             place = Path(data_dir) if data_dir else default_data_dir()
-            return Folder.parse(name).title(place)
+            return Folder.parse(name, place).title(place)
         except DataError:
-            return name
+            return printable(name)
     return DATASETS[name].TITLE if name in DATASETS else name
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import filelock
 import torch
+from pydantic import ValidationError
 
 from densembed.checkpoint import Recorder
+from densembed.config import explain
 from densembed.data import DataError, load_dataset
 from densembed.resume import code_path, differences, load_resume, save_resume
 from densembed.runs.events import end_state, starts
@@ -76,6 +78,8 @@ def fail(run: Run, error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return explain(error)
     if isinstance(error, (DataError, ValueError)):
         return str(error)
     if isinstance(error, OSError):
@@ -113,9 +117,12 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
         path=code, changed=differences(before, code),
     )  # fmt: skip
     dataset = load_dataset(config.dataset, data_dir)
+    known = run.checkpoint() if resume else None
+    if known:  # an older version may have numbered the classes in another order
+        dataset = dataset.in_order(known.header.classes) or dataset
     recorder = Recorder(config, dataset)
     if resume:
-        recorder.go_on(run.checkpoint(), resume.step)
+        recorder.go_on(known, resume.step)
     event, wishes = None, []
 
     def wished() -> bool:
