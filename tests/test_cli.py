@@ -67,7 +67,7 @@ def test_train_writes_one_file(run, tmp_path, digits, runs_root):
     assert (kept.config.epochs, kept.config.batch_size, kept.config.seed) == (2, 100, 3)
     assert kept.config.learning_rate == 0.02
     assert kept.header.outcome == "done"
-    assert re.search(rf"test error: {kept.errors[0]:.2f} %  \(trained in \d+\.\d s\)", text)
+    assert re.search(rf"test error: {kept.errors[0]:.2f} % of 359 test images  \(trained in", text)
     assert f"saved: {out}" in text.replace("\n", "")
     assert {path.name for path in tmp_path.iterdir()} == {"a.safetensors", "here"}
     assert all_runs() == []
@@ -94,7 +94,9 @@ def test_train_several_members(run, tmp_path):
     out = tmp_path / "a.safetensors"
     status, text, _ = run("train", "linear", *FAST, "--seeds", "3", "--out", out)
     assert status == 0
-    assert re.search(r"test error: \d+\.\d\d ± \d+\.\d\d % \(3 members\)", text)
+    assert re.search(
+        r"test error: \d+\.\d\d ± \d+\.\d\d % of [\d,]+ test images \(3 members\)", text
+    )
     assert Checkpoint.open(out).members == 3
 
 
@@ -184,7 +186,7 @@ def test_evaluate_prints_the_error_and_twice_the_same(run, trained_file, trained
     status, text, errors = first
     assert (status, errors) == (0, "")
     wrong = (trained.model()(digits.test.images / 255).argmax(1) != digits.test.labels).sum()
-    assert text == f"test error: {100 * wrong / 359:.2f} %\n"
+    assert text == f"test error: {100 * wrong / 359:.2f} % of 359 test images\n"
 
 
 def test_evaluate_several(run, trained_file, tmp_path):
@@ -474,12 +476,13 @@ def test_a_folder_of_ones_own(run, tmp_path):
     status, text, errors = run("train", "logistic-el-2", *arguments, "--out", out)
     assert status == 0
     assert errors.splitlines() == ["densembed: left out, as it is no picture: dark/notes.txt"]
-    assert "test error: 0.00 %" in text
     kept = Checkpoint.open(out)
+    number = kept.header.provenance.test_images
+    assert f"test error: 0.00 % of {number} test images  (trained" in text
     assert kept.header.classes == ["dark", "light"]
     assert kept.header.input_shape == (3, 9, 11)
     status, text, _ = run("evaluate", out)
-    assert (status, text) == (0, "test error: 0.00 %\n")
+    assert (status, text) == (0, f"test error: 0.00 % of {number} test images\n")
     _, text, _ = run("info", out)
     assert "photos" in text
     status, text, _ = run("read", out, tmp_path / "photos" / "light" / "3.png")
