@@ -192,7 +192,7 @@ def _folders(root: str | os.PathLike) -> list[os.DirEntry]:
     with os.scandir(root) as found:
         return sorted(
             (entry for entry in found if entry.is_dir() and not entry.name.startswith(".")),
-            key=lambda entry: natural(entry.name),
+            key=lambda entry: natural(printable(entry.name)),
         )
 
 
@@ -227,8 +227,14 @@ def _stamp(root: Path) -> tuple[int, ...]:
 
 
 def _unreadable(root: Path, error: OSError) -> DataError:
-    place = error.filename or root
-    return DataError(f"The folder {_shown(place)} cannot be read: {error.strerror}.")
+    place = _from(root, Path(os.fsdecode(error.filename or root)))
+    return DataError(f"The folder {place} cannot be read: {error.strerror}.")
+
+
+def _from(root: Path, place: Path) -> str:
+    """A place within a folder, beginning with its own name: never where it lies."""
+    inside = place.relative_to(root) if place.is_relative_to(root) else place.name
+    return _shown(Path(root.name) / inside)
 
 
 @dataclass(frozen=True)
@@ -282,10 +288,9 @@ def _look_through(root: Path) -> _Found:
 def _note_loose(root: Path, folder: Path, found: _Found) -> None:
     """Count the pictures beside the folders of the classes."""
     if count := sum(_is_named_as_picture(name) for name in _plain_files(folder)):
-        place = folder.name if folder == root else f"{root.name}/{folder.name}"
         found.notes.append(
-            f"{_pictures(count)} directly in {_shown(place)}, outside the folders of the classes, "
-            f"{'is' if count == 1 else 'are'} not used."
+            f"{_pictures(count)} directly in {_from(root, folder)}, outside the folders of the "
+            f"classes, {'is' if count == 1 else 'are'} not used."
         )
 
 
@@ -527,7 +532,7 @@ def _advice(root: Path) -> str:
         while len(deeper := _folders(inner)) == 1:
             inner = Path(deeper[0].path)
         if deeper:
-            return f"If the classes are in {_shown(inner)}, name that folder instead."
+            return f"If the classes are in {_from(root, inner)}, name that folder instead."
     if any(_folders(root / name) for name in names):
         return "Pictures must lie directly in the folder of their class: move them up."
     return "Put the pictures of each class into a subfolder named after the class."
