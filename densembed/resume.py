@@ -10,8 +10,8 @@ import platform
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 
 import densembed
 from densembed.checkpoint import MAX_BYTES, replace_file
@@ -58,13 +58,20 @@ def load_resume(path: Path) -> tuple[Resume, dict[str, str]] | None:
     if path.stat().st_size > MAX_BYTES:
         raise ValueError(DAMAGED)
     try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
-                raise ValueError(DAMAGED)
-            step, code = int(metadata["step"]), json.loads(metadata["path"])
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, ValueError, RecursionError) as error:
+        data = path.read_bytes()  # safetensors itself opens no path that is not UTF-8
+        metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+        if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
+            raise ValueError(DAMAGED)
+        step, code = int(metadata["step"]), json.loads(metadata["path"])
+        state = load(data)
+    except (
+        SafetensorError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:
         raise ValueError(DAMAGED) from error
     if step < 1 or not isinstance(code, dict):
         raise ValueError(DAMAGED)
