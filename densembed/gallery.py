@@ -60,7 +60,8 @@ def one_line(header: Header) -> str:
     parts = [describe(header.config.model), header.provenance.dataset_title]
     if header.errors:
         images = header.provenance.test_images
-        parts.append(f"{error_text(header.errors, images if images < FEW_IMAGES else None)} error")
+        few = f" on {images} test image{'' if images == 1 else 's'}" if images < FEW_IMAGES else ""
+        parts.append(f"{error_text(header.errors)} error{few}")
     return " · ".join(parts)
 
 

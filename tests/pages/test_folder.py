@@ -203,6 +203,8 @@ def test_a_class_without_test_images_breaks_no_page(untested, page):
         assert "a class with test images" in said
     assert list(pills(app, "class").options) == ["blue [sky]", "red*"]
     assert "green" in pills(app, "class").help
+    titles = app.selectbox(key="model" if page == "explore" else "first").options
+    assert sum(title.endswith("% error on 4 test images") for title in titles) == 2
     assert any("4 test images" in caption.value for caption in app.caption) == (page == "explore")
     opened = {
         "explore": ("more", [WHAT, ONE, COMPUTES, ATLAS]),
