@@ -28,6 +28,7 @@ from densembed.experiments import (
 from densembed.process import settle
 from densembed.runs import Run, execute
 from densembed.sweep_command import add_sweep, sweep_command
+from densembed.text import printable
 from densembed.training import Diverged, Epoch, Progress, test_error, train
 
 ABOUT = "Density-embedding layers: receptive fields that adapt."
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"densembed: {sentence}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"densembed: {error.filename}: {error.strerror}.", file=sys.stderr)
+        print(f"densembed: {printable(error.filename or '')}: {error.strerror}.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("densembed: stopped.", file=sys.stderr)
@@ -129,7 +130,7 @@ def _train(options: argparse.Namespace) -> int:
         return _train_in_folder(config, options)
     folder = options.out.parent
     if options.out.is_dir() or not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise UsageError(f"--out {options.out} is not a file that can be written.")
+        raise UsageError(f"--out {printable(options.out)} is not a file that can be written.")
     dataset = load_dataset(config.dataset, options.data_dir)
     _name_left_out(dataset)
     recorder = Recorder(config, dataset)
@@ -150,21 +151,22 @@ def _train(options: argparse.Namespace) -> int:
     checkpoint.save(options.out)
     _report(checkpoint, options.out)
     if outcome != "done":
-        raise UsageError(f"{sentence} The last good snapshot is in {options.out}.")
+        raise UsageError(f"{sentence} The last good snapshot is in {printable(options.out)}.")
     return 0
 
 
 def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
     _name_left_out(load_dataset(config.dataset, options.data_dir))
     run = Run.create(config)
-    print(f"run {run.identifier} in {run.path}")
+    print(f"run {run.identifier} in {printable(run.path)}")
     if options.scheduler:
         state = _on_workers(run, options)
     else:
         state = execute(str(run.path), options.data_dir)
     if state == "stopped":
         kept = run.checkpoint_path
-        what = f"the last snapshot is in {kept}" if kept.is_file() else "it had not begun to train"
+        place = printable(kept)
+        what = f"the last snapshot is in {place}" if kept.is_file() else "it had not begun to train"
         print(f"stopped; {what}", file=sys.stderr)
         return 130
     if state != "done":
@@ -198,7 +200,11 @@ NAMED = 20
 
 
 def _name_left_out(dataset: Dataset) -> None:
-    """Say which files of a folder are no pictures."""
+    """Say what of a folder is not used: files that are no pictures, and all else by kind."""
+    for note in dataset.notes[:NAMED]:
+        print(f"densembed: {note}", file=sys.stderr)
+    if (more := len(dataset.notes) - NAMED) > 0:
+        print(f"densembed: and {more:,} more of the kind.", file=sys.stderr)
     for place in dataset.left_out[:NAMED]:
         print(f"densembed: left out, as it is no picture: {place}", file=sys.stderr)
     if (more := len(dataset.left_out) - NAMED) > 0:
@@ -208,8 +214,9 @@ def _name_left_out(dataset: Dataset) -> None:
 def _report(checkpoint: Checkpoint, path: Path) -> None:
     if checkpoint.errors:
         seconds = sum(epoch.seconds for epoch in checkpoint.header.epochs)
-        print(f"test error: {error_text(checkpoint.errors)}  (trained in {seconds:.1f} s)")
-    print(f"saved: {path}")
+        error = error_text(checkpoint.errors, checkpoint.header.provenance.test_images)
+        print(f"test error: {error}  (trained in {seconds:.1f} s)")
+    print(f"saved: {printable(path)}")
 
 
 class _Bar:
@@ -255,12 +262,20 @@ def _evaluate(options: argparse.Namespace) -> int:
         dataset = load_dataset(options.dataset or checkpoint.config.dataset, options.data_dir)
         if dataset.input_shape != checkpoint.header.input_shape:
             raise UsageError(
-                f"{path.name} takes pictures of {checkpoint.header.input_shape} and "
+                f"{printable(path.name)} takes pictures of {checkpoint.header.input_shape} and "
                 f"{dataset.title} has {dataset.input_shape}."
             )
-        prefix = f"{path.name}: " if len(options.checkpoint) > 1 else ""
+        classes = checkpoint.header.classes
+        if len(classes) != len(dataset.classes):
+            raise UsageError(
+                f"{printable(path.name)} knows {len(classes):,} classes and {dataset.title} has "
+                f"{len(dataset.classes):,}: evaluate it on data with the same classes."
+            )
+        test = (dataset.in_order(classes) or dataset).test
+        prefix = f"{printable(path.name)}: " if len(options.checkpoint) > 1 else ""
         models = [checkpoint.model(member=member) for member in range(checkpoint.members)]
-        print(f"{prefix}test error: {error_text([test_error(m, dataset.test) for m in models])}")
+        errors = [test_error(model, test) for model in models]
+        print(f"{prefix}test error: {error_text(errors, len(test))}")
     return _status(failed)
 
 
@@ -277,11 +292,11 @@ def _info(options: argparse.Namespace) -> int:
     for path, checkpoint in _opened(options.checkpoint, failed):
         errors = checkpoint.errors
         cells = (
-            path.name,
+            printable(path.name),
             checkpoint.config.model,
             str(checkpoint.parameters),
             checkpoint.header.provenance.dataset_title,
-            error_text(errors) if errors else "not known",
+            error_text(errors, checkpoint.header.provenance.test_images) if errors else "not known",
             str(checkpoint.steps[-1]),
             str(len(checkpoint.steps)),
         )
@@ -312,9 +327,10 @@ def _read(options: argparse.Namespace) -> int:
 
 
 def _read_one(checkpoint: Checkpoint, model, path: Path, labels: dict[str, str]) -> dict:
-    result = {"file": path.name}
-    if path.name in labels:
-        result["label"] = labels[path.name]
+    name = printable(path.name)
+    result = {"file": name}
+    if name in labels:
+        result["label"] = labels[name]
     try:
         picture = read_picture(path, checkpoint.header.input_shape, checkpoint.reads_digits)
     except ImageError as error:
@@ -346,11 +362,13 @@ def _labels(path: Path) -> dict[str, str]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path.name} is not a text in UTF-8.") from error
+        raise UsageError(f"{printable(path.name)} is not a text in UTF-8.") from error
     with io.StringIO(text, newline="") as file:
         rows = csv.DictReader(file, delimiter="\t")
         if not {"file", "digit"} <= set(rows.fieldnames or ()):
-            raise UsageError(f"{path.name} needs the columns file and digit, separated by tabs.")
+            raise UsageError(
+                f"{printable(path.name)} needs the columns file and digit, separated by tabs."
+            )
         return {row["file"]: row["digit"] or "-" for row in rows}
 
 
@@ -372,7 +390,7 @@ def _render(options: argparse.Namespace) -> int:
         print("densembed: no ink was found; the field is that of an empty page.", file=sys.stderr)
     seen = view(checkpoint, picture.pixels, [0, -1], resolution=options.resolution)
     writers[ending](options.out, checkpoint, picture.pixels, seen)
-    print(f"saved: {options.out}")
+    print(f"saved: {printable(options.out)}")
     return 0
 
 

@@ -30,6 +30,7 @@ from densembed.data import Dataset
 from densembed.files import replace_file
 from densembed.initialisation import is_density
 from densembed.models import build
+from densembed.text import printable
 from densembed.training import Epoch, Event, Resume, Snapshot, pick_device, snapshot_steps
 
 FORMAT = "densembed"
@@ -223,13 +224,14 @@ class Checkpoint:
     def open(cls, path: str | os.PathLike) -> "Checkpoint":
         """Read a file. Raises CheckpointError with one sentence if it is not a whole checkpoint."""
         path = Path(path)
+        name = printable(path.name)
         try:
             if path.stat().st_size > MAX_BYTES:
-                raise CheckpointError(f"{path.name} is larger than any checkpoint.")
+                raise CheckpointError(f"{name} is larger than any checkpoint.")
             data = path.read_bytes()
         except OSError as error:
-            raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
-        return cls.from_bytes(data, path.name)
+            raise CheckpointError(f"{printable(path)} cannot be read: {error.strerror}.") from error
+        return cls.from_bytes(data, name)
 
     @classmethod
     def peek(cls, path: str | os.PathLike) -> Header:
@@ -238,15 +240,16 @@ class Checkpoint:
         Raises CheckpointError as `open`; but only `open` finds damage within the tensors.
         """
         path = Path(path)
+        name = printable(path.name)
         try:
             with open(path, "rb") as file:
                 start = file.read(8)
                 start += file.read(min(int.from_bytes(start, "little"), MAX_HEADER))
-                header = _read_header(start, path.name)
+                header = _read_header(start, name)
                 if not _is_whole(start, os.fstat(file.fileno()).st_size):
-                    raise CheckpointError(f"{path.name} is damaged or incomplete.")
+                    raise CheckpointError(f"{name} is damaged or incomplete.")
         except OSError as error:
-            raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+            raise CheckpointError(f"{printable(path)} cannot be read: {error.strerror}.") from error
         return header
 
     @classmethod
@@ -267,11 +270,16 @@ def nearest_mean(errors: list[float]) -> int:
     return min(range(len(errors)), key=lambda member: abs(errors[member] - middle))
 
 
-def error_text(errors: list[float]) -> str:
-    """3.21 %, or mean ± standard deviation of several members."""
+def error_text(errors: list[float], images: int | None = None) -> str:
+    """3.21 %, or mean ± standard deviation of several members.
+
+    Args:
+        images: the number of test images, said where it is given.
+    """
+    of = f" of {images:,} test image{'' if images == 1 else 's'}" if images else ""
     if len(errors) == 1:
-        return f"{errors[0]:.2f} %"
-    return f"{mean(errors):.2f} ± {stdev(errors):.2f} % ({len(errors)} members)"
+        return f"{errors[0]:.2f} %{of}"
+    return f"{mean(errors):.2f} ± {stdev(errors):.2f} %{of} ({len(errors)} members)"
 
 
 def _is_whole(start: bytes, size: int) -> bool:

@@ -79,7 +79,9 @@ def facts(checkpoint: Checkpoint) -> dict[str, str]:
     seconds = [epoch.seconds for epoch in header.epochs]
     return {
         "Model": describe(config.model),
-        "Test error": error_text(checkpoint.errors) if checkpoint.errors else "not known yet",
+        "Test error": error_text(checkpoint.errors, header.provenance.test_images)
+        if checkpoint.errors
+        else "not known yet",
         "Parameters": f"{checkpoint.parameters:,}",
         "Densities": _densities(checkpoint),
         "Size of one network": f"{4 * checkpoint.parameters / 1000:,.1f} kB",

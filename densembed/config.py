@@ -5,6 +5,7 @@ from typing import Annotated, Literal, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from densembed.models import check_name
+from densembed.text import printable
 
 
 class RunConfig(BaseModel):
@@ -67,6 +68,8 @@ def explain(error: ValidationError) -> str:
     owner, name = place[-2:] if len(place) > 1 else (error.title, field)
     if owner in ("RunConfig", "Plan", "config", "base") and name in RunConfig.model_fields:
         words = name.replace("_", " ").capitalize()
+        if first["type"] == "string_unicode":  # a path whose bytes are not UTF-8
+            return f"{words} is not valid UTF-8: {printable(first['input'])}. Rename it."
         return f"{words} takes {takes(name)}; got {_short(first['input'])}."
     return f"The field {field!r} is missing or damaged."
 

@@ -15,6 +15,7 @@ from densembed.jobs import Job
 from densembed.paper import TABLES, Row
 from densembed.reproduce import RECIPES
 from densembed.scheduler import scheduler_address
+from densembed.text import printable
 
 DEFAULT_OUT = Path("checkpoints/reproduction")
 TABLE_DATA = {"table1": "mnist", "table2": "cifar10"}
@@ -128,7 +129,7 @@ def _figure1(options: argparse.Namespace) -> None:
     path = options.out / f"figure1-{slug(dataset, options.data_dir)}-{options.recipe}.html"
     page = reproduce.figure1_page(reproduce.figure1_of(checkpoints, pictures))
     replace_file(path, page.encode())
-    print(f"saved: {path}")
+    print(f"saved: {printable(path)}")
 
 
 TIMED_EPOCHS = 10

@@ -11,6 +11,10 @@ from densembed.checkpoint import Checkpoint, CheckpointError, Header, error_text
 from densembed.models import describe
 from densembed.runs import Run, all_runs
 from densembed.sweep import find_member
+from densembed.text import printable
+
+FEW_IMAGES = 100
+"""An error on fewer test images than that is never shown without their number."""
 
 
 def gallery_folder() -> Path:
@@ -55,13 +59,16 @@ def one_line(header: Header) -> str:
     """Model, source of the data, error: what tells them apart first."""
     parts = [describe(header.config.model), header.provenance.dataset_title]
     if header.errors:
-        parts.append(f"{error_text(header.errors)} error")
+        images = header.provenance.test_images
+        few = f" on {images} test image{'' if images == 1 else 's'}" if images < FEW_IMAGES else ""
+        parts.append(f"{error_text(header.errors)} error{few}")
     return " · ".join(parts)
 
 
 def shipped() -> list[Entry]:
     """The checkpoints of the gallery's folder, in the order of their names."""
-    return [Entry(path.stem, path) for path in sorted(gallery_folder().glob("*.safetensors"))]
+    paths = sorted(gallery_folder().glob("*.safetensors"))
+    return [Entry(printable(path.stem), path) for path in paths]
 
 
 def entries() -> Iterator[Entry]:

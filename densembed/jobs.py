@@ -56,7 +56,7 @@ def hold_out(dataset: Dataset, count: int = HELD_OUT) -> Dataset:
     Where the images lie in the order of their classes, as in a folder, they are shuffled first,
     the same way every time.
     """
-    count = min(count, len(dataset.train) // 5)
+    count = max(1, min(count, len(dataset.train) // 5))
     images, labels = dataset.train.images, dataset.train.labels
     if (labels.diff() >= 0).all():
         order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 
 import densembed
 from densembed.checkpoint import MAX_BYTES, Checkpoint
@@ -142,14 +142,22 @@ def load_resume(path: Path) -> tuple[Resume, dict[str, str], Data | None] | None
     if path.stat().st_size > MAX_BYTES:
         raise ValueError(DAMAGED)
     try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
-                raise ValueError(DAMAGED)
-            step, code = int(metadata["step"]), json.loads(metadata["path"])
-            data = _data(metadata["data"]) if "data" in metadata else None
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+        content = path.read_bytes()  # safetensors itself opens no path that is not UTF-8
+        length = int.from_bytes(content[:8], "little")
+        metadata = json.loads(content[8 : 8 + length])["__metadata__"]
+        if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
+            raise ValueError(DAMAGED)
+        step, code = int(metadata["step"]), json.loads(metadata["path"])
+        data = _data(metadata["data"]) if "data" in metadata else None
+        state = load(content)
+    except (
+        SafetensorError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:
         raise ValueError(DAMAGED) from error
     if step < 1 or not isinstance(code, dict):
         raise ValueError(DAMAGED)

@@ -12,6 +12,7 @@ from densembed.experiments import add_scheduler
 from densembed.sweep import Row, Sweep
 from densembed.sweep_figures import label, sweep_figure
 from densembed.sweep_plan import FIXED, make_plan, read_values
+from densembed.text import printable
 
 
 def add_sweep(command: argparse.ArgumentParser) -> None:
@@ -43,7 +44,7 @@ def sweep_command(options: argparse.Namespace) -> int:
         raise ValueError("--processes is a number of processes, 1 or more.")
     plan = make_plan(base, grid or {"model": [base["model"]]})
     sweep = Sweep.create(plan, options.out.absolute() if options.out else None)
-    print(f"sweep {sweep.path.resolve()}")
+    print(f"sweep {printable(sweep.path.resolve())}")
     print(f"trainings: {len(sweep.jobs()):,}, trained together in groups: {len(sweep.groups()):,}")
     cluster = Cluster(options.scheduler, options.processes)
     try:
@@ -55,7 +56,7 @@ def sweep_command(options: argparse.Namespace) -> int:
         cluster.close()
     page = sweep_figure(sweep.rows()).to_html(include_plotlyjs=True)
     replace_file(sweep.path / "sweep.html", page.encode())
-    print(f"saved: {sweep.path / 'sweep.csv'} and sweep.html")
+    print(f"saved: {printable(sweep.path / 'sweep.csv')} and sweep.html")
     if sweep.state() != "done":
         raise ValueError(sweep.reason() or "It did not end; the same command goes on with it.")
     return 0

@@ -5,6 +5,7 @@ from itertools import product
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from densembed.config import RunConfig, explain
+from densembed.data import DATASETS, is_folder
 
 MOST_MEMBERS = 1000
 FIXED = ("seed", "seeds")
@@ -59,7 +60,14 @@ class Plan(BaseModel):
 
 def read_values(name: str, text: str) -> list:
     """The values of a field from a person's "0.002, 0.01". Raises ValueError for none."""
-    values = [part.strip() for part in text.split(",") if part.strip()]
+    values: list[str] = []
+    for part in text.split(","):
+        own = part.strip() in DATASETS or is_folder(part.strip())
+        if name == "dataset" and values and is_folder(values[-1].strip()) and not own:
+            values[-1] += f",{part}"  # a comma within the path of a folder
+        else:
+            values.append(part)
+    values = [part.strip() for part in values if part.strip()]
     if not values:
         raise ValueError(f"Give the values of {name}, separated by commas.")
     return values

@@ -67,7 +67,7 @@ def test_train_writes_one_file(run, tmp_path, digits, runs_root):
     assert (kept.config.epochs, kept.config.batch_size, kept.config.seed) == (2, 100, 3)
     assert kept.config.learning_rate == 0.02
     assert kept.header.outcome == "done"
-    assert re.search(rf"test error: {kept.errors[0]:.2f} %  \(trained in \d+\.\d s\)", text)
+    assert re.search(rf"test error: {kept.errors[0]:.2f} % of 359 test images  \(trained in", text)
     assert f"saved: {out}" in text.replace("\n", "")
     assert {path.name for path in tmp_path.iterdir()} == {"a.safetensors", "here"}
     assert all_runs() == []
@@ -94,7 +94,9 @@ def test_train_several_members(run, tmp_path):
     out = tmp_path / "a.safetensors"
     status, text, _ = run("train", "linear", *FAST, "--seeds", "3", "--out", out)
     assert status == 0
-    assert re.search(r"test error: \d+\.\d\d ± \d+\.\d\d % \(3 members\)", text)
+    assert re.search(
+        r"test error: \d+\.\d\d ± \d+\.\d\d % of [\d,]+ test images \(3 members\)", text
+    )
     assert Checkpoint.open(out).members == 3
 
 
@@ -184,7 +186,7 @@ def test_evaluate_prints_the_error_and_twice_the_same(run, trained_file, trained
     status, text, errors = first
     assert (status, errors) == (0, "")
     wrong = (trained.model()(digits.test.images / 255).argmax(1) != digits.test.labels).sum()
-    assert text == f"test error: {100 * wrong / 359:.2f} %\n"
+    assert text == f"test error: {100 * wrong / 359:.2f} % of 359 test images\n"
 
 
 def test_evaluate_several(run, trained_file, tmp_path):
@@ -474,12 +476,13 @@ def test_a_folder_of_ones_own(run, tmp_path):
     status, text, errors = run("train", "logistic-el-2", *arguments, "--out", out)
     assert status == 0
     assert errors.splitlines() == ["densembed: left out, as it is no picture: dark/notes.txt"]
-    assert "test error: 0.00 %" in text
     kept = Checkpoint.open(out)
+    number = kept.header.provenance.test_images
+    assert f"test error: 0.00 % of {number} test images  (trained" in text
     assert kept.header.classes == ["dark", "light"]
     assert kept.header.input_shape == (3, 9, 11)
     status, text, _ = run("evaluate", out)
-    assert (status, text) == (0, "test error: 0.00 %\n")
+    assert (status, text) == (0, f"test error: 0.00 % of {number} test images\n")
     _, text, _ = run("info", out)
     assert "photos" in text
     status, text, _ = run("read", out, tmp_path / "photos" / "light" / "3.png")
@@ -487,3 +490,71 @@ def test_a_folder_of_ones_own(run, tmp_path):
     for path in (tmp_path / "photos").rglob("*.png"):
         path.unlink()
     assert "two subfolders" in fails(run("evaluate", out))
+
+
+def test_names_that_are_not_unicode(run, tmp_path, trained_file, monkeypatch):
+    """They are escaped before training, and stop no output: stdout takes UTF-8 alone."""
+    cryptic = os.fsdecode(b"rot\xe9")
+    for name, bright in (("dark", 60), (cryptic, 200)):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for n in range(8):
+            pixels = np.full((9, 11, 3), bright + n, np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{n}.png")
+    (tmp_path / "photos" / "dark" / f"{cryptic}.txt").write_text("no picture")
+    out = tmp_path / f"{cryptic}.safetensors"
+    arguments = ["logistic-el-2", "--epochs", "2", "--device", "cpu", "--data-dir"]
+    arguments += [tmp_path / f"data {cryptic}", "--dataset"]
+    status, text, errors = run("train", *arguments, f"folder:{tmp_path / 'photos'}", "--out", out)
+    assert status == 0
+    assert r"the class is called 'rot\xe9'" in errors
+    assert r"left out, as it is no picture: dark/rot\xe9.txt" in errors
+    assert r"rot\xe9.safetensors" in text.replace("\n", "")
+    assert Checkpoint.open(out).header.classes == ["dark", r"rot\xe9"]
+    for command in ("evaluate", "info"):
+        status, text, errors = run(command, out, out)
+        assert (status, errors) == (0, "")
+        assert r"rot\xe9.safetensors" in text
+        text.encode()
+    picture = tmp_path / f"{cryptic}.png"
+    shutil.copy(tmp_path / "photos" / cryptic / "3.png", picture)
+    table = tmp_path / "labels.tsv"
+    table.write_text("file\tdigit\nrot\\xe9.png\tdark\n")
+    for flags in ([], ["--json"]):
+        status, text, _ = run("read", out, picture, "--labels", table, *flags)
+        assert status == 0
+        text.encode()
+    assert json.loads(text)[0]["file"] == r"rot\xe9.png"
+    assert json.loads(text)[0]["label"] == "dark"
+    _, text, _ = run("render", out, "--image", picture, "--out", tmp_path / f"{cryptic}.svg")
+    assert r"rot\xe9.svg" in text
+    os.rename(tmp_path / "photos", tmp_path / cryptic)
+    said = fails(run("train", *arguments, f"folder:{tmp_path / cryptic}", "--out", out))
+    assert "not valid UTF-8" in said
+    assert r"rot\xe9" in said
+    gone = tmp_path / f"gone {cryptic}.safetensors"
+    assert r"gone rot\xe9" in fails(run("evaluate", gone))
+    assert r"gone rot\xe9" in fails(run("train", *arguments, "digits", "--out", gone / "a"))
+
+
+def test_evaluate_knows_the_classes_of_an_older_order(run, tmp_path):
+    random = np.random.default_rng(0)
+    for k, name in enumerate(("1", "2", "10")):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for n in range(20):
+            pixels = (40 + 80 * k + random.integers(-20, 20, (9, 11))).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{n}.png")
+    out, arguments = tmp_path / "a.safetensors", ["--epochs", "60", "--learning-rate", "0.05"]
+    arguments += ["--dataset", f"folder:{tmp_path / 'photos'}", "--device", "cpu", "--out", out]
+    assert run("train", "mlp-8", *arguments)[0] == 0
+    kept = Checkpoint.open(out)
+    assert kept.header.classes == ["1", "2", "10"]
+    assert kept.errors[0] < 10
+    for name, value in kept.tensors.items():
+        if ".2." in name:  # the last layer
+            kept.tensors[name] = value[:, :, [0, 2, 1]]
+    kept.header.classes = ["1", "10", "2"]  # as older versions sorted them
+    kept.save(out)
+    _, text, _ = run("evaluate", out)
+    assert f"test error: {kept.errors[0]:.2f} %" in text
+    shutil.rmtree(tmp_path / "photos" / "10")
+    assert "3 classes and photos has 2" in fails(run("evaluate", out))

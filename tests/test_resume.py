@@ -1,6 +1,7 @@
 """The file that a run goes on from."""
 
 import json
+import os
 from dataclasses import asdict, replace
 
 import pytest
@@ -44,6 +45,13 @@ def test_what_is_saved_is_loaded(path):
         assert resume.state[name].dtype == value.dtype
         assert torch.equal(resume.state[name], value)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_folder_whose_name_is_not_unicode(tmp_path):
+    place = tmp_path / os.fsdecode(b"caf\xe9") / "resume.safetensors"
+    place.parent.mkdir()
+    save_resume(place, Resume(3, {"values": torch.ones(2)}), CODE)
+    assert load_resume(place)[0].step == 3
 
 
 def test_none_is_none(path):

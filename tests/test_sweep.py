@@ -19,7 +19,7 @@ from densembed.config import RunConfig
 from densembed.runs import all_runs
 from densembed.sweep import Sweep, all_sweeps, find_member, train_group
 from densembed.sweep_figures import label, sweep_figure
-from densembed.sweep_plan import Plan, make_plan
+from densembed.sweep_plan import Plan, make_plan, read_values
 from densembed.training import Epoch, train
 from tests.conftest import is_sentence
 
@@ -323,3 +323,10 @@ def test_the_command(tmp_path, capsys):
 def test_a_plan_survives_its_file():
     plan = make_plan(BASE, GRID)
     assert Plan.model_validate(json.loads(plan.model_dump_json())) == plan
+
+
+def test_a_comma_may_belong_to_the_path_of_a_folder():
+    assert read_values("dataset", "digits, folder:/a,b, c/photos, mnist,folder:d") == [
+        "digits", "folder:/a,b, c/photos", "mnist", "folder:d",
+    ]  # fmt: skip
+    assert read_values("learning_rate", "0.1, 0.2") == ["0.1", "0.2"]

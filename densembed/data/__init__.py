@@ -14,6 +14,7 @@ from densembed.data import cifar, digits, fashion, mnist
 from densembed.data.dataset import DataError, Dataset, Split, as_input
 from densembed.data.download import reading
 from densembed.data.folder import PREFIX, Folder
+from densembed.text import printable
 
 __all__ = [
     "DATASETS",
@@ -57,11 +58,11 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
     place = Path(data_dir) if data_dir else default_data_dir()
     if is_folder(name):
         with reading(f"The data set {name[:80]!r}", place):
-            return Folder.parse(name).load(place)
+            return Folder.parse(name, place).load(place)
     if name not in DATASETS:
         raise DataError(
             f"Unknown data set {name[:80]!r}; the known ones are {', '.join(DATASETS)}, and "
-            "folder:PATH for a folder of pictures, a class a subfolder."
+            "folder:PATH for a folder of pictures with one subfolder per class."
         )
     return _load(name, place)
 
@@ -69,9 +70,10 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
 def is_available(name: str) -> bool:
     """Whether a data set can be loaded without a network."""
     try:
+        place = default_data_dir()
         if is_folder(name):
-            return Folder.parse(name).available(default_data_dir())
-        return name in DATASETS and DATASETS[name].available(default_data_dir())
+            return Folder.parse(name, place).available(place)
+        return name in DATASETS and DATASETS[name].available(place)
     except (DataError, OSError):  # a folder that only its owner may look into, a wild name
         return False
 
@@ -81,9 +83,9 @@ def title(name: str, data_dir: str | Path | None = None) -> str:
     if is_folder(name):
         try:
             place = Path(data_dir) if data_dir else default_data_dir()
-            return Folder.parse(name).title(place)
+            return Folder.parse(name, place).title(place)
         except DataError:
-            return name
+            return printable(name)
     return DATASETS[name].TITLE if name in DATASETS else name
 
 

@@ -1,6 +1,7 @@
 """A data set is two pairs of tensors that stay on the device where they are used."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -38,6 +39,8 @@ class Dataset:
     test: Split
     left_out: tuple[str, ...] = ()
     """Files of a folder that are no pictures, by their places in it."""
+    notes: tuple[str, ...] = ()
+    """What else a person should know of a folder, in sentences: what is not used, and why."""
 
     @cached_property
     def digest(self) -> str:
@@ -51,6 +54,29 @@ class Dataset:
     @property
     def input_shape(self) -> tuple[int, int, int]:
         return tuple(self.train.images.shape[1:])
+
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """The classes that have test images."""
+        counts = self.test.labels.bincount(minlength=len(self.classes)).tolist()
+        return tuple(name for name, count in zip(self.classes, counts, strict=True) if count)
+
+    def in_order(self, classes: Sequence[str]) -> "Dataset | None":
+        """The same images with the classes numbered in that order, None for other classes.
+
+        A checkpoint numbers its classes as the data set did when it was trained.
+        """
+        if tuple(classes) == self.classes:
+            return self
+        if sorted(classes) != sorted(self.classes):
+            return None
+        number = torch.tensor(
+            [list(classes).index(name) for name in self.classes], device=self.train.labels.device
+        )
+        train, test = (
+            replace(part, labels=number[part.labels]) for part in (self.train, self.test)
+        )
+        return replace(self, classes=tuple(classes), train=train, test=test)
 
     def to(self, device: torch.device | str) -> "Dataset":
         return replace(self, train=self.train.to(device), test=self.test.to(device))

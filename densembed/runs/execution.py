@@ -11,8 +11,10 @@ from pathlib import Path
 
 import filelock
 import torch
+from pydantic import ValidationError
 
 from densembed.checkpoint import Recorder
+from densembed.config import explain
 from densembed.data import DataError, load_dataset
 from densembed.data.download import Cancelled, watching
 from densembed.resume import Data, carry_over, code_path, differences, load_resume, save_resume
@@ -90,6 +92,8 @@ def fail(run: Run, error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return explain(error)
     if isinstance(error, (DataError, ValueError)):
         return str(error)
     if isinstance(error, OSError):
@@ -138,9 +142,11 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
             dataset = load_dataset(config.dataset, data_dir)
     except Cancelled:
         return ("stopped" if wishes[-1] == "stop" else "paused"), ""
+    checkpoint = run.checkpoint() if resume else None
+    if checkpoint:  # an older version may have numbered the classes in another order
+        dataset = dataset.in_order(checkpoint.header.classes) or dataset
     recorder, data = Recorder(config, dataset), Data.of(dataset)
     if resume:
-        checkpoint = run.checkpoint()
         if old_data and old_data.digest != data.digest:
             _check_accepted(run, old_data, data)
             if checkpoint:

@@ -37,15 +37,15 @@ def show() -> None:
         "Bright is where many densities lie. The micro network (a) places its densities anew for "
         "each input; without one (b, c), the field is the same for all. Choose other inputs:"
     )
-    classes = list(dataset.classes)
+    classes, tested = list(dataset.classes), dataset.tested
     chosen = []
     with st.container(horizontal=True):
         for k in range(3):
-            usual = (7, 2, 1)[k] % len(classes)
-            check_link(f"input{k + 1}", f"Input {k + 1}", classes, classes[usual])
+            usual = (7, 2, 1)[k] % len(tested)
+            check_link(f"input{k + 1}", f"Input {k + 1}", tested, tested[usual])
             chosen.append(
                 st.selectbox(
-                    f"Input {k + 1}", classes, index=usual,
+                    f"Input {k + 1}", tested, index=usual,
                     key=f"input{k + 1}", bind="query-params", width=110,
                 )
             )  # fmt: skip

@@ -28,7 +28,9 @@ def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[s
             stacks.append(sees[k]["stack"])
     top = max(sees[k]["top"] * shares[k] for k in shown)
     classes = sides[0].checkpoint.header.classes
-    asked = [n for n, k in enumerate(shown) if sides[k].checkpoint.header.classes == classes]
+    known = [sides[k].checkpoint.header.classes for k in shown]
+    asked = [n for n, own in enumerate(known) if sorted(own) == sorted(classes)]
+    order = {n: [known[n].index(name) for name in classes] for n in asked}
     no_ink = given.seen == "no ink"
     data = {
         "step": _sent(moment),
@@ -66,7 +68,7 @@ def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[s
         "right": given.label,
         "probabilities": None
         if no_ink
-        else [np.round(sees[shown[n]]["probabilities"], 6).tolist() for n in asked],
+        else [np.round(sees[shown[n]]["probabilities"][:, order[n]], 6).tolist() for n in asked],
         "colours": [COLOURS[shown[n]] for n in asked],
         "note": _note(no_ink, [sides[k].name for n, k in enumerate(shown) if n not in asked]),
         "picture": None,

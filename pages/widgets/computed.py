@@ -28,12 +28,17 @@ def _view(digest: str, picture: bytes, shape: tuple, _checkpoint: Checkpoint) ->
 
 def answers_of(checkpoint: Checkpoint, dataset: Dataset, index: int) -> np.ndarray:
     """What a snapshot says of each test image."""
-    return _answers(checkpoint.digest, dataset.name, index, checkpoint, dataset)
+    return _answers(checkpoint.digest, _known_by(dataset), index, checkpoint, dataset)
+
+
+def _known_by(dataset: Dataset) -> tuple:
+    """What tells a data set apart: a folder's pictures change, and models order its classes."""
+    return dataset.name, dataset.classes, len(dataset.test)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _answers(
-    digest: str, data: str, index: int, _checkpoint: Checkpoint, _dataset: Dataset
+    digest: str, data: tuple, index: int, _checkpoint: Checkpoint, _dataset: Dataset
 ) -> np.ndarray:
     return answers(_checkpoint, _dataset.test.images, index)
 
@@ -41,13 +46,14 @@ def _answers(
 def class_fields(
     checkpoint: Checkpoint, dataset: Dataset, index: int, label: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of a snapshot's field over test images of one class."""
-    return _class_fields(checkpoint.digest, dataset.name, index, label, checkpoint, dataset)
+    """Mean and deviation of a snapshot's field over test images of one class, which has some."""
+    key = _known_by(dataset)
+    return _class_fields(checkpoint.digest, key, index, label, checkpoint, dataset)
 
 
 @st.cache_data(max_entries=400, show_spinner=False)
 def _class_fields(
-    digest: str, data: str, index: int, label: int, _checkpoint: Checkpoint, _dataset: Dataset
+    digest: str, data: tuple, index: int, label: int, _checkpoint: Checkpoint, _dataset: Dataset
 ) -> tuple[np.ndarray, np.ndarray]:
     test = _dataset.test
     images = test.images[(test.labels == label).nonzero()[:ATLAS_INPUTS, 0]]

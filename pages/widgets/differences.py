@@ -102,9 +102,10 @@ def atlases(sides: list[Side], moment: Moment) -> None:
     ]
     progress, found = st.progress(0.0), {}
     for k, (side, index) in enumerate(able):
-        for label, name in enumerate(dataset.classes):
-            done = (k + label / len(dataset.classes)) / len(able)
+        for n, name in enumerate(dataset.tested):
+            done = (k + n / len(dataset.tested)) / len(able)
             progress.progress(done, f"The {side.name}’s fields of {ATLAS_INPUTS} inputs of {name}")
+            label = dataset.classes.index(name)
             mean, _ = class_fields(side.checkpoint, dataset, index, label)
             found.setdefault(side.name, []).append(mean / moment.parts(side))
     progress.empty()
@@ -113,7 +114,7 @@ def atlases(sides: list[Side], moment: Moment) -> None:
     for column, (side, index) in zip(st.columns(len(able), gap="medium"), able, strict=True):
         with column:
             show_classes(
-                found[side.name], dataset.classes, (shape[2], shape[1]), top, side.model,
+                found[side.name], dataset.tested, (shape[2], shape[1]), top, side.model,
                 f"{side.name}, {side.moment(index)}", f"{side.name}-atlas", moment.unit,
             )  # fmt: skip
     fixed = [side.name for side, _ in able if not side.checkpoint.model().adaptive]

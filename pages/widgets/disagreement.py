@@ -39,7 +39,8 @@ def _said(sides: list[Side], chosen: list[int]) -> tuple[Dataset, dict[str, np.n
     able, others = [], []
     for side, index in zip(sides, chosen, strict=True):
         header = side.checkpoint.header
-        same = (header.input_shape, header.classes) == (dataset.input_shape, list(dataset.classes))
+        same = header.input_shape == dataset.input_shape
+        same = same and sorted(header.classes) == sorted(dataset.classes)
         (able if same else others).append((side, index))
     for side, _ in others:
         st.info(
@@ -47,8 +48,14 @@ def _said(sides: list[Side], chosen: list[int]) -> tuple[Dataset, dict[str, np.n
             "its answers do not compare."
         )
     with st.spinner(f"They read {len(dataset.test):,} test images …"):
-        said = {side.name: answers_of(side.checkpoint, dataset, index) for side, index in able}
+        said = {side.name: _answers(side, dataset, index) for side, index in able}
     return dataset, said
+
+
+def _answers(side: Side, dataset: Dataset, index: int) -> np.ndarray:
+    """What a model says of each test image, as the number of the class in the data set."""
+    number = [dataset.classes.index(name) for name in side.checkpoint.header.classes]
+    return np.array(number)[answers_of(side.checkpoint, dataset, index)]
 
 
 def confused(sides: list[Side], chosen: list[int]) -> None:

@@ -1,10 +1,13 @@
 """Choosing a folder of pictures to train on."""
 
+import contextlib
+
 import streamlit as st
 
-from densembed.data import DataError, is_folder, load_dataset
+from densembed.data import DataError, default_data_dir, is_folder, load_dataset
+from densembed.data.folder import PREFIX as FOLDER
+from densembed.data.folder import Folder
 
-FOLDER = "folder:"
 SHAPES = {
     "": "as they are, or 32 × 32",
     "1x28x28": "28 × 28, grey",
@@ -13,9 +16,9 @@ SHAPES = {
     "3x64x64": "64 × 64, colour",
 }
 LAYOUT = (
-    "It holds a subfolder for each class, named as the class, with pictures of any size and "
-    "format. Where it has the folders train and test, those are used; else a fifth of the pictures "
-    "is kept for testing."
+    "One subfolder per class, named after the class, with pictures of any size and format. Folders "
+    "named train and test are used as such; otherwise about a fifth of each class is kept for "
+    "testing."
 )
 SHOWN = 5
 
@@ -37,15 +40,18 @@ def pick_folder() -> str | None:
     if not path.strip():
         st.caption(LAYOUT)
         return None
-    return f"{FOLDER}{path.strip()}{'@' + shape if shape else ''}"
+    return Folder.named(path.strip(), shape)
 
 
 def folder_fields(name: str) -> dict[str, str]:
     """What the widgets hold for a data set of that name."""
     if not is_folder(name):
         return {}
-    path, at, shape = name.removeprefix(FOLDER).rpartition("@")
-    return {"new-folder": path if at else shape, "new-shape": shape if at else ""}
+    path, shape = name.removeprefix(FOLDER), ""
+    with contextlib.suppress(DataError):
+        if Folder.parse(name, default_data_dir()).shape:
+            path, _, shape = path.rpartition("@")
+    return {"new-folder": path, "new-shape": shape}
 
 
 def show_folder(name: str) -> bool:
@@ -68,5 +74,8 @@ def show_folder(name: str) -> bool:
         text += f" Left out, as no pictures: {first}" + (
             f" and {more:,} more." if more > 0 else "."
         )
-    st.text(text)
+    notes = list(dataset.notes[:SHOWN])
+    if (more := len(dataset.notes) - SHOWN) > 0:
+        notes.append(f"And {more:,} more notes of the kind.")
+    st.text("\n".join([text, *notes]))
     return True

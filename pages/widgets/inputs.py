@@ -13,7 +13,7 @@ from densembed.data import title as title_of
 from densembed.data.compact import MAX_TEXT, from_text, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
 from pages.widgets import draw_pad, thumbnails
-from pages.widgets.link import Numbers, check_link, in_link, linked_number, name_wrong
+from pages.widgets.link import Numbers, check_link, in_link, linked_number, name_wrong, plain
 from pages.widgets.moving import as_url, colours
 from pages.widgets.page import panel
 from pages.widgets.stills import show_stills, still
@@ -115,13 +115,16 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
 
     The choice is the same on all pages, and in their links.
     """
-    usual = _usual_class(dataset)
-    check_link("class", "Class", dataset.classes, usual)
-    if st.session_state.get("class", usual) not in dataset.classes:  # of another model's data
+    usual, tested = _usual_class(dataset), dataset.tested
+    empty = "a class with test images" if in_link("class") in dataset.classes else None
+    check_link("class", "Class", tested, usual, empty)
+    if st.session_state.get("class", usual) not in tested:  # of another model's data
         st.session_state["class"] = usual
+    untested = [name for name in dataset.classes if name not in tested]
     wanted = bar.pills(
-        "Class", dataset.classes, default=usual, key="class",
+        "Class", tested, default=usual, key="class",
         bind="query-params", required=True, width="content", persist_state="session",
+        help=f"Without test images: {plain(', '.join(untested))}." if untested else None,
     )  # fmt: skip
     label = dataset.classes.index(wanted or usual)
     choices = (dataset.test.labels == label).nonzero()[:, 0]
@@ -141,30 +144,30 @@ def _last_sample(checkpoint: Checkpoint) -> Input:
         st.stop()
     usual = _usual_class(dataset)
     kept = st.session_state.get("class", usual)
-    label = dataset.classes.index(kept if kept in dataset.classes else usual)
+    label = dataset.classes.index(kept if kept in dataset.tested else usual)
     choices = (dataset.test.labels == label).nonzero()[:, 0]
     number = min(st.session_state.get("example", 1), len(choices))
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
 
 
 def _usual_class(dataset: Dataset) -> str:
-    return dataset.classes[7 % len(dataset.classes)]
+    return dataset.tested[7 % len(dataset.tested)]
 
 
 def test_images(checkpoint: Checkpoint) -> Dataset | None:
     """The data set that the model learned from where it is here, else the embedded digits.
 
-    None where it is neither, or is not any more what the model knows: other classes, another shape.
+    Its classes are in the order of the model's. None where it is neither, or is not any more what
+    the model knows: other classes, another shape.
     """
     for name in (checkpoint.config.dataset, "digits"):
         if not is_available(name):
             continue
         try:
-            dataset = load_dataset(name)
+            dataset = load_dataset(name).in_order(checkpoint.header.classes)
         except DataError:
             continue
-        same = list(dataset.classes) == checkpoint.header.classes
-        if same and dataset.input_shape == checkpoint.header.input_shape:
+        if dataset and dataset.input_shape == checkpoint.header.input_shape:
             return dataset
     return None
 

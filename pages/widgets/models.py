@@ -10,6 +10,7 @@ import streamlit as st
 from densembed import gallery
 from densembed.checkpoint import Checkpoint, CheckpointError, error_text
 from densembed.data import DATASETS, is_available
+from densembed.text import printable
 from pages.widgets.link import asked, linked_select, notice, plain
 
 OWN = "upload-"
@@ -126,8 +127,11 @@ def pick_checkpoint(
 def _facts(checkpoint: Checkpoint) -> str:
     """What the box has no room for on a phone."""
     header = checkpoint.header
-    error = f"{error_text(header.errors)} error on " if header.errors else ""
-    return f"{error}{plain(header.provenance.dataset_title)}, {checkpoint.parameters:,} parameters."
+    title, images = plain(header.provenance.dataset_title), header.provenance.test_images
+    if header.errors:
+        number = f"{images:,} test image{'' if images == 1 else 's'}"
+        title = f"{error_text(header.errors)} error on {title} ({number})"
+    return f"{title}, {checkpoint.parameters:,} parameters."
 
 
 def _name_gone_upload(key: str, default: str, options: dict[str, str]) -> None:
@@ -167,7 +171,7 @@ def keep(data: bytes, name: str) -> str:
         config = checkpoint.config.model_copy(update={"dataset": ELSEWHERE})
         header = checkpoint.header.model_copy(update={"config": config})
         checkpoint = Checkpoint(header, checkpoint.tensors)
-    kept[key] = Upload(checkpoint, data, name.removesuffix(".safetensors")[:40])
+    kept[key] = Upload(checkpoint, data, printable(name.removesuffix(".safetensors"))[:40])
     while len(kept) > MAX_KEPT:
         del kept[next(iter(kept))]
     return key

@@ -139,8 +139,9 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
         return
     progress = st.progress(0.0, "Fields of 100 inputs of each class …")
     found = []
-    for label, name in enumerate(dataset.classes):
-        progress.progress(label / len(dataset.classes), f"Fields of 100 inputs of {name} …")
+    for k, name in enumerate(dataset.tested):
+        progress.progress(k / len(dataset.tested), f"Fields of 100 inputs of {name} …")
+        label = dataset.classes.index(name)
         found.append(class_fields(checkpoint, dataset, index, label))
     progress.empty()
     size = checkpoint.header.input_shape[2], checkpoint.header.input_shape[1]
@@ -155,6 +156,6 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
     ):
         top = top or tops[0]  # fixed densities do not deviate at all
         with column:
-            show_classes(fields, dataset.classes, size, top, kind, note, f"atlas-{kind}")
+            show_classes(fields, dataset.tested, size, top, kind, note, f"atlas-{kind}")
     if not checkpoint.network().adaptive:
         st.caption("Its densities are fixed: every input has the same field, and none deviates.")

@@ -6,7 +6,7 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from densembed.checkpoint import Checkpoint, error_text
+from densembed.checkpoint import Checkpoint, CheckpointError, error_text
 from densembed.config import RunConfig
 from densembed.data import title
 from densembed.fields import view
@@ -65,7 +65,9 @@ def _follow(run: Run, was_live: bool) -> None:
 def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None:
     last = next((event for event in reversed(events) if event["kind"] == "progress"), None)
     epochs = [event for event in events if event["kind"] == "epoch"]
-    error = f"test error {error_text(epochs[-1]['test_error'])}" if epochs else ""
+    error = (
+        f"test error {error_text(epochs[-1]['test_error'], _test_images(run))}" if epochs else ""
+    )
     place = cluster().place(run) if state in ("queued", "interrupted") else None
     if state == "queued" and place is None:
         st.info("Waiting to start, but not on this server: the one that queued it may have ended.")
@@ -110,6 +112,12 @@ def _starting(events: list[dict], config: RunConfig) -> tuple[float, str]:
     of = f" of {size / 1e6:,.1f}" if size else ""
     line = f"downloading {plain(title(config.dataset))} · {received / 1e6:,.1f}{of} MB"
     return (min(1.0, received / size) if size else 0.0), line
+def _test_images(run: Run) -> int | None:
+    """On how many test images its error rests."""
+    try:
+        return Checkpoint.peek(run.checkpoint_path).provenance.test_images
+    except CheckpointError:
+        return None
 
 
 def _waiting(run: Run, place: int) -> str:

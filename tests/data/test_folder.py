@@ -11,6 +11,7 @@ from PIL import Image
 
 from densembed.data import DataError, folder, is_available, load_dataset, slug, title
 from densembed.data.download import Cancelled, watching
+from densembed.data.folder import Folder
 from densembed.data.images import read_picture
 from tests.conftest import is_sentence
 
@@ -239,10 +240,9 @@ def test_what_cannot_be_used_is_one_sentence(photos, tmp_path):
     shutil.rmtree(photos / "newts")
     assert "two" in fails(f"folder:{photos}", tmp_path)
     picture(photos / "dogs" / "4.png")
-    for path in (photos / "cats").iterdir():
-        if folder._for_testing(path.name):
-            path.unlink()
-    fails(f"folder:{photos}", tmp_path)
+    for path in list((photos / "cats").iterdir())[1:]:
+        path.unlink()
+    assert "one picture for each class" in fails(f"folder:{photos}", tmp_path)
 
 
 def test_a_class_to_test_needs_pictures_to_train_on(tmp_path):
@@ -251,3 +251,191 @@ def test_a_class_to_test_needs_pictures_to_train_on(tmp_path):
         for name in names:
             picture(root / part / name / "0.png")
     assert "newts" in fails(f"folder:{root}", tmp_path)
+
+
+CRYPTIC = os.fsdecode(b"caf\xe9")
+"""A name in Latin-1, as old archives and cameras leave it: no UTF-8."""
+
+
+def test_names_that_are_not_unicode_are_escaped(photos, tmp_path):
+    os.rename(photos / "dogs", photos / CRYPTIC)
+    (photos / "cats" / f"{CRYPTIC}.txt").write_text("no picture")
+    (photos / "cats" / "two\nlines.txt").write_text("no picture")
+    for _ in range(2):  # decoded, and as it was kept
+        folder._load.cache_clear()
+        data = load(photos, tmp_path)
+        assert data.classes == (r"caf\xe9", "cats", "newts")
+        assert data.left_out == (r"cats/caf\xe9.txt", r"cats/two\nlines.txt")
+        (note,) = data.notes
+        assert "not valid UTF-8" in note
+        assert r"'caf\xe9'" in note
+        "".join((*data.classes, *data.left_out, *data.notes)).encode()
+    os.rename(photos, tmp_path / CRYPTIC)
+    data = load(tmp_path / CRYPTIC, tmp_path)
+    assert data.title == title(f"folder:{tmp_path / CRYPTIC}") == r"caf\xe9"
+    (photos / r"caf\xe9").parent.mkdir()
+    shutil.copytree(tmp_path / CRYPTIC / "cats", tmp_path / CRYPTIC / r"caf\xe9")
+    assert r"caf\\xe9" in fails(f"folder:{tmp_path / CRYPTIC}", tmp_path)
+
+
+def test_an_at_sign_may_belong_to_the_path(photos, tmp_path):
+    for name in ("me@work", "me@3x48x48"):
+        shutil.copytree(photos, tmp_path / name / "photos")
+        data = load(tmp_path / name / "photos", tmp_path)
+        assert (len(data.classes), data.input_shape) == (3, (3, 6, 8))
+        assert load(tmp_path / name / "photos", tmp_path, "@3x5x5").input_shape == (3, 5, 5)
+    both = tmp_path / "photos@3x9x9"
+    shutil.copytree(photos, both)
+    assert load(photos, tmp_path, "@3x9x9").input_shape == (3, 9, 9)
+    assert load(photos, tmp_path, "@3x9x9/").input_shape == (3, 6, 8)
+    assert load(both, tmp_path, "@1x4x4").input_shape == (1, 4, 4)
+    shutil.rmtree(photos)
+    assert load(both, tmp_path).input_shape == (3, 6, 8)
+    shutil.rmtree(both)
+    said = fails(f"folder:{both}", tmp_path)
+    assert f"'{photos}' was not found" in said
+
+
+@pytest.mark.parametrize("shape", ["", "3x48x48"])
+@pytest.mark.parametrize("there", [(), ("p",), ("p@1x2x2",), ("p", "p@1x2x2"), ("p@3x48x48",)])
+def test_a_path_and_a_shape_come_back_from_their_name(there, shape, tmp_path):
+    """Whatever else is there: on Train the size has a field of its own."""
+    for name in there:
+        (tmp_path / name).mkdir()
+    for path in ("p", "p@1x2x2", "me@work/p"):
+        found = Folder.parse(Folder.named(f"{tmp_path}/{path}", shape))
+        assert found.path == tmp_path / path
+        assert found.shape == (tuple(map(int, shape.split("x"))) if shape else None)
+
+
+def test_a_path_that_is_no_folder_says_why(photos, tmp_path):
+    assert "is a file, not a folder" in fails(f"folder:{photos / 'cats' / '1.png'}", tmp_path)
+    for wrong in ("folder:~nobody-here/photos", "folder:a\0b", f"folder:{'ü' * 190}"):
+        fails(wrong, tmp_path)
+        assert not is_available(wrong)
+        assert title(wrong)
+
+
+def test_parts_may_be_in_capitals_and_what_is_not_used_is_counted(tmp_path):
+    root = tmp_path / "split"
+    for part, count in (("Train", 4), ("val", 3), ("TEST", 2)):
+        for name in CLASSES:
+            for n in range(count):
+                picture(root / part / name / f"{n}.png", seed=n)
+    for n in range(5):
+        picture(root / "Train" / "cats" / "more" / f"{n}.png", seed=n)
+    picture(root / "loose.png")
+    (root / "readme.md").write_text("no picture")
+    (root / "Train" / "empty").mkdir()
+    shutil.rmtree(root / "TEST" / "dogs")
+    data = load(root, tmp_path)
+    assert (len(data.train), len(data.test)) == (12, 4)
+    assert data.tested == ("cats", "newts")
+    said = "\n".join(data.notes)
+    assert "'val' (9 pictures) is not used: only 'Train' and 'TEST' are." in said
+    assert "'Train/cats/more' (5 pictures) is not used" in said
+    assert "1 picture directly in 'split'" in said
+    assert "Without pictures, and so no classes: 'empty'." in said
+    assert "Without test pictures: 'dogs'." in said
+    assert len(data.notes) == 5
+    picture(root / "test" / "cats" / "0.png")
+    assert "'TEST' and 'test'" in fails(f"folder:{root}", tmp_path)
+
+
+def test_an_empty_class_and_pictures_too_deep_are_counted(photos, tmp_path):
+    (photos / "toads").mkdir()
+    (photos / "toads" / "notes.txt").write_text("no picture")
+    for n in range(3):
+        picture(photos / "cats" / "old" / "older" / f"{n}.png", seed=n)
+    (photos / "dogs" / "gone.png").symlink_to(tmp_path / "nowhere.png")
+    data = load(photos, tmp_path)
+    assert data.classes == CLASSES
+    assert data.left_out == ("dogs/gone.png", "toads/notes.txt")
+    assert data.notes == (
+        "Without pictures, and so no classes: 'toads'.",
+        "The folder 'cats/old' (3 pictures) is not used: pictures of a class lie directly in the "
+        "folder of the class.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("places", "seen", "advice"),
+    [
+        (("train/{}", "val/{}"), "'train' (30 pictures in 3 subfolders), 'val'", "'val' to 'test'"),
+        (("Training/{}", "Testing/{}"), "'Training' (30", "'Training' to 'train' and 'Testing' to"),
+        (("inner/{}",), "'inner' (30 pictures in 3 subfolders)", "inner', name that folder"),
+        (("a/b/{}",), "'a' (30 pictures in 1 subfolder)", "a/b', name that folder instead"),
+        (("train/{}",), "'train' (30", "train', name that folder instead"),
+        (("2023/{}", "2024/{}"), "'2023' (30 pictures in 3 subfolders), '2024'", "move them up"),
+        (("train", "test"), "'train' (30 pictures), 'test'", "for each class in 'train'"),
+        (("train", "val"), "'train' (30 pictures), 'val'", "'val' to 'test'"),
+        (("",), "no subfolders, and 30 pictures of its own", "into a subfolder named after"),
+        (("cats",), "'cats' (30 pictures)", "into a subfolder named after"),
+    ],
+)  # fmt: skip
+def test_a_folder_of_another_layout_says_what_was_seen_and_what_to_do(
+    places, seen, advice, tmp_path
+):
+    root = tmp_path / "photos"
+    for place in places:
+        for k, name in enumerate(CLASSES):
+            for n in range(10):
+                picture(root / place.format(name) / f"{k}-{n}.png", seed=n)
+    said = fails(f"folder:{root}", tmp_path)
+    assert seen in said
+    assert advice in said
+
+
+def test_files_that_nobody_can_read_are_counted_in_the_sentence(photos, tmp_path):
+    for path in photos.rglob("*.png"):
+        path.write_text("no picture")
+    assert "cannot be read as pictures: 30" in fails(f"folder:{photos}", tmp_path)
+
+
+@pytest.mark.parametrize("count", [2, 3, 8, 30, 300])
+def test_each_class_is_split(count, tmp_path):
+    root = tmp_path / "few"
+    names = {f"class {k}": [f"{k}-{n}.png" for n in range(count)] for k in range(3)}
+    for label, files in names.items():
+        for n, name in enumerate(files):
+            picture(root / label / name, (4, 4), seed=n)
+        for n in range(9):  # what is no picture is not for testing
+            (root / label / f"{n}.txt").write_text("no picture")
+    data = load(root, tmp_path)
+    for label, files in enumerate(names.values()):
+        natural = sum(
+            int(hashlib.sha256(name.encode()).hexdigest()[:16], 16) % 5 == 0 for name in files
+        )
+        tested = int((data.test.labels == label).sum())
+        assert max(1, count // 10) <= tested <= max(1, count // 3)
+        if count // 10 <= natural <= count // 3 and natural:
+            assert tested == natural
+    assert len(data.train) + len(data.test) == 3 * count
+    assert data.tested == data.classes
+
+
+def test_classes_are_in_natural_order_and_a_checkpoint_keeps_its_own(tmp_path):
+    root = tmp_path / "numbers"
+    for n in range(1, 13):
+        for k in range(5):
+            picture(root / str(n) / f"{k}.png", seed=100 * n + k)
+    data = load(root, tmp_path)
+    assert data.classes == tuple(str(n) for n in range(1, 13))
+    before = sorted(data.classes)
+    assert before[:3] == ["1", "10", "11"]
+    again = data.in_order(before)
+    assert again.classes == tuple(before)
+    for one, other in ((data.train, again.train), (data.test, again.test)):
+        names = [data.classes[label] for label in one.labels]
+        assert [before[label] for label in other.labels] == names
+    assert data.in_order(data.classes) is data
+    assert data.in_order(("other", *before[1:])) is None
+
+
+def test_what_was_decoded_by_older_rules_is_not_used(photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "RULES", folder.RULES - 1)
+    load(photos, tmp_path)
+    monkeypatch.undo()
+    folder._load.cache_clear()
+    load(photos, tmp_path)
+    assert len(list((tmp_path / "data" / "folders").iterdir())) == 2

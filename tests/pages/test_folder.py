@@ -2,6 +2,7 @@
 
 import base64
 import io
+import os
 import shutil
 
 import numpy as np
@@ -15,7 +16,16 @@ from densembed.fields import view
 from densembed.training import train
 from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT
 from pages.widgets.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
-from tests.pages.conftest import columns, pills, settle, shown_input, stage, visit
+from tests.pages.conftest import (
+    columns,
+    pills,
+    settle,
+    shown_input,
+    stage,
+    stills,
+    visit,
+    warnings,
+)
 
 CLASSES = ("blue [sky]", "green", "red*")
 MODELS = {"fixed": "logistic-el-3", "moving": "logistic-el-mnn-3-2", "plain": "linear"}
@@ -162,3 +172,118 @@ def test_train_names_a_folder_that_cannot_be_used(gallery, tmp_path):
     settle(app)
     assert "nothing" in app.error[0].value
     assert not any(button.label == "Start training" for button in app.button)
+
+
+def learned(folder, model="logistic-el-3") -> Checkpoint:
+    config = RunConfig(model=model, dataset=f"folder:{folder}", epochs=1, device="cpu")
+    dataset = load_dataset(config.dataset)
+    recorder = Recorder(config, dataset)
+    for event in train(config, dataset):
+        recorder.add(event)
+    return recorder.checkpoint("done")
+
+
+@pytest.fixture
+def untested(small_gallery, tmp_path):
+    """Two models of a folder in which one class has no test images."""
+    root = tmp_path / "photos"
+    for part, count in (("train", 8), ("test", 2)):
+        colours(root / part, count)
+    shutil.rmtree(root / "test" / "green")
+    for key, model in (("one", "logistic-el-3"), ("two", "logistic-el-mnn-3-2")):
+        learned(root, model).save(small_gallery / f"{key}.safetensors")
+
+
+@pytest.mark.parametrize("page", ["explore", "compare"])
+def test_a_class_without_test_images_breaks_no_page(untested, page):
+    link = {"model": "one"} if page == "explore" else {"first": "one", "second": "two"}
+    app = visit("" if page == "explore" else page, **link, **{"class": "green"})
+    if page == "explore":  # on a later page the session's own class goes before the link's
+        (said,) = [text for text in warnings(app) if "green" in text]
+        assert "a class with test images" in said
+    assert list(pills(app, "class").options) == ["blue [sky]", "red*"]
+    assert "green" in pills(app, "class").help
+    titles = app.selectbox(key="model" if page == "explore" else "first").options
+    assert sum(title.endswith("% error on 4 test images") for title in titles) == 2
+    assert any("4 test images" in caption.value for caption in app.caption) == (page == "explore")
+    opened = {
+        "explore": ("more", [WHAT, ONE, COMPUTES, ATLAS]),
+        "compare": ("open", ["Model and recipe", "Where they disagree", "What they mistake"]),
+    }
+    key, ways = opened[page]
+    for way in ways:
+        pills(app, key).set_value(way).run()
+        settle(app)
+        if way == ATLAS:
+            assert all(len(shown) == 2 for name, shown in stills(app).items() if "atlas" in name)
+    if page == "compare":
+        pills(app, "open").set_value("All classes").run()
+        settle(app)
+        assert [len(stills(app)[f"{name}-atlas"]) for name in ("first", "second")] == [2, 2]
+
+
+def test_train_shows_a_run_whose_class_has_no_test_images(untested, runs_root):
+    from densembed import gallery
+    from densembed.runs import Run
+
+    checkpoint = gallery.find("one").open()
+    run = Run.create(checkpoint.config)
+    checkpoint.save(run.checkpoint_path)
+    (epoch,) = checkpoint.header.epochs
+    run.append("epoch", **epoch.model_dump())
+    run.append("end", state="done")
+    app = visit("train", run=run.identifier, **{"class": "green"})
+    assert f"test error {epoch.test_error[0]:.2f} % of 4 test images" in app.success[0].value
+    assert list(pills(app, "class").options) == ["blue [sky]", "red*"]
+
+
+def test_a_checkpoint_from_before_natural_order_is_shown_right(small_gallery, tmp_path):
+    root = tmp_path / "numbers"
+    colours(root, 10)
+    for name, number in zip(CLASSES, ("1", "10", "2"), strict=True):
+        shutil.move(root / name, root / number)
+    now = learned(root)
+    assert now.header.classes == ["1", "2", "10"]
+    old = Checkpoint(now.header.model_copy(update={"classes": ["1", "10", "2"]}), {
+        name: value[..., [0, 2, 1], :] if name == "classifier.weight"
+        else value[..., [0, 2, 1]] if name == "classifier.bias" else value
+        for name, value in now.tensors.items()
+    })  # fmt: skip
+    now.save(small_gallery / "now.safetensors")
+    old.save(small_gallery / "old.safetensors")
+    shown = {}
+    for key, order in (("now", ["1", "2", "10"]), ("old", ["1", "10", "2"])):
+        app = visit(model=key, **{"class": "10"})
+        assert list(pills(app, "class").options) == order
+        assert stage(app)["right"] == order.index("10")
+        shown[key] = np.asarray(stage(app)["probabilities"])[:, order.index("10")]
+    np.testing.assert_allclose(shown["now"], shown["old"], atol=2e-6)
+    app = visit("compare", first="now", second="old", open="Where they disagree")
+    assert any("**0** only the first" in text.value for text in app.markdown)
+    first, second = np.asarray(columns(app)["probabilities"])
+    np.testing.assert_allclose(first, second, atol=2e-6)
+
+
+def test_train_lists_names_that_are_not_unicode(gallery, tmp_path):
+    root = colours(tmp_path / "photos", 8)
+    (root / "green" / os.fsdecode(b"caf\xe9.txt")).write_text("no picture")
+    os.rename(root / "red*", root / os.fsdecode(b"rot\xe9"))
+    app = visit("train")
+    app.selectbox(key="new-data").select("folder:").run()
+    app.text_input(key="new-folder").input(str(root)).run()
+    settle(app)
+    (said,) = [text.value for text in app.text if "pictures" in text.value]
+    assert r"green/caf\xe9.txt" in said
+    assert r"the class is called 'rot\xe9'" in said
+
+
+def test_train_never_parses_the_path(gallery, tmp_path):
+    root = colours(tmp_path / "me@3x5x5" / "photos@1x7x7", 8)
+    app = visit("train")
+    app.selectbox(key="new-data").select("folder:").run()
+    for shape, said in (("", "12 × 14"), ("3x48x48", "48 × 48")):
+        app.text_input(key="new-folder").input(str(root)).run()
+        app.selectbox(key="new-shape").select(shape).run()
+        settle(app)
+        assert any(f"{said}, colour" in text.value for text in app.text)
+        assert any(button.label == "Start training" for button in app.button)

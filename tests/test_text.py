@@ -1,0 +1,37 @@
+"""Names as people read them."""
+
+import os
+
+import pytest
+
+from densembed.text import natural, printable
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("photos/Käse 猫.png", "photos/Käse 猫.png"),
+        (b"caf\xe9.png", r"caf\xe9.png"),
+        (b"\xff\xfe", r"\xff\xfe"),
+        ("two\nlines\x1b[31m", r"two\nlines\x1b[31m"),
+        ("\ud800", r"\ud800"),
+        ("line\u2028", r"line\u2028"),
+    ],
+)
+def test_any_name_is_printable(name, shown):
+    assert printable(name) == shown
+    assert printable(os.fsdecode(name)).encode().decode() == shown
+
+
+def test_numbers_are_in_order():
+    names = [str(n) for n in range(1, 13)]
+    assert sorted(sorted(names), key=natural) == names
+    assert sorted(["b", "a10", "a2", "10", "a", ""], key=natural) == [
+        "",
+        "10",
+        "a",
+        "a2",
+        "a10",
+        "b",
+    ]
+    assert sorted(["01", "1"], key=natural) == ["01", "1"]
