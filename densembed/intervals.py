@@ -154,8 +154,11 @@ def resample_signal(x: Tensor, width: Tensor, cells: int, widest: float) -> Tens
     mass = overlap(lower, upper, starts).to(x.dtype).reshape(shape)
     index = (starts + 1).clamp(max=size + 1).long().reshape(shape)
     padded = F.pad(x, (1, 1))  # one zero on either side stands for everything outside
+    # Spread by hand: `take_along_dim` takes the batch for a number, so nothing could export it.
+    spread = (x.shape[0], len(width), *x.shape[2:-1], -1)
+    padded = padded.expand(spread)
     return sum(
-        torch.take_along_dim(padded, index[..., tap], -1) * mass[..., tap]
+        padded.gather(-1, index[..., tap].expand(spread)) * mass[..., tap]
         for tap in range(len(taps))
     )
 
