@@ -14,12 +14,15 @@ They are exact up to rounding, but to an absolute accuracy: F near 1 has lost wh
 it from 1. `gamma.gamma` keeps the relative one.
 """
 
+from collections.abc import Callable, Iterator
 from itertools import repeat
 
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 from densembed.densities import Density
+from densembed.masses import forward_mode, interval_mass, mass_tangent
 
 
 def jumps(x: Tensor) -> Tensor:
@@ -80,8 +83,8 @@ class _Moving(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad, *unused):
         x, loc, scale, by_loc, by_scale = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody differentiates the gradient: the plain way can
-            return *_again("embed_plain", ctx, grad, (x, loc, scale), ctx.density), None
+        if _differentiated(x, loc, scale, grad):
+            return *_again(_see_moving, ctx, grad, (x, loc, scale), x.shape[-2:]), None
         by_x = None
         if ctx.needs_input_grad[0]:
             inverse = scale.reciprocal()
@@ -97,7 +100,7 @@ class _Moving(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, dims, x, loc, scale, density):
-        return _Moving.apply(*_in_front(dims, x, loc, scale), density), (0, 0, 0)
+        return _apply_moving(*_in_front(dims, x, loc, scale), density), (0, 0, 0)
 
 
 def _with_slopes(
@@ -110,20 +113,38 @@ def _with_slopes(
     rows, pdf_rows = density.cdf_pdf(_standard(down, loc[..., 1], inverse[..., 1]))
     seen = jump.mT @ rows
     # The pdfs are ours alone, so they hold the products: fresh memory costs page faults.
-    slopes = (
-        _slopes(pdf_columns.mul_(seen), along, loc[..., 0], inverse[..., 0]),
-        _slopes(pdf_rows.mul_(jump @ columns), down, loc[..., 1], inverse[..., 1]),
+    sums = (
+        _sums(pdf_columns.mul_(seen), along),
+        _sums(pdf_rows.mul_(jump @ columns), down),
     )
-    by_loc, by_scale = (torch.stack(parts, -1) for parts in zip(*slopes, strict=True))
+    total, moment = (torch.stack(parts, -1) for parts in zip(*sums, strict=True))
+    by_loc, by_scale = _slopes(total, moment, loc, inverse)
     return seen.mul_(columns).sum(-2), by_loc, by_scale
 
 
-def _slopes(weighted: Tensor, edges: Tensor, loc: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
-    """∂R/∂μ = −Σ_e y_e f(z_e) / s and ∂R/∂s = −Σ_e y_e f(z_e) z_e / s; overwrites y · f."""
-    total = weighted.sum(-2)
-    moment = weighted.mul_(edges).sum(-2)
+def _sums(weighted: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ_e y_e f(z_e) and Σ_e y_e f(z_e) e; overwrites y · f."""
+    return weighted.sum(-2), weighted.mul_(edges).sum(-2)
+
+
+NARROW = 2.0**-10
+"""Pixels. Of a density below it the nearest edge alone counts, but for heavy tails."""
+
+
+def _slopes(total: Tensor, moment: Tensor, loc: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    """∂R/∂μ = −Σ_e y_e f(z_e) / s and ∂R/∂s = −Σ_e y_e f(z_e) z_e / s from the sums.
+
+    The second is Σ_e y_e f(z_e) (e − μ), a difference of the sums: its rounding, divided by s²,
+    would be all there is for a narrow density. There e − μ is taken from the nearest edge, and
+    what else there is counts only where it exceeds the rounding.
+    """
     by_loc = total * -inverse
-    return by_loc, torch.addcmul(moment, loc, total, value=-1) * (-inverse * inverse)
+    spread = torch.addcmul(moment, loc, total, value=-1)
+    nearest = loc.round()
+    beyond = torch.addcmul(moment, nearest, total, value=-1).abs()
+    lost = (beyond <= moment.abs() * (8 * torch.finfo(loc.dtype).eps)) & (inverse > 1 / NARROW)
+    spread = torch.where(lost, (nearest - loc) * total, spread)
+    return by_loc, spread * (-inverse * inverse)
 
 
 def moving(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
@@ -135,10 +156,11 @@ def moving(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
     Returns:
         (..., C, K).
     """
-    if not torch.is_grad_enabled():  # under vmap no tensor says whether it needs a gradient
+    # Under vmap no tensor says whether it needs a gradient; a graph to keep has its own.
+    if not torch.is_grad_enabled() or torch.compiler.is_exporting():
         return moving_value(x, loc, scale, density)
     loc = loc.expand(*loc.shape[:-3], x.shape[-3], *loc.shape[-2:])
-    return _Moving.apply(x, loc, scale, density)[0]
+    return _apply_moving(x, loc, scale, density)[0]
 
 
 class _Fixed(torch.autograd.Function):
@@ -165,8 +187,8 @@ class _Fixed(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad, *unused):
         x, loc, scale, cdf, pdf = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return *_again("embed_plain", ctx, grad, (x, loc, scale), ctx.density), None
+        if _differentiated(x, loc, scale, grad):
+            return *_again(_see_fixed, ctx, grad, (x, loc, scale), x.shape[-2:]), None
         height, width = x.shape[-2:]
         by_x = None
         if ctx.needs_input_grad[0]:
@@ -180,12 +202,12 @@ class _Fixed(torch.autograd.Function):
         by_cdf[..., 0, : width + 1, :] = (by_gamma * rows[..., :, None, :]).sum(-3)
         by_cdf[..., 1, : height + 1, :] = (by_gamma * columns[..., None, :, :]).sum(-2)
         loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()
-        slopes = _slopes(by_cdf.mul_(pdf), _edges(cdf.shape[-2], loc), loc, inverse)
+        slopes = _slopes(*_sums(by_cdf.mul_(pdf), _edges(cdf.shape[-2], loc)), loc, inverse)
         return by_x, *(slope.mT.sum_to_size(loc.mT.shape) for slope in slopes), None
 
     @staticmethod
     def vmap(info, dims, x, loc, scale, density):
-        return _Fixed.apply(*_in_front(dims, x, loc, scale), density), (0, 0, 0)
+        return _apply_fixed(*_in_front(dims, x, loc, scale), density), (0, 0, 0)
 
 
 def _dense(cdf: Tensor, height: int, width: int) -> Tensor:
@@ -205,7 +227,7 @@ def fixed(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
         (..., N, C, K).
     """
     groups = (*loc.shape[:-3], x.shape[-3], *loc.shape[-2:])
-    return _Fixed.apply(x, loc.expand(groups), scale.expand(groups), density)[0]
+    return _apply_fixed(x, loc.expand(groups), scale.expand(groups), density)[0]
 
 
 class _Fold(torch.autograd.Function):
@@ -236,9 +258,9 @@ class _Fold(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad, *unused):
         weight, loc, scale, cdf, pdf, weighted = ctx.saved_tensors
-        if torch.is_grad_enabled():
+        if _differentiated(weight, loc, scale, grad):
             inputs = (weight, loc, scale)
-            return *_again("fold_plain", ctx, grad, inputs, ctx.density, ctx.sizes), None, None
+            return *_again(_spread, ctx, grad, inputs, ctx.sizes), None, None
         height, width = ctx.sizes
         columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
         # The second difference is its own transpose, padded.
@@ -250,20 +272,20 @@ class _Fold(torch.autograd.Function):
         by_weighted.mul_(weight.movedim(-3, -2)[..., None, :])
         by_cdf[..., 0, : width + 1, :] = by_weighted.sum(-3)
         loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()
-        slopes = _slopes(by_cdf.mul_(pdf), _edges(cdf.shape[-2], loc), loc, inverse)
+        slopes = _slopes(*_sums(by_cdf.mul_(pdf), _edges(cdf.shape[-2], loc)), loc, inverse)
         by_loc, by_scale = (slope.mT.sum_to_size(loc.mT.shape) for slope in slopes)
         return by_weight.sum_to_size(weight.shape), by_loc, by_scale, None, None
 
     @staticmethod
     def vmap(info, dims, weight, loc, scale, density, sizes):
-        return _Fold.apply(*_in_front(dims, weight, loc, scale), density, sizes), (0, 0, 0, 0)
+        return _apply_fold(*_in_front(dims, weight, loc, scale), density, sizes), (0, 0, 0, 0)
 
 
 def fold(
     weight: Tensor, loc: Tensor, scale: Tensor, density: Density, sizes: tuple[int, int]
 ) -> Tensor:
     """K_o = Σ_i w_oi Γ_i as pictures: (..., O, C, K), (..., C, K, 2) → (..., O, C, H, W)."""
-    return _Fold.apply(weight, loc, scale, density, sizes)[0]
+    return _apply_fold(weight, loc, scale, density, sizes)[0]
 
 
 def _in_front(dims: tuple, *parts: Tensor) -> list[Tensor]:
@@ -274,14 +296,124 @@ def _in_front(dims: tuple, *parts: Tensor) -> list[Tensor]:
     ]
 
 
-def _again(name: str, ctx, grad: Tensor, inputs: tuple[Tensor, ...], *others) -> list:
-    """Gradients that can be differentiated again, for who asks: by the formulas, not by these."""
-    from densembed import gamma
+# The same by the formulas, one factor of Γ an axis: for derivatives of derivatives, and forwards.
 
-    # Aliases: one input may depend on another (locations on the picture), which is not meant here.
-    inputs = [part.view_as(part) for part in inputs]
-    value = getattr(gamma, name)(*inputs, *others)
+
+def _see_moving(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    return ((rows @ x) * columns).sum(-1)
+
+
+def _see_fixed(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    dense = (rows[..., :, None] * columns[..., None, :]).flatten(-2)
+    return torch.einsum("...ncx,...ckx->...nck", x.flatten(-2), dense)
+
+
+def _spread(weight: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    return torch.einsum("...ock,...ckh,...ckw->...ochw", weight, rows, columns)
+
+
+def _axes(loc: Tensor, sizes: tuple[int, int]) -> Iterator[tuple[int, Tensor]]:
+    """Index and edges of the rows, then of the columns."""
+    for index, size in ((1, sizes[0]), (0, sizes[1])):
+        yield index, torch.arange(size + 1, dtype=loc.dtype, device=loc.device)
+
+
+def _differentiated(*parts: Tensor) -> bool:
+    """Whether somebody differentiates the gradient, backwards or forwards."""
+    if torch.is_grad_enabled():
+        return True
+    return not torch.compiler.is_compiling() and any(
+        unpack_dual(part).tangent is not None for part in parts
+    )
+
+
+def _again(see: Callable, ctx, grad: Tensor, inputs: tuple[Tensor, ...], sizes) -> list:
+    """Gradients that can be differentiated again: by the formulas, not by the fast way."""
     needed = ctx.needs_input_grad[: len(inputs)]
+
+    def value(*wanted: Tensor) -> Tensor:
+        given = iter(wanted)
+        signal, loc, scale = (
+            next(given) if needs else part for part, needs in zip(inputs, needed, strict=True)
+        )
+        return see(signal, *_factors(ctx.density, loc, scale, sizes))
+
     wanted = [part for part, needs in zip(inputs, needed, strict=True) if needs]
-    found = iter(torch.autograd.grad(value, wanted, grad, create_graph=True))
+    _, pull = torch.func.vjp(value, *wanted)
+    found = iter(pull(grad))
     return [next(found) if needs else None for needs in needed]
+
+
+def _factors(density: Density, loc: Tensor, scale: Tensor, sizes: tuple[int, int]) -> list[Tensor]:
+    """Γ along the rows and along the columns, (..., K, size) each."""
+    return [
+        interval_mass(density, loc[..., k], scale[..., k], edges)
+        for k, edges in _axes(loc, sizes)
+    ]
+
+
+def _tangent(
+    see: Callable, ctx, tangents: tuple[Tensor, ...], sizes: tuple[int, int]
+) -> Tensor:
+    """Directional derivative of what `see` gives, which is linear in the signal and each factor."""
+    signal, loc, scale = ctx.saved_tensors
+    along_signal, along_loc, along_scale = tangents
+    rows, columns = _factors(ctx.density, loc, scale, sizes)
+    by_rows, by_columns = (
+        mass_tangent(
+            ctx.density, loc[..., k], scale[..., k], edges, along_loc[..., k], along_scale[..., k]
+        )
+        for k, edges in _axes(loc, sizes)
+    )
+    return (
+        see(along_signal, rows, columns)
+        + see(signal, by_rows, columns)
+        + see(signal, rows, by_columns)
+    )
+
+
+class _ForwardMoving(_Moving):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _Moving.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*inputs[:3])
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        sizes = ctx.saved_tensors[0].shape[-2:]
+        return _tangent(_see_moving, ctx, tangents[:3], sizes), None, None
+
+
+class _ForwardFixed(_Fixed):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _Fixed.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*inputs[:3])
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        sizes = ctx.saved_tensors[0].shape[-2:]
+        return _tangent(_see_fixed, ctx, tangents[:3], sizes), None, None
+
+
+class _ForwardFold(_Fold):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _Fold.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*inputs[:3])
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        return _tangent(_spread, ctx, tangents[:3], ctx.sizes), None, None, None
+
+
+def _apply_moving(*inputs) -> tuple[Tensor, ...]:
+    return forward_mode(_Moving, _ForwardMoving).apply(*inputs)
+
+
+def _apply_fixed(*inputs) -> tuple[Tensor, ...]:
+    return forward_mode(_Fixed, _ForwardFixed).apply(*inputs)
+
+
+def _apply_fold(*inputs) -> tuple[Tensor, ...]:
+    return forward_mode(_Fold, _ForwardFold).apply(*inputs)

@@ -13,50 +13,7 @@ from torch import Tensor
 
 from densembed import fused
 from densembed.densities import Density
-
-
-class _IntervalMass(torch.autograd.Function):
-    """Masses between consecutive edges, with the closed-form gradient.
-
-    With z_e = (t_e − μ)/s, ∂F_e/∂μ = −f(z_e)/s and ∂F_e/∂s = −z_e f(z_e)/s: the gradient needs
-    the pdf at the edges and nothing that the forward pass kept. It is never differentiated
-    through the branches of a family's `mass`, so it has no NaN where those are stitched.
-    """
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(loc, scale, edges, density):
-        z = (edges[:-1] - loc[..., None]) / scale[..., None]
-        return density.mass(z, edges.diff() / scale[..., None])
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        loc, scale, edges, density = inputs
-        ctx.save_for_backward(loc, scale, edges)
-        ctx.density = density
-
-    @staticmethod
-    def backward(ctx, grad):
-        loc, scale, edges = ctx.saved_tensors
-        z = (edges - loc[..., None]) / scale[..., None]
-        zero = torch.zeros_like(grad[..., :1])
-        by_cdf = torch.cat((zero, grad), -1) - torch.cat((grad, zero), -1)
-        by_z = by_cdf * ctx.density.pdf(z) / scale[..., None]
-        return -by_z.sum(-1), -(by_z * z).sum(-1), None, None
-
-
-def interval_mass(density: Density, loc: Tensor, scale: Tensor, edges: Tensor) -> Tensor:
-    """Mass of each density between consecutive edges.
-
-    Args:
-        loc, scale: (...) in pixels, scale > 0.
-        edges: (E,) increasing.
-    Returns:
-        (..., E − 1), each entry F(edges[e + 1]) − F(edges[e]).
-    """
-    loc, scale = torch.broadcast_tensors(loc, scale)
-    return _IntervalMass.apply(loc, scale, edges, density)
+from densembed.masses import interval_mass
 
 
 def gamma(

@@ -49,6 +49,30 @@ def widened(tensor: Tensor) -> Tensor:
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
+def check_dtype(x: Tensor, wanted: torch.dtype | None) -> None:
+    """Raises ValueError for an input that is not of the parameters' dtype, as torch's layers do.
+
+    Autocast is left to convert what it converts, which is all floating dtypes but float64.
+
+    Args:
+        wanted: dtype of the layer's parameters; None for any floating one.
+    """
+    if not x.is_floating_point():
+        raise ValueError(
+            f"Expected a floating-point input; got {x.dtype}. "
+            f"Convert it with x.to({wanted or torch.float32})."
+        )
+    if wanted in (None, x.dtype):
+        return
+    device = x.device.type
+    autocast = device != "meta" and torch.is_autocast_enabled(device)
+    if not autocast or torch.float64 in (wanted, x.dtype):
+        raise ValueError(
+            f"Expected an input of {wanted}, the dtype of the layer's parameters; got {x.dtype}. "
+            f"Convert the input with x.to({wanted}) or the layer with layer.to({x.dtype})."
+        )
+
+
 def overlap(lower: Tensor, upper: Tensor, starts: Tensor) -> Tensor:
     """Lengths of [lower, upper] ∩ [start, start + 1]: m_in of Section 3.4, Γ of Section 3.3.
 
@@ -130,8 +154,11 @@ def resample_signal(x: Tensor, width: Tensor, cells: int, widest: float) -> Tens
     mass = overlap(lower, upper, starts).to(x.dtype).reshape(shape)
     index = (starts + 1).clamp(max=size + 1).long().reshape(shape)
     padded = F.pad(x, (1, 1))  # one zero on either side stands for everything outside
+    # Spread by hand: `take_along_dim` takes the batch for a number, so nothing could export it.
+    spread = (x.shape[0], len(width), *x.shape[2:-1], -1)
+    padded = padded.expand(spread)
     return sum(
-        torch.take_along_dim(padded, index[..., tap], -1) * mass[..., tap]
+        padded.gather(-1, index[..., tap].expand(spread)) * mass[..., tap]
         for tap in range(len(taps))
     )
 

@@ -21,7 +21,13 @@ MOMENTUM = (0.85, 0.95)
 
 
 def one_cycle(total: int) -> tuple[list[float], list[float]]:
-    """Rates as shares of the maximum and β₁ for each of `total` steps, by two half cosines."""
+    """Rates as shares of the maximum and β₁ for each of `total` steps, by two half cosines.
+
+    A single step has the maximum: the only point of the cycle would be its end, where the rate
+    is next to nothing.
+    """
+    if total == 1:
+        return [1.0], [MOMENTUM[0]]
     top = WARM_UP * total - 1
     low, high = MOMENTUM
     rates, momenta = [], []

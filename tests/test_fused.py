@@ -1,11 +1,18 @@
 """The fast paths against the plain ones: values, first and second gradients, members."""
 
+import math
+
 import pytest
 import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from torch import nn
 from torch.func import vmap
 
 from densembed import fused, gamma
 from densembed.densities import FAMILIES, Logistic
+from densembed.layers import AdaptiveDensityEmbedding, DensityEmbedding
+from densembed.layers.embedding import bounded_loc, bounded_scale, scale_unit
 
 SHAPES = [(1, 1, 4, 4), (3, 2, 5, 7), (2, 3, 7, 4)]
 
@@ -194,3 +201,98 @@ def test_where_the_fast_path_does_not_apply():
     )
     half = [part.detach().to(torch.bfloat16) for part in (x, loc, scale)]
     assert gamma.embed(*half, Logistic()).dtype == torch.bfloat16
+
+
+# Densities as narrow and as far out as parameters can place them
+
+
+logits = st.one_of(
+    st.floats(-3e38, 3e38), st.floats(-120, 120), st.sampled_from([-48.0, -90.0, 0.0])
+)
+extreme = settings(max_examples=25, deadline=None, derandomize=True)
+
+
+def near_an_edge(loc, scale):
+    """Whether the rounding of a location decides what a narrow density sees."""
+    gap = (loc - loc.round()).abs()
+    spacing = 64 * torch.finfo(loc.dtype).eps * loc.abs().clamp_min(1)
+    return ((gap > 0) & (gap < spacing) & (scale < 1e-2)).any().item()
+
+
+def placed_at(alpha, beta, family, dtype, lengths=(7, 5)):
+    sizes = torch.tensor(lengths, dtype=dtype)
+    loc = bounded_loc(alpha, sizes)
+    return loc, bounded_scale(beta, sizes, scale_unit(family))
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@extreme
+@given(st.lists(st.tuples(logits, logits), min_size=3, max_size=3))
+def test_any_parameters_are_finite_and_equal_to_plain(family, dtype, drawn):
+    """α and β of three densities anywhere: moving, fixed and folded, values and gradients."""
+    x = torch.rand(2, 1, 5, 7, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    logit = torch.tensor(drawn, dtype=dtype)[None, :, :, None].expand(1, 3, 2, 2)
+    alpha, beta = logit[:, :, 0].clone().requires_grad_(), logit[:, :, 1].clone().requires_grad_()
+    loc, scale = placed_at(alpha, beta, family, dtype)
+    assume(not near_an_edge(loc.detach(), scale.detach()))
+    z = (torch.arange(8)[:, None, None, None] - loc.detach()) / scale.detach()
+    if family.name == "uniform":  # its pdf jumps, and roundings differ on which side an edge is
+        assume((z.abs() - 1).abs().min() > 1e-4)
+    weight = torch.linspace(-1, 1, 6, dtype=dtype).view(2, 1, 3).requires_grad_()
+    several = loc[None].expand(2, 1, 3, 2)
+    for fast, plain, by in (
+        (
+            fused.moving(x, several, scale[None], family),
+            gamma.embed_plain(x, several, scale[None], family),
+            (alpha, beta),
+        ),
+        (
+            fused.fixed(x, loc, scale, family),
+            gamma.embed_plain(x, loc, scale, family),
+            (alpha, beta),
+        ),
+        (
+            fused.fold(weight, loc, scale, family, (5, 7)),
+            gamma.fold_plain(weight, loc, scale, family, (5, 7)),
+            (weight, alpha, beta),
+        ),
+    ):
+        atol = 1e-4 if dtype == torch.float32 else 1e-9
+        torch.testing.assert_close(fast, plain, rtol=1e-3, atol=atol)
+        got, wanted = gradients(fast, by), gradients(plain, by)
+        for a, b in zip(got, wanted, strict=True):
+            assert a.isfinite().all()
+            assert b.isfinite().all()
+            torch.testing.assert_close(a, b, rtol=5e-3, atol=20 * atol)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("beta", [-48.0, -90.0, -400.0, -3e38, 40.0, 3e38])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_layers_are_finite_at_any_beta(family, beta, dtype):
+    """The narrow limit is a point mass: the pixel at the location, whose value has no slope."""
+    torch.manual_seed(0)
+    for sizes in ((9,), (5, 7)):
+        for options in ({}, {"shared": True}, {"truncate": True}, {"moving": True}):
+            moving = options.get("moving", False)
+            if moving:
+                locator = nn.Sequential(nn.Flatten(), nn.Linear(2 * math.prod(sizes), 6 * len(sizes)))
+                layer = AdaptiveDensityEmbedding(locator, sizes, 2, 3, family)
+            else:
+                layer = DensityEmbedding(sizes, 2, 3, family, **options)
+            layer.to(dtype).beta.data.fill_(beta)
+            x = torch.rand(2, 2, *sizes, dtype=dtype)
+            y = layer(x)
+            y.sum().backward()
+            assert all(p.grad.isfinite().all() for p in layer.parameters())
+            field = layer.receptive_field(x)
+            assert field.isfinite().all()
+            if beta > 0:
+                assert y.isfinite().all()
+                continue
+            loc = layer.placement(x)[0].long().expand(2, 2, 3, len(sizes))
+            index = [loc[..., len(sizes) - 1 - axis] for axis in range(len(sizes))]
+            n, c = torch.meshgrid(torch.arange(2), torch.arange(2), indexing="ij")
+            torch.testing.assert_close(y, x[(n[..., None], c[..., None], *index)])
+            assert layer.beta.grad.abs().max() < 1e-6

@@ -45,3 +45,14 @@ def test_the_cycle_has_a_rate_for_every_step():
         assert len(rates) == len(momenta) == total
         assert all(0 < rate <= 1 for rate in rates)
         assert all(0.85 <= beta <= 0.95 for beta in momenta)
+
+
+@pytest.mark.parametrize("total", [1, 2, 7])
+def test_a_short_training_moves(total):
+    """Adam's first step is the rate, whatever the gradient: that of a single step, in full."""
+    start = torch.ones(1, 3, dtype=torch.float64)
+    adam = Adam(start.clone(), torch.tensor([[0.1]], dtype=torch.float64), total)
+    adam.update(torch.tensor([[1e-3, -5.0, 70.0]], dtype=torch.float64), adam.table[0])
+    moved = (start - adam.parameters).abs()
+    torch.testing.assert_close(moved, torch.full_like(moved, 0.1 * adam.shares[0]), rtol=1e-4, atol=0)
+    assert max(adam.shares) > 0.8

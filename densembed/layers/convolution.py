@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from densembed.intervals import (
     bounded,
     bounded_logit,
+    check_dtype,
     indicator,
     overlap,
     per_axis,
@@ -87,8 +88,13 @@ class _Convolution(nn.Module):
             )
         if module.padding_mode != "zeros":
             raise ValueError(f"Expected padding_mode 'zeros'; got {module.padding_mode!r}.")
-        names = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "groups")
-        arguments = {name: getattr(module, name) for name in names}
+        arguments = {
+            name: getattr(module, name)
+            for name in (
+                "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation",
+                "groups",
+            )
+        }  # fmt: skip
         return arguments | {"bias": module.bias is not None}
 
     @property
@@ -192,16 +198,18 @@ class _Convolution(nn.Module):
             factors.append(self._height(axis)[:, None, None] * field)
         return product(factors)[None]
 
+    def _apart(self, axis: int) -> int:
+        """Pixels from one that a window reads to the next."""
+        return 1
+
     def _fixed_stride(self, x: Tensor, weight: Tensor) -> Tensor:
-        """y through Γ¹ of one window, which reads every `dilation`-th pixel of its reach."""
+        """y through Γ¹ of one window, from the pixels of its reach that it reads."""
+        check_dtype(x, self.weight.dtype)
         factors, pads = [], []
+        apart = tuple(self._apart(axis) for axis in range(self.axes))
         for axis, count in enumerate(self._counts(x)):
-            reach, dilation, before = (
-                self._reach()[axis],
-                self.dilation[axis],
-                self.padding[axis][0],
-            )
-            pixels = self._whole_numbers((reach - 1) // dilation + 1) * dilation
+            reach, before = self._reach()[axis], self.padding[axis][0]
+            pixels = self._whole_numbers((reach - 1) // apart[axis] + 1) * apart[axis]
             factors.append(overlap(*self._ends(axis), pixels))
             # Padded, or cut, to just what the windows read: that settles L for every p.
             read = (count - 1) * self.stride[axis] + reach
@@ -209,13 +217,13 @@ class _Convolution(nn.Module):
         x = F.pad(x, pads) if any(pads) else x
         kernel = resample_kernel(weight, factors)
         convolve = CONVOLVE[self.axes - 1]
-        return convolve(x, kernel, self.bias, self.stride, 0, self.dilation, self.groups)
+        return convolve(x, kernel, self.bias, self.stride, 0, apart, self.groups)
 
     def extra_repr(self) -> str:
         return (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
-            f"stride={self.stride}, padding={self.padding}, groups={self.groups}, "
-            f"bias={self.bias is not None}"
+            f"stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+            f"groups={self.groups}, bias={self.bias is not None}"
         )
 
 
@@ -231,13 +239,16 @@ class _DensityConv(_Convolution):
     @classmethod
     def from_torch(cls, module: nn.Module) -> "_DensityConv":
         """The same map with a copy of the weights, on the same device, in the same dtype."""
-        layer = cls(**cls._torch_arguments(module), dilation=module.dilation)
+        layer = cls(**cls._torch_arguments(module))
         layer.to(module.weight).load_state_dict(module.state_dict())
         return layer
 
     def _ends(self, axis: int) -> tuple[Tensor, Tensor]:
         lower = self._whole_numbers(self.kernel_size[axis])[None] * self.dilation[axis]
         return lower, lower + 1
+
+    def _apart(self, axis: int) -> int:
+        return self.dilation[axis]
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, in_channels, *sizes) → (batch, out_channels, *L)."""
@@ -274,9 +285,11 @@ class _AdaptiveConv(_Convolution):
     def __init__(
         self, in_channels, out_channels, kernel_size, stride=1, padding=0, groups=1, bias=True,
         amplitude="layer", stride_mode="fixed", normalize=False, bounds=(0.5, 1.5), start=1.0,
-        lr_scale=1.0,
+        lr_scale=1.0, dilation=1,
     ):  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, 1, groups, bias)
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias
+        )
         if amplitude not in ("layer", "channel"):
             raise ValueError(f"Expected amplitude 'layer' or 'channel'; got {amplitude!r}.")
         if stride_mode not in ("fixed", "proportional"):
@@ -301,11 +314,9 @@ class _AdaptiveConv(_Convolution):
         """A layer that starts with a copy of the weights, on the same device, in the same dtype.
 
         It computes what `module` does for as long as p = K. `options` are the arguments from
-        `amplitude` on. Raises ValueError if the module is dilated.
+        `amplitude` to `lr_scale`.
         """
         arguments = cls._torch_arguments(module)
-        if max(module.dilation) > 1:
-            raise ValueError(f"Expected dilation 1; got {module.dilation}.")
         layer = cls(**arguments, **options).to(module.weight)
         layer.load_state_dict(layer.state_dict() | module.state_dict())
         return layer
@@ -320,11 +331,12 @@ class _AdaptiveConv(_Convolution):
         return width * torch.tensor(self.kernel_size, dtype=width.dtype, device=width.device)
 
     def _reach(self) -> tuple[int, ...]:
-        return tuple(math.ceil(self.bounds[1] * taps) for taps in self.kernel_size)
+        return tuple(math.ceil(self.bounds[1] * span) for span in self.spans)
 
     def _ends(self, axis: int) -> tuple[Tensor, Tensor]:
-        edges = self._width()[:, axis, None] * self._whole_numbers(self.kernel_size[axis] + 1)
-        return edges[:, :-1], edges[:, 1:]
+        edges = self._width()[:, axis, None] * self._whole_numbers(self.spans[axis] + 1)
+        every = self.dilation[axis]
+        return edges[:, :-1:every], edges[:, 1::every]
 
     def _step(self, axis: int) -> Tensor:
         step = super()._step(axis)
@@ -340,10 +352,11 @@ class _AdaptiveConv(_Convolution):
         return self.weight * height.to(self.weight.dtype).reshape(-1, *[1] * (self.axes + 1))
 
     def _proportional_stride(self, x: Tensor) -> Tensor:
+        check_dtype(x, self.weight.dtype)
         counts = self._counts(x)
         cells = [
-            (count - 1) * stride + taps
-            for count, stride, taps in zip(counts, self.stride, self.kernel_size, strict=True)
+            (count - 1) * stride + span
+            for count, stride, span in zip(counts, self.stride, self.spans, strict=True)
         ]
         x = F.pad(x, [pad for pair in reversed(self.padding) for pad in pair])
         width = self._width()
@@ -356,7 +369,8 @@ class _AdaptiveConv(_Convolution):
         for axis, count in enumerate(cells):  # first axis left in, its cells put last
             x = resample_signal(x.movedim(3, -1), width[:, axis], count, self.bounds[1])
         convolve = CONVOLVE[self.axes - 1]
-        return convolve(x.flatten(1, 2), self._weight(), self.bias, self.stride, groups=groups)
+        x, weight = x.flatten(1, 2), self._weight()
+        return convolve(x, weight, self.bias, self.stride, 0, self.dilation, groups)
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, in_channels, *sizes) → (batch, out_channels, *L), L as for p = K."""
@@ -390,6 +404,7 @@ class AdaptiveConv1d(_AdaptiveConv):
         bounds: (a, b) as multiples of K, 0 < a < b. A fixed stride costs a kernel of ⌈b⌉ pixels.
         start: p at the start as a multiple of K, strictly within the bounds.
         lr_scale: longer steps in λ, see `densembed.intervals.step_scaled`.
+        dilation: D as in torch: tap i starts at p/K · D(i−1), so p stretches the gaps, too.
 
     Parameters: `weight`, `bias` as torch's; `amplitude_logit` = λ / lr_scale, shape
     (out_channels or 1, axes). Input (batch, in_channels, N); ValueError if K does not fit it.

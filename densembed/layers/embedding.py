@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from densembed.densities import Density, Logistic, density
 from densembed.gamma import axes_gamma, embed, fold, negligible, outer
-from densembed.intervals import per_axis, step_scaled, widened
+from densembed.intervals import check_dtype, per_axis, step_scaled, widened
 
 ALPHA_STD = 0.4
 """α ~ N(0, 0.4) (appendix; read as a standard deviation)."""
@@ -29,8 +29,21 @@ def bounded_loc(alpha: Tensor, sizes: Tensor) -> Tensor:
 
 
 def bounded_scale(beta: Tensor, sizes: Tensor, unit: float = 1.0) -> Tensor:
-    """s(β) = N σ(β), in pixels within [0, N] (appendix, read as (p, q) = (1, 0))."""
-    return sizes * torch.sigmoid(beta) * unit
+    """s(β) = N σ(β), in pixels within (0, N] (appendix, read as (p, q) = (1, 0)).
+
+    Never below `least_scale`, where the primitive already is a step and no gradient is left.
+    """
+    scale = sizes * torch.sigmoid(beta) * unit
+    return scale.clamp_min(least_scale(scale.dtype))
+
+
+def least_scale(dtype: torch.dtype) -> float:
+    """The narrowest density, in pixels: 2⁻³² in float32, 2⁻²⁵⁶ in float64.
+
+    Far below the spacing of the locations, so nothing but a point mass, and with a square that
+    neither vanishes nor overflows. A power of two, so that (t − μ)/s is exact on any way.
+    """
+    return 2.0 ** (math.frexp(torch.finfo(dtype).tiny)[1] // 4)
 
 
 def scale_unit(family: Density) -> float:
@@ -80,6 +93,11 @@ class Embedding(nn.Module):
         self.register_buffer("lengths", lengths, persistent=False)
 
     @property
+    def dtype(self) -> torch.dtype | None:
+        """Of the parameters, which the input must have; None where there are none."""
+        return next((parameter.dtype for parameter in self.parameters()), None)
+
+    @property
     def out_features(self) -> int:
         """Numbers that it makes of an input."""
         return self.in_channels * self.densities
@@ -92,9 +110,8 @@ class Embedding(nn.Module):
         return nn.Parameter(logits)
 
     def check(self, x: Tensor) -> None:
-        """Raises ValueError for another shape than (batch, C, *sizes), and for integers."""
-        if not x.is_floating_point():
-            raise ValueError(f"Expected a floating-point input; got {x.dtype}.")
+        """Raises ValueError for another shape than (batch, C, *sizes) or another dtype."""
+        check_dtype(x, self.dtype)
         expected = (self.in_channels, *self.sizes)
         if tuple(x.shape[1:]) != expected:
             raise ValueError(
@@ -246,12 +263,13 @@ class AdaptiveDensityEmbedding(Embedding):
         parts = 2 if self.adaptive_scale else 1
         shape = (parts, self.groups, self.densities, len(self.sizes))
         numbers = self.locator(x)
+        batch = x.shape[0]  # len() would be a number to torch.export
         if numbers.shape[:1] != x.shape[:1] or math.prod(numbers.shape[1:]) != math.prod(shape):
             raise ValueError(
-                f"Expected {math.prod(shape)} numbers for each of {len(x)} inputs from the "
+                f"Expected {math.prod(shape)} numbers for each of {batch} inputs from the "
                 f"locator; got {tuple(numbers.shape)}."
             )
-        return widened(numbers).reshape(len(x), *shape)
+        return widened(numbers).reshape(batch, *shape)
 
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
         if x is None:

@@ -28,9 +28,12 @@ def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
     elif hasattr(layer, "kernel_size"):
         # torch's own layers keep one number for all axes, or one for each.
         stretch = torch.tensor(per_axis(layer.stride, axes, "stride", 1), dtype=stretch.dtype)
-        spans = torch.tensor(per_axis(layer.kernel_size, axes, "kernel_size", 1)).to(stretch)
+        taps = torch.tensor(per_axis(layer.kernel_size, axes, "kernel_size", 1)).to(stretch)
+        dilation = getattr(layer, "dilation", 1)
+        dilation = torch.tensor(per_axis(dilation, axes, "dilation", 1)).to(stretch)
+        spans = dilation * (taps - 1) + 1
         if hasattr(layer, "amplitude"):
-            spans = layer.amplitude().detach().mean(0).to(stretch)
+            spans = spans * layer.amplitude().detach().mean(0).to(stretch) / taps
         pads = layer.padding if isinstance(layer.padding, tuple) else (layer.padding,) * axes
         before = [pad[0] if isinstance(pad, tuple) else pad for pad in pads]
         offset = (spans - stretch) / 2 - torch.tensor(before, dtype=stretch.dtype)

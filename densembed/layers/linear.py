@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.intervals import indicator, overlap
+from densembed.intervals import check_dtype, indicator, overlap
 
 
 class DensityLinear(nn.Linear):
@@ -42,6 +42,7 @@ class DensityLinear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., N) → (..., out_features)."""
+        check_dtype(x, self.weight.dtype)
         if x.dim() == 0 or x.shape[-1] != self.in_features:
             raise ValueError(
                 f"Expected an input of shape (..., {self.in_features}); got {tuple(x.shape)}."

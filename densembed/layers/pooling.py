@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from densembed.intervals import (
     bounded,
+    check_dtype,
     indicator,
     overlap,
     per_axis,
@@ -115,8 +116,7 @@ class _AdaptivePool(nn.Module):
 
     def _windows(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, list[int]]:
         """Pixels (batch, C, ΠL, ΠM), masses (1, ΠL, ΠM), β (C or 1, 1, 1), and L."""
-        if not x.is_floating_point():
-            raise ValueError(f"Expected a floating-point input; got {x.dtype}.")
+        check_dtype(x, self.beta.dtype)
         wanted = "channels" if len(self.beta) == 1 else len(self.beta)
         if x.dim() != self.axes + 2 or wanted not in ("channels", x.shape[1]):
             names = "length" if self.axes == 1 else "height, width"

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from densembed.intervals import check_dtype
+
 
 def legendre_rule(order: int) -> tuple[list[float], list[float]]:
     """Nodes and weights of the Gauss–Legendre rule on [0, 1], exact to degree 2·order − 1."""
@@ -127,6 +129,7 @@ class QuadratureEmbedding(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, C, *sizes) → (batch, C, K)."""
+        check_dtype(x, self.origin.dtype)
         expected = (self.in_channels, *self.sizes)
         if tuple(x.shape[1:]) != expected:
             raise ValueError(

@@ -76,7 +76,7 @@ def test_density_convolution_equals_torch(drawn):
 
 
 @settings(max_examples=60, deadline=None)
-@given(convolutions(dilated=False), st.sampled_from(MODES), st.booleans())
+@given(convolutions(dilated=True), st.sampled_from(MODES), st.booleans())
 def test_adaptive_convolution_equals_torch_where_p_is_k(drawn, mode, normalize):
     reference, x = drawn
     layer = ADAPTIVE[type(reference)].from_torch(reference, normalize=normalize, **mode)
@@ -98,15 +98,16 @@ def printed_gamma(layer, axis, channel, count, size):
         for i in range(1, K + 1):
             for n in range(1, size + 1):
                 at = n + before  # the same pixel, counted from the padded edge
-                upper = min(at, (l - 1) * S + p / K * i)
-                lower = max(at - 1, (l - 1) * S + p / K * (i - 1))
+                start = layer.dilation[axis] * (i - 1)
+                upper = min(at, (l - 1) * S + p / K * (start + 1))
+                lower = max(at - 1, (l - 1) * S + p / K * start)
                 table[l - 1, i - 1, n - 1] = height * max(0.0, upper - lower)
     return table
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    convolutions(dilated=False),
+    convolutions(dilated=True),
     st.sampled_from(MODES),
     st.booleans(),
     st.sampled_from([(0.1, 3.0), (0.5, 1.5), (0.9, 2.05)]),
@@ -345,6 +346,7 @@ def test_inputs_that_do_not_fit(kind):
         ({"kernel_size": 0}, "kernel_size to be an integer of at least 1"),
         ({"kernel_size": 2.5}, "kernel_size"),
         ({"stride": 0}, "stride"),
+        ({"dilation": 0}, "dilation to be an integer of at least 1"),
         ({"padding": -1}, "padding to be an integer of at least 0"),
         ({"padding": "reflect"}, "'same', 'valid' or integers; got 'reflect'"),
         ({"padding": "same", "stride": 2}, "stride 1 with padding 'same'"),
@@ -365,8 +367,6 @@ def test_arguments_that_are_refused(arguments, message):
 
 
 def test_modules_that_are_refused():
-    with pytest.raises(ValueError, match="Expected dilation 1"):
-        AdaptiveConv1d.from_torch(nn.Conv1d(1, 1, 3, dilation=2))
     with pytest.raises(ValueError, match=r"Expected nn\.Conv1d; got Conv2d"):
         DensityConv1d.from_torch(nn.Conv2d(1, 1, 3))
     with pytest.raises(ValueError, match="padding_mode 'zeros'; got 'circular'"):

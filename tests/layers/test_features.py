@@ -50,6 +50,10 @@ def deep(adaptive: bool = False, sizes=(8, 12)) -> FeatureEmbedding:
         (AdaptivePool2d((2, 3)), (2, 3), (0, 0)),
         (DensityConv2d(1, 1, 5), (1, 1), (2, 2)),
         (DensityConv2d(1, 1, 3, stride=2, padding=(0, 1)), (2, 2), (0.5, -0.5)),
+        (DensityConv2d(1, 1, 3, dilation=2), (1, 1), (2, 2)),
+        (AdaptiveConv2d(1, 1, 3, dilation=(1, 2), padding=1), (1, 1), (0, 1)),
+        (nn.Conv2d(1, 1, 3, dilation=2), (1, 1), (2, 2)),
+        (nn.MaxPool2d(3, 1, dilation=2), (1, 1), (2, 2)),
         (nn.Sequential(same(), nn.ReLU(), AdaptivePool2d(2)), (2, 2), (0, 0)),
         (nn.Sequential(DensityConv2d(1, 1, 5), AdaptivePool2d(2)), (2, 2), (2, 2)),
         (nn.Sequential(AdaptivePool2d(2), DensityConv2d(1, 1, 5)), (2, 2), (4, 4)),
@@ -74,8 +78,9 @@ def test_places_of_the_cells(layer, stretch, offset):
         nn.Sequential(same(), nn.ReLU(), AdaptivePool2d(2)),
         nn.Sequential(DensityConv2d(1, 1, 3), AdaptivePool2d((2, 3)), DensityConv2d(1, 1, (3, 1))),
         nn.Sequential(AdaptivePool2d(3, 2), DensityConv2d(1, 2, 3, stride=2)),
+        nn.Sequential(AdaptiveConv2d(1, 1, 3, dilation=2), DensityConv2d(1, 2, 3, dilation=2)),
     ],
-    ids=["one", "the model's", "three", "strides"],
+    ids=["one", "the model's", "three", "strides", "dilated"],
 )
 def test_places_are_the_middles_of_what_the_cells_read(layer):
     """What a cell reads is where its derivative by the input is not zero."""

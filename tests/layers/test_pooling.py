@@ -256,9 +256,9 @@ def test_bfloat16():
 
 
 def test_float16_input_does_not_overflow_at_a_large_beta():
-    layer = AdaptivePool1d(3)
+    layer = AdaptivePool1d(3).half()
     with torch.no_grad():
-        layer.beta.fill_(1e6)
+        layer.beta.fill_(6e4)
     x = torch.randn(2, 1, 9).half()
     for values in (x, 60000 * x.sign()):
         assert torch.equal(layer(values), F.max_pool1d(values, 3))
@@ -306,3 +306,27 @@ def test_integers_are_refused():
     """They would come back cut to integers."""
     with pytest.raises(ValueError, match=r"floating-point input; got torch\.int64"):
         AdaptivePool2d(2)(torch.zeros(1, 1, 4, 4, dtype=torch.int64))
+
+
+values = st.floats(-1e15, 1e15)  # β's gradient is their variance
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(KINDS), st.lists(values, min_size=4, max_size=4),
+    st.floats(-3e38, 3e38), values, st.booleans(),
+)  # fmt: skip
+def test_any_finite_parameters_give_finite_values_and_gradients(kind, pixels, beta, end, learned):
+    layer = kind(2, learn_intervals=learned)
+    with torch.no_grad():
+        layer.beta.fill_(beta)
+        if learned:
+            layer.ends_logit.fill_(end)
+    x = torch.tensor(pixels).repeat(4 ** (kind.axes - 1)).view(1, 1, *[4] * kind.axes)
+    x.requires_grad_()
+    y = layer(x)
+    assert y.isfinite().all()
+    assert (y <= x.max()).all()
+    assert (y >= x.min()).all()
+    for slope in torch.autograd.grad(y.mean(), [x, layer.beta]):
+        assert slope.isfinite().all()

@@ -1,0 +1,322 @@
+"""What torch offers for a module, with every public layer: the table of docs/engineers.md."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
+
+from densembed import build, layers
+from densembed.layers import (
+    AdaptiveConv1d,
+    AdaptiveConv2d,
+    AdaptiveDensityEmbedding,
+    AdaptiveDensityEmbedding1d,
+    AdaptiveDensityEmbedding2d,
+    AdaptivePool1d,
+    AdaptivePool2d,
+    DensityConv1d,
+    DensityConv2d,
+    DensityEmbedding,
+    DensityEmbedding1d,
+    DensityEmbedding2d,
+    DensityLinear,
+    FeatureEmbedding,
+    PixelEmbedding,
+    QuadratureEmbedding,
+)
+
+PAGE = (Path(__file__).parents[2] / "docs" / "engineers.md").read_text(encoding="utf-8")
+
+
+def located(kind: type, sizes: tuple[int, ...], **options) -> nn.Module:
+    parts = 2 if options.get("adaptive_scale") else 1
+    count = parts * 2 * 3 * len(sizes)
+    locator = nn.Sequential(nn.Flatten(), nn.Linear(2 * math.prod(sizes), count))
+    return kind(locator, sizes, 2, 3, **options)
+
+
+class Gaussians(nn.Module):
+    """Three densities with a place of their own, for the quadrature."""
+
+    def __init__(self):
+        super().__init__()
+        self.place = nn.Parameter(torch.tensor([1.2, 2.6, 3.1]))
+
+    def forward(self, t):
+        return torch.exp(-((t - self.place[:, None]) ** 2))[None]
+
+
+def on_maps(kind: type) -> FeatureEmbedding:
+    features = nn.Sequential(AdaptiveConv2d(2, 2, 3, padding=1), nn.Tanh(), AdaptivePool2d(2))
+    inner = kind((3, 4), 2, 3) if kind is DensityEmbedding2d else located(kind, (3, 4))
+    return FeatureEmbedding(features, inner, (6, 8), 2)
+
+
+# Inputs are (batch, 2, *sizes); a name after the layer's says which option.
+LAYERS = {
+    "DensityEmbedding": (lambda: DensityEmbedding((5, 4), 2, 3), (5, 4)),
+    "DensityEmbedding1d": (lambda: DensityEmbedding1d(6, 2, 3), (6,)),
+    "DensityEmbedding2d": (lambda: DensityEmbedding2d((5, 4), 2, 3), (5, 4)),
+    "DensityEmbedding2d shared": (lambda: DensityEmbedding2d(5, 2, 3, shared=True), (5, 5)),
+    "DensityEmbedding2d truncate": (lambda: DensityEmbedding2d(4, 2, 3, truncate=True), (4, 4)),
+    "AdaptiveDensityEmbedding": (lambda: located(AdaptiveDensityEmbedding, (5, 4)), (5, 4)),
+    "AdaptiveDensityEmbedding1d": (lambda: located(AdaptiveDensityEmbedding1d, (6,)), (6,)),
+    "AdaptiveDensityEmbedding2d": (lambda: located(AdaptiveDensityEmbedding2d, (5, 4)), (5, 4)),
+    "AdaptiveDensityEmbedding2d adaptive_scale": (
+        lambda: located(AdaptiveDensityEmbedding2d, (5, 4), adaptive_scale=True),
+        (5, 4),
+    ),
+    "FeatureEmbedding": (lambda: on_maps(DensityEmbedding2d), (6, 8)),
+    "FeatureEmbedding adaptive": (lambda: on_maps(AdaptiveDensityEmbedding2d), (6, 8)),
+    "PixelEmbedding": (lambda: PixelEmbedding((5, 4), 2), (5, 4)),
+    "QuadratureEmbedding": (lambda: QuadratureEmbedding(Gaussians(), (5,), 2, 4), (5,)),
+    "DensityLinear": (lambda: DensityLinear(6, 3), (6,)),
+    "DensityConv1d": (lambda: DensityConv1d(2, 3, 3, padding=1), (6,)),
+    "DensityConv2d": (lambda: DensityConv2d(2, 3, 2, dilation=2), (5, 4)),
+    "AdaptiveConv1d": (lambda: AdaptiveConv1d(2, 3, 3, padding=1, start=1.2), (6,)),
+    "AdaptiveConv1d proportional": (
+        lambda: AdaptiveConv1d(2, 3, 3, start=1.2, stride_mode="proportional"),
+        (6,),
+    ),
+    "AdaptiveConv2d": (lambda: AdaptiveConv2d(2, 3, 2, start=1.2, dilation=2), (6, 5)),
+    "AdaptivePool1d": (lambda: AdaptivePool1d(3, 2), (7,)),
+    "AdaptivePool2d": (lambda: AdaptivePool2d(2, learn_intervals=True), (4, 6)),
+}  # fmt: skip
+each_layer = pytest.mark.parametrize("name", LAYERS)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def made(name: str, dtype: torch.dtype = torch.float64, batch: int = 2):
+    """The layer, its parameters off every kink, and an input."""
+    create, sizes = LAYERS[name]
+    layer = create().to(dtype)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter += 0.1 * torch.rand_like(parameter)
+    return layer, torch.rand(batch, 2, *sizes, dtype=dtype)
+
+
+def as_function(layer: nn.Module):
+    """The layer as a function of its input and its parameters."""
+    names = [name for name, _ in layer.named_parameters()]
+    values = [value.detach().clone() for value in layer.parameters()]
+
+    def call(x, *values):
+        return functional_call(layer, dict(zip(names, values, strict=True)), (x,))
+
+    return call, values
+
+
+def differences(call, point, direction, step=1e-6):
+    """Directional derivative by central differences."""
+    ahead = call(*(p + step * d for p, d in zip(point, direction, strict=True)))
+    behind = call(*(p - step * d for p, d in zip(point, direction, strict=True)))
+    return (ahead - behind) / (2 * step)
+
+
+def test_every_public_layer_is_here():
+    assert {name.partition(" ")[0] for name in LAYERS} == set(layers.__all__)
+
+
+@each_layer
+def test_jvp(name):
+    layer, x = made(name)
+    call, values = as_function(layer)
+    point = (x, *values)
+    direction = tuple(torch.randn_like(part) for part in point)
+    value, tangent = jvp(call, point, direction)
+    torch.testing.assert_close(value, layer(x))
+    torch.testing.assert_close(tangent, differences(call, point, direction), rtol=1e-5, atol=1e-7)
+    # Of the input alone, as for a Jacobian of what a layer sees.
+    _, tangent = jvp(layer, (x,), direction[:1])
+    expected = differences(layer, (x,), direction[:1])
+    torch.testing.assert_close(tangent, expected, rtol=1e-5, atol=1e-7)
+
+
+@each_layer
+def test_jacobians_for_the_input_and_each_parameter(name):
+    layer, x = made(name, batch=1)
+    call, values = as_function(layer)
+    point = (x, *values)
+    for index, part in enumerate(point):
+        by_rows = jacrev(call, argnums=index)(*point)
+        torch.testing.assert_close(jacfwd(call, argnums=index)(*point), by_rows)
+        direction = [torch.zeros_like(other) for other in point]
+        direction[index] = torch.randn_like(part)
+        got = (by_rows * direction[index]).flatten(by_rows.dim() - part.dim()).sum(-1)
+        expected = differences(call, point, direction)
+        torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-7)
+
+
+@each_layer
+def test_second_derivatives(name):
+    layer, x = made(name, batch=1)
+    call, values = as_function(layer)
+    point = tuple(part.requires_grad_() for part in (x, *values))
+    assert torch.autograd.gradgradcheck(call, point, atol=1e-4)
+    # Forward over reverse, both ways round, and the way without torch.func.
+    point = tuple(part.detach() for part in point)
+    last = len(point) - 1
+
+    def loss(*parts):
+        return call(*parts).square().sum()
+
+    expected = hessian(loss, last)(*point)
+    got = jacrev(jacfwd(loss, last), last)(*point)
+    torch.testing.assert_close(got, expected)
+    direction = torch.randn_like(point[last])
+    with torch.autograd.forward_ad.dual_level():
+        leaf = point[last].clone().requires_grad_()
+        dual = torch.autograd.forward_ad.make_dual(leaf, direction)
+        (slope,) = torch.autograd.grad(loss(*point[:last], dual), dual)
+        got = torch.autograd.forward_ad.unpack_dual(slope).tangent
+    flat = expected.reshape(direction.numel(), -1)
+    if got is None:
+        assert not flat.any()
+    else:
+        torch.testing.assert_close(got.flatten(), flat @ direction.flatten())
+
+
+@each_layer
+def test_vmap_over_members_and_their_gradients(name):
+    layer, x = made(name)
+    call, values = as_function(layer)
+    members = [torch.stack([value, value + 0.1]) for value in values]
+    together = vmap(call, in_dims=(None, *(0 for _ in members)))(x, *members) if members else None
+
+    def loss(x, *values):
+        return call(x, *values).square().sum()
+
+    for member in range(2 if members else 0):
+        own = [value[member] for value in members]
+        torch.testing.assert_close(together[member], call(x, *own))
+    each = vmap(grad(loss), in_dims=(0, *(None for _ in values)))(x[:, None], *values)
+    for picture, slope in zip(x, each, strict=True):
+        torch.testing.assert_close(slope, grad(loss)(picture[None], *values))
+
+
+@each_layer
+@pytest.mark.parametrize("training", [False, True])
+def test_export_with_a_free_batch(name, training):
+    layer, x = made(name, torch.float32, batch=3)
+    layer.train(training)
+    batch = torch.export.Dim("batch")
+    exported = torch.export.export(layer, (x,), dynamic_shapes=({0: batch},)).module()
+    for count in (1, 2, 300):
+        other = torch.rand(count, *x.shape[1:])
+        torch.testing.assert_close(exported(other), layer(other), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linear", "mlp-7", "logistic-el-3", "gaussian-el-8", "logistic-el-mnn-4-2",
+        "logistic-el-mnn-10-5", "cauchy-el-mnn-scale-3-2", "adaptive-conv-pool-logistic-el-3",
+        "adaptive-conv-pool-logistic-el-mnn-3-2", "stages-3-4-logistic-el-mnn-3-2", "cnn-3-4",
+    ],
+)  # fmt: skip
+def test_export_of_networks_with_a_free_batch(name):
+    model = build(name)
+    batch = torch.export.Dim("batch")
+    x = torch.rand(2, 1, 28, 28)
+    exported = torch.export.export(model, (x,), dynamic_shapes=({0: batch},)).module()
+    for count in (1, 5, 200):  # more than the fast path takes at a time
+        other = torch.rand(count, 1, 28, 28)
+        torch.testing.assert_close(exported(other), model(other), rtol=1e-4, atol=1e-5)
+
+
+def test_an_exported_layer_learns():
+    layer, x = made("AdaptiveDensityEmbedding2d", torch.float32)
+    dynamic = ({0: torch.export.Dim("batch")},)
+    exported = torch.export.export(layer, (x,), dynamic_shapes=dynamic).module()
+    for module in (layer, exported):
+        module(x).square().sum().backward()
+    for name, parameter in layer.named_parameters():
+        torch.testing.assert_close(dict(exported.named_parameters())[name].grad, parameter.grad)
+
+
+@each_layer
+def test_compile_as_one_graph(name):
+    layer, x = made(name)
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), layer(x))
+    parameters = list(layer.parameters())
+    if parameters:
+        got = torch.autograd.grad(compiled(x).square().sum(), parameters)
+        expected = torch.autograd.grad(layer(x).square().sum(), parameters)
+        torch.testing.assert_close(got, expected)
+
+
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+
+
+@each_layer
+@pytest.mark.parametrize("own", DTYPES)
+@pytest.mark.parametrize("other", DTYPES)
+def test_an_input_of_another_dtype_is_refused(name, own, other):
+    layer, x = made(name, own)
+    if own == other or name == "PixelEmbedding":
+        assert layer(x.to(other)).dtype == other
+        return
+    message = (
+        f"Expected an input of {own}, the dtype of the layer's parameters; got {other}. "
+        f"Convert the input with x.to({own}) or the layer with layer.to({other})."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        layer(x.to(other))
+
+
+@each_layer
+@pytest.mark.parametrize("other", [torch.uint8, torch.int64, torch.bool])
+def test_integers_are_refused(name, other):
+    layer, x = made(name, torch.float32)
+    message = (
+        rf"^Expected a floating-point input; got {other}\. "
+        r"Convert it with x\.to\(torch\.float32\)\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        layer(x.to(other))
+
+
+@each_layer
+@pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
+def test_autocast_takes_what_it_converts(name, given):
+    layer, x = made(name, torch.float32)
+    exact = layer(x.to(given).float())
+    with torch.autocast("cpu", torch.bfloat16):
+        y = layer(x.to(given))
+    torch.testing.assert_close(y.float(), exact, rtol=0.05, atol=0.05)
+    parameters = list(layer.parameters())
+    if parameters:
+        slopes = torch.autograd.grad(y.float().sum(), parameters)
+        assert all(slope.isfinite().all() for slope in slopes)
+        with torch.autocast("cpu", torch.bfloat16), pytest.raises(ValueError, match="float64"):
+            layer(x.double())
+
+
+# The rows of the table, each with the test that shows it, for every layer.
+ROWS = {
+    "`torch.func.jvp`": test_jvp,
+    "`torch.func.jacfwd`, `jacrev`": test_jacobians_for_the_input_and_each_parameter,
+    "second derivatives, `hessian`": test_second_derivatives,
+    "`torch.func.vmap`": test_vmap_over_members_and_their_gradients,
+    "`torch.export`, free batch": test_export_with_a_free_batch,
+    "`torch.compile`": test_compile_as_one_graph,
+    "autocast": test_autocast_takes_what_it_converts,
+    "an input of another dtype": test_an_input_of_another_dtype_is_refused,
+    "an input of integers": test_integers_are_refused,
+}
+
+
+def test_the_table_has_a_row_for_each_test():
+    table = PAGE.partition("| interface |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| (.*?) \| ", table, re.M)[1:] == list(ROWS)
