@@ -112,6 +112,8 @@ def _starting(events: list[dict], config: RunConfig) -> tuple[float, str]:
     of = f" of {size / 1e6:,.1f}" if size else ""
     line = f"downloading {plain(title(config.dataset))} · {received / 1e6:,.1f}{of} MB"
     return (min(1.0, received / size) if size else 0.0), line
+
+
 def _test_images(run: Run) -> int | None:
     """On how many test images its error rests."""
     try:
