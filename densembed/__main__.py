@@ -286,13 +286,16 @@ def _train(options: argparse.Namespace) -> int:
     recorder = Recorder(config, dataset)
     outcome = "done"
     with Interrupt() as interrupt, Bar(config.epochs) as bar:
-        for event in train(config, dataset, lambda: interrupt.heard):
-            recorder.add(event)
-            bar.show(type(event).__name__.lower(), vars(event))
-            if isinstance(event, Diverged):
-                outcome = "diverged"
-                sentence = f"The loss left all bounds at step {event.step:,}; lower the rate."
-    if interrupt.heard and len(recorder.header.epochs) < config.epochs:
+        try:
+            for event in train(config, dataset, lambda: interrupt.heard):
+                recorder.add(event)
+                bar.show(type(event).__name__.lower(), vars(event))
+                if isinstance(event, Diverged):
+                    outcome = "diverged"
+                    sentence = f"The loss left all bounds at step {event.step:,}; lower the rate."
+        except KeyboardInterrupt:  # the second one: what there is
+            pass
+    if outcome == "done" and len(recorder.header.epochs) < config.epochs:
         outcome = "stopped"
     if not recorder.snapshots:
         raise UsageError("Stopped before there was anything to keep.")
