@@ -5,6 +5,7 @@ from typing import Annotated, Literal, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from densembed.models import check_name
+from densembed.names import closest
 from densembed.text import printable
 
 
@@ -64,7 +65,8 @@ def explain(error: ValidationError) -> str:
     if first["type"] == "value_error":  # said by us
         return f"{str(first['ctx']['error']).rstrip('.')}."
     if first["type"] == "extra_forbidden":
-        return f"There is no field {field!r}."
+        meant = closest(place[-1], RunConfig.model_fields)
+        return f"There is no field {field!r}" + (f"; did you mean {meant!r}?" if meant else ".")
     owner, name = place[-2:] if len(place) > 1 else (error.title, field)
     if owner in ("RunConfig", "Plan", "config", "base") and name in RunConfig.model_fields:
         words = name.replace("_", " ").capitalize()

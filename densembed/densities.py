@@ -24,6 +24,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from densembed.names import unknown
+
 
 class Density(ABC):
     """A location-scale family of probability densities on the real line, in standard form.
@@ -354,4 +356,5 @@ def density(name: str | Density) -> Density:
         return FAMILIES[name]
     except KeyError:
         known = ", ".join(FAMILIES)
-        raise ValueError(f"Unknown density {name!r}; the known ones are {known}.") from None
+        sentence = unknown("density", str(name), FAMILIES)
+        raise ValueError(f"{sentence}; the known ones are {known}.") from None

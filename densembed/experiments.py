@@ -12,6 +12,7 @@ from densembed.benchmark import machine
 from densembed.checkpoint import replace_file
 from densembed.data import is_folder, load_dataset, slug, title
 from densembed.jobs import Job
+from densembed.names import unknown
 from densembed.paper import TABLES, Row
 from densembed.reproduce import RECIPES
 from densembed.scheduler import scheduler_address
@@ -65,8 +66,10 @@ def reproduce_command(options: argparse.Namespace) -> None:
 def _rows(options: argparse.Namespace, all_rows: tuple[Row, ...]) -> list[Row]:
     known = {row.model: row for row in all_rows}
     wanted = options.rows.split(",") if options.rows else list(known)
-    if unknown := [model for model in wanted if model not in known]:
-        raise ValueError(f"The table has no row {unknown[0]!r}; it has {', '.join(known)}.")
+    for model in wanted:
+        if model not in known:
+            sentence = unknown("row of the table", model, known)
+            raise ValueError(f"{sentence}; it has {', '.join(known)}.")
     return [known[model] for model in wanted]
 
 

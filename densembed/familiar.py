@@ -7,12 +7,15 @@ and halved in size, so that neither brightness nor a pixel's shift counts for mu
 
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from scipy import ndimage
 from torch import Tensor
 
-from densembed.data import Dataset
+from densembed.checkpoint import Checkpoint
+from densembed.data import DataError, Dataset, is_available, load_dataset
+from densembed.data.images import Picture
 
 SIGMA = 1.0  # pixels of the blur
 POOL = 2
@@ -57,6 +60,29 @@ def unlike(dataset: Dataset, pixels: Tensor) -> np.ndarray:
     if len(dataset.train) < REFERENCES:
         return np.zeros(len(pixels), bool)
     return ~familiar(dataset).knows(pixels)
+
+
+def unlike_training(
+    picture: Picture, checkpoint: Checkpoint, data_dir: str | Path | None = None
+) -> bool | None:
+    """Whether a picture is unlike what a model learned from.
+
+    None where that cannot be judged: no single digit was found, the data are not on this machine
+    or no longer what they were, or the training images are too few.
+    """
+    if not picture.clean:
+        return True
+    name = checkpoint.config.dataset
+    if picture.seen != "digit" or not is_available(name, data_dir):
+        return None
+    try:
+        dataset = load_dataset(name, data_dir)
+    except DataError:
+        return None
+    fits = dataset.input_shape == checkpoint.header.input_shape
+    if not fits or len(dataset.train) < REFERENCES:
+        return None
+    return bool(unlike(dataset, picture.pixels[None])[0])
 
 
 @lru_cache(maxsize=4)

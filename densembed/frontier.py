@@ -16,6 +16,7 @@ from densembed.config import RunConfig
 from densembed.data import load_dataset, slug
 from densembed.jobs import Job
 from densembed.models import build, describe, parameter_count
+from densembed.names import unknown
 from densembed.paper import TABLES
 
 BUDGETS = (136, 360, 906, 3160, 6510)
@@ -80,8 +81,10 @@ def candidates(dataset: str, data_dir=None, only: Sequence[str] = ()) -> list[Ca
     """
     data = load_dataset(dataset, data_dir)
     declared = {model: kind for kind, models in CANDIDATES.items() for model in models}
-    if unknown := [model for model in only if model not in declared]:
-        raise ValueError(f"{unknown[0]!r} is no candidate; they are {', '.join(declared)}.")
+    for model in only:
+        if model not in declared:
+            sentence = unknown("candidate", model, declared)
+            raise ValueError(f"{sentence}; the candidates are {', '.join(declared)}.")
     found = []
     for model in only or declared:
         size = parameter_count(build(model, data.input_shape, len(data.classes)))

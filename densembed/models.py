@@ -13,6 +13,7 @@ from torch import nn
 
 from densembed import networks
 from densembed.densities import FAMILIES, in_words
+from densembed.names import unknown
 
 MAX_DENSITIES = 64
 """Largest B in a name: 64² densities; beyond it a misspelt name would only exhaust the memory."""
@@ -87,7 +88,6 @@ def parse(name: str) -> tuple[str, list[str | int]]:
 
     Raises ValueError for a name of no known form or with a number out of range.
     """
-    shown = repr(name[:60])  # a name comes from anywhere, of any length
     for form, kind in MODELS.items():
         match = re.fullmatch(pattern(form), name, re.ASCII)
         if not match:
@@ -95,11 +95,28 @@ def parse(name: str) -> tuple[str, list[str | int]]:
         arguments = [int(group) if group.isdecimal() else group for group in match.groups()]
         if all(1 <= number <= kind.most for number in arguments if isinstance(number, int)):
             return form, arguments
+        shown = repr(name[:60])  # a name comes from anywhere, of any length
         raise ValueError(f"The sizes in {shown} must lie between 1 and {kind.most}.")
     raise ValueError(
-        f"Unknown model {shown}; names look like linear, mlp-50, logistic-el-5 (B = 5), "
-        "logistic-el-mnn-10-5 (B = 10, B₀ = 5) or adaptive-conv-pool-logistic-el-8."
+        f"{unknown('model', name, _names_like(name))}; names look like {forms()}. "
+        f"FAMILY is one of {', '.join(FAMILIES)}, and N is a number."
     )
+
+
+def forms() -> str:
+    """The forms of all names, as a person reads them: "linear, mlp-N, FAMILY-el-N, …"."""
+    return ", ".join(form.format(family="FAMILY", size="N") for form in MODELS)
+
+
+def _names_like(name: str) -> list[str]:
+    """A name of every form and family, with the numbers of this one as far as there are any."""
+    found = []
+    for form in MODELS:
+        sizes = iter(re.findall(r"\d{1,9}", name, re.ASCII))
+        filled = re.sub(r"{size}", lambda _, sizes=sizes: next(sizes, "5"), form)
+        families = FAMILIES if "{family}" in form else [""]
+        found += [filled.format(family=family) for family in families]
+    return found
 
 
 def check_name(name: str) -> str:

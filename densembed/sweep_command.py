@@ -8,6 +8,7 @@ from pathlib import Path
 from densembed.checkpoint import replace_file
 from densembed.cluster import Cluster
 from densembed.config import RunConfig
+from densembed.data import check_name
 from densembed.experiments import add_scheduler
 from densembed.sweep import Row, Sweep
 from densembed.sweep_figures import label, sweep_figure
@@ -20,6 +21,8 @@ def add_sweep(command: argparse.ArgumentParser) -> None:
     for name, field in RunConfig.model_fields.items():
         values = "" if name in FIXED else "; several, separated by commas, are tried"
         text = f"{field.description} (default {field.default}{values})"
+        if name == "model":
+            text = f"networks, by name: see below{values}"
         flag = name if name == "model" else "--" + name.replace("_", "-")
         command.add_argument(flag, default=None if name == "model" else field.default, help=text)
     command.add_argument("--data-dir", type=Path, help="folder with the data set's files")
@@ -40,6 +43,8 @@ def sweep_command(options: argparse.Namespace) -> int:
             grid[name] = values
         else:
             base[name] = value
+    for name in grid.get("dataset", [base.get("dataset")]):
+        check_name(name)
     if options.processes < 1:
         raise ValueError("--processes is a number of processes, 1 or more.")
     plan = make_plan(base, grid or {"model": [base["model"]]})

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from densembed.config import RunConfig, explain
 from densembed.data import DATASETS, is_folder
+from densembed.names import unknown
 
 MOST_MEMBERS = 1000
 FIXED = ("seed", "seeds")
@@ -28,7 +29,8 @@ class Plan(BaseModel):
             raise ValueError("A sweep needs a field with several values")
         for name, values in self.grid.items():
             if name not in known:
-                raise ValueError(f"{name[:40]!r} cannot be varied; choose of {', '.join(known)}")
+                sentence = unknown("field of a sweep", name, known)
+                raise ValueError(f"{sentence}; choose from {', '.join(known)}")
             if not values or len(set(map(str, values))) < len(values):
                 raise ValueError(f"Give values of {name.replace('_', ' ')} that differ")
         count = self.base.seeds

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -13,12 +14,18 @@ import torch
 from PIL import Image
 
 import densembed
-from densembed.__main__ import main
+from densembed import familiar
+from densembed.__main__ import _parser, main
 from densembed.checkpoint import Checkpoint
 from densembed.data.images import read_picture
+from densembed.densities import FAMILIES
+from densembed.experiments import COMMANDS
 from densembed.export import printed
 from densembed.fields import view
+from densembed.models import MODELS
+from densembed.progress import Bar
 from densembed.runs import Run, all_runs
+from tests.test_familiar import photographs
 
 FAST = ["--epochs", "2", "--batch-size", "100", "--learning-rate", "0.02", "--device", "cpu"]
 
@@ -149,8 +156,11 @@ def test_train_that_diverges_keeps_what_was_good(run, tmp_path):
     assert Checkpoint.open(out).header.outcome == "diverged"
 
 
-def test_train_that_is_stopped_keeps_what_was_learnt(run, tmp_path, monkeypatch):
+@pytest.mark.parametrize("place", ["file", "folder"])
+def test_ctrl_c_keeps_the_latest_snapshot(run, tmp_path, runs_root, monkeypatch, place):
+    """With and without --out: one status, one sentence, and the file that it names."""
     from densembed import __main__ as module
+    from densembed.runs import execution
 
     real = module.train
 
@@ -158,14 +168,60 @@ def test_train_that_is_stopped_keeps_what_was_learnt(run, tmp_path, monkeypatch)
         for event in real(*arguments):
             yield event
             if getattr(event, "epoch", 0) == 1:
-                raise KeyboardInterrupt
+                signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(module, "train", interrupted)
+    monkeypatch.setattr(execution, "train", interrupted)
+    before = signal.getsignal(signal.SIGINT)
     out = tmp_path / "a.safetensors"
-    assert "Stopped before the end." in fails(run("train", "linear", *FAST, "--out", out))
-    kept = Checkpoint.open(out)
+    more = ["--out", out] if place == "file" else []
+    status, text, errors = run("train", "linear", *FAST, "--epochs", "1000", *more)
+    path = out if place == "file" else all_runs()[0].checkpoint_path
+    assert status == 130
+    assert errors == f"densembed: Interrupted. Saved the latest snapshot to {path}.\n"
+    kept = Checkpoint.open(path)
     assert kept.header.outcome == "stopped"
     assert kept.steps[-1] == kept.header.steps_per_epoch
+    assert f"test error: {kept.errors[0]:.2f} %" in text
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_before_anything_is_trained(run, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("densembed.__main__.load_dataset", interrupted)
+    for more in ([], ["--out", tmp_path / "a.safetensors"]):
+        result = run("train", "linear", *FAST, *more)
+        assert result == (130, "", "densembed: Interrupted. Nothing was saved.\n")
+
+
+@pytest.mark.parametrize("place", ["file", "folder"])
+def test_in_a_pipe_progress_is_a_line_per_epoch(run, tmp_path, runs_root, place):
+    out = tmp_path / "a.safetensors"
+    more = ["--out", out] if place == "file" else []
+    _, text, _ = run("train", "linear", *FAST, "--epochs", "3", *more)
+    kept = Checkpoint.open(out if place == "file" else all_runs()[0].checkpoint_path)
+    lines = [line for line in text.splitlines() if line.startswith("epoch ")]
+    steps = kept.header.steps_per_epoch
+    assert len(lines) == 3
+    for number, (line, epoch) in enumerate(zip(lines, kept.header.epochs, strict=True), 1):
+        said = f"epoch {number}/3  step {number * steps}/{3 * steps}  {100 * number / 3:.0f} %"
+        assert line.startswith(f"{said}  error {epoch.test_error[0]:.2f} %")
+        assert bool(re.search(r"  \d+:\d\d:\d\d left$", line)) == (number < 3)
+
+
+def test_at_a_terminal_progress_is_a_bar(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal to the library that draws it
+    monkeypatch.setenv("COLUMNS", "100")
+    with Bar(20) as bar:
+        bar.show("progress", {"step": 90, "steps": 600})
+        bar.show("epoch", {"epoch": 3, "test_error": [4.0, 6.0]})
+        bar.show("progress", {"step": 105, "steps": 600})
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().out)
+    last = next(line for line in reversed(text.splitlines()) if "epoch" in line)
+    for words in ("epoch 4/20", "18%", "step 105/600", "error 5.00 ± 1.41 %"):
+        assert words in last
 
 
 def test_train_with_data_that_cannot_be_had(run, tmp_path):
@@ -256,7 +312,7 @@ def test_read(run, trained_file, pictures):
     status, text, errors = run(
         "read", trained_file, pictures["digit"], pictures["empty"], pictures["letter"]
     )
-    assert status == 0
+    assert status == 2  # as one of them is no picture
     digit, empty = text.splitlines()
     (letter,) = errors.splitlines()
     assert re.fullmatch(r"digit\.png: \d  [01]\.\d\d", digit)
@@ -280,6 +336,20 @@ def test_info_and_evaluate_name_the_bad_file_and_go_on(run, trained_file, tmp_pa
         assert errors.count("\n") == 1
         assert "bad.safetensors" in errors
         assert trained_file.name in text
+        status, text, errors = run(command, bad)
+        assert (status, text) == (2, "")  # no table without a row
+
+
+def test_evaluate_goes_on_after_data_that_are_not_there(run, trained, trained_file, tmp_path):
+    config = trained.config.model_copy(update={"dataset": "folder:/no/such/folder"})
+    header = trained.header.model_copy(update={"config": config})
+    other = tmp_path / "other.safetensors"
+    type(trained)(header, trained.tensors).save(other)
+    status, text, errors = run("evaluate", other, trained_file)
+    assert status == 2
+    assert text.startswith("small.safetensors: test error: ")
+    (line,) = errors.splitlines()
+    assert line.startswith("densembed: other.safetensors: ")
 
 
 def test_read_says_what_the_model_says(run, trained_file, trained, pictures):
@@ -290,25 +360,67 @@ def test_read_says_what_the_model_says(run, trained_file, trained, pictures):
     (result,) = json.loads(run("read", trained_file, pictures["digit"], "--json")[1])
     assert result == {
         "file": "digit.png",
+        "label": None,
         "seen": "digit",
         "class": str(probabilities.argmax().item()),
         "probability": pytest.approx(probabilities.max().item(), abs=6e-5),
+        "unlike": None,  # its training images are too few to judge by
+        "error": None,
     }
+
+
+def test_read_gives_the_same_keys_for_every_picture(run, trained_file, pictures, tmp_path):
+    ink = 255 - np.asarray(Image.open(pictures["digit"]))
+    Image.fromarray(255 - np.hstack([ink, ink])).save(tmp_path / "two.png")
+    files = [pictures["digit"], pictures["empty"], pictures["letter"], tmp_path / "two.png"]
+    status, text, _ = run("read", trained_file, *files, "--json")
+    results = json.loads(text)
+    assert status == 2
+    assert {tuple(result) for result in results} == {
+        ("file", "label", "seen", "class", "probability", "unlike", "error")
+    }
+    seen = ["digit", "no ink", "nothing", "several digits"]
+    assert [result["seen"] for result in results] == seen
+    assert [result["class"] is None for result in results] == [False, True, True, False]
+    assert [result["error"] is None for result in results] == [True, True, False, True]
+    assert "(several digits)" in run("read", trained_file, tmp_path / "two.png")[1]
+
+
+def test_read_says_what_is_unlike_the_training_images(
+    run, trained_file, pictures, digits, tmp_path, monkeypatch
+):
+    """As the page does, where there are enough training images to judge by."""
+    monkeypatch.setattr(familiar, "REFERENCES", len(digits.train))
+    stripes = np.full((140, 140), 255, np.uint8)
+    stripes[20:120, 30:40] = stripes[20:120, 60:70] = stripes[20:120, 90:100] = 0
+    stripes[20:30, 30:100] = 0
+    Image.fromarray(stripes).save(tmp_path / "comb.png")
+    (tmp_path / "photo.jpg").write_bytes(photographs(1)[0])
+    files = [pictures["digit"], tmp_path / "comb.png", tmp_path / "photo.jpg"]
+    status, text, _ = run("read", trained_file, *files)
+    like, *unlike = text.splitlines()
+    words = "(unlike what the model learned from)"
+    assert status == 0
+    assert words not in like
+    assert all(words in line for line in unlike)
+    results = json.loads(run("read", trained_file, *files, "--json")[1])
+    assert [result["unlike"] for result in results] == [False, True, True]
+    monkeypatch.setattr(familiar, "is_available", lambda *_: False)
+    results = json.loads(run("read", trained_file, *files, "--json")[1])
+    assert [result["unlike"] for result in results[:2]] == [None, None]
 
 
 def test_read_with_labels(run, trained_file, pictures, labels, digits):
     files = [pictures["digit"], pictures["empty"], pictures["letter"]]
     status, text, _ = run("read", trained_file, *files, "--labels", labels)
-    assert status == 0
+    assert status == 2
     results = json.loads(run("read", trained_file, *files, "--labels", labels, "--json")[1])
     assert [result["file"] for result in results] == ["digit.png", "empty.png", "letter.png"]
     label = str(digits.test.labels[0].item())
     assert results[0]["label"] == label
     right = int(results[0]["class"] == label)
     assert text.splitlines()[-1] == f"{right} of 1 right"
-    assert results[1] == {"file": "empty.png", "label": "-", "seen": "no ink"}
-    assert results[2]["seen"] == "nothing"
-    assert "label" not in results[2]
+    assert [result["label"] for result in results] == [label, None, None]
     other = labels.with_name("wrong.tsv")
     other.write_text(f"file\tdigit\ndigit.png\t{(int(results[0]['class']) + 1) % 10}\n")
     wrong = run("read", trained_file, files[0], "--labels", other)[1].splitlines()
@@ -438,6 +550,74 @@ def test_help(run, command):
     status, text, _ = run(*command, "--help")
     assert status == 0
     assert text.startswith("usage: densembed")
+
+
+def test_version(run):
+    assert run("--version") == (0, f"densembed {densembed.__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", [[], ["train"], ["sweep"]])
+def test_help_names_models_families_and_data_sets(run, command):
+    words = set(re.split(r"[\s,;]+", run(*command, "--help")[1]))
+    assert {form.format(family="FAMILY", size="N") for form in MODELS} <= words
+    assert set(FAMILIES) | {"digits", "mnist", "fashion-mnist", "cifar10", "folder:PATH"} <= words
+
+
+COMMAND_NAMES = (
+    "train", "evaluate", "info", "read", "render", "reproduce", "sweep", "benchmark",
+)  # fmt: skip
+
+
+def test_the_help_of_every_command_has_examples_that_it_takes(run):
+    listed = run("--help")[1]
+    for name in COMMAND_NAMES:
+        assert f"\n    {name}" in listed
+        text = run(name, "--help")[1]
+        examples = re.findall(r"^  densembed (.*)$", text, re.M)
+        assert examples
+        for example in examples:
+            assert _parser().parse_args(example.split()).run
+        assert "exit status: 0 " in text
+        assert "130 after Ctrl-C" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "logistc-el-5"], "did you mean 'logistic-el-5'?"),
+        (["train", "gausian-el-mnn-4-3"], "did you mean 'gaussian-el-mnn-4-3'?"),
+        (["train", "mlp50"], "did you mean 'mlp-50'?"),
+        (["train", "LINEAR"], "did you mean 'linear'?"),
+        (["train", "linear", "--dataset", "minst"], "did you mean 'mnist'?"),
+        (["train", "linear", "--lerning-rate", "1"], "did you mean --learning-rate?"),
+        (["sweep", "logistic-el-3,logistc-el-5"], "did you mean 'logistic-el-5'?"),
+        (["sweep", "linear", "--dataset", "minst"], "did you mean 'mnist'?"),
+        (["sweep", "linear,mlp-5", "--epoch-s", "1,2"], "did you mean --epochs?"),
+        (["reproduce", "tabel1"], "did you mean 'table1'?"),
+        (["reproduce", "table1", "--recipe", "tund"], "did you mean 'tuned'?"),
+        (["reproduce", "table1", "--rows", "logistic-el-51"], "did you mean 'logistic-el-5'?"),
+        (["reproduce", "table1", "--dataset", "minst"], "did you mean 'mnist'?"),
+        (["evalute", "a.safetensors"], "did you mean 'evaluate'?"),
+        (["benchmark", "--quik"], "did you mean --quick?"),
+    ],
+)
+def test_a_misspelt_name_gets_a_guess(run, runs_root, arguments, words):
+    status, text, errors = run(*arguments)
+    assert (status, text) == (2, "")
+    assert words in errors
+    assert "Traceback" not in errors
+    assert not runs_root.exists()
+
+
+def test_an_unknown_name_gets_the_known_ones(run, runs_root):
+    line = fails(run("train", "transformer"))
+    assert "did you mean" not in line
+    for known in (*(form.format(family="FAMILY", size="N") for form in MODELS), *FAMILIES):
+        assert known in line
+    for known in COMMANDS:
+        assert known in run("reproduce", "everything")[2]
+    for known in COMMAND_NAMES:
+        assert known in run("fly")[2]
 
 
 def test_train_has_a_flag_for_every_field(run):

@@ -134,7 +134,7 @@ def test_a_smaller_network_may_be_the_best_of_a_larger_budget():
 def test_another_name_is_no_candidate(tmp_path, capsys):
     command = ["reproduce", "frontier", "--dataset", "digits", "--rows", "logistic-el-4"]
     assert main([*command, "--out", str(tmp_path)]) == 2
-    assert "no candidate" in capsys.readouterr().err
+    assert "Unknown candidate" in capsys.readouterr().err
 
 
 def test_the_rate_of_densities_is_searched_where_there_are_some(tmp_path):

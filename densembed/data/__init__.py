@@ -14,6 +14,7 @@ from densembed.data import cifar, digits, fashion, mnist
 from densembed.data.dataset import DataError, Dataset, Split, as_input
 from densembed.data.download import reading
 from densembed.data.folder import PREFIX, Folder
+from densembed.names import unknown
 from densembed.text import printable
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Dataset",
     "Split",
     "as_input",
+    "check_name",
     "default_data_dir",
     "is_available",
     "is_folder",
@@ -59,18 +61,23 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
     if is_folder(name):
         with reading(f"The data set {name[:80]!r}", place):
             return Folder.parse(name, place).load(place)
-    if name not in DATASETS:
-        raise DataError(
-            f"Unknown data set {name[:80]!r}; the known ones are {', '.join(DATASETS)}, and "
-            "folder:PATH for a folder of pictures with one subfolder per class."
-        )
+    check_name(name)
     return _load(name, place)
 
 
-def is_available(name: str) -> bool:
+def check_name(name: str) -> None:
+    """Raises DataError where the name is neither a key of `DATASETS` nor one of a folder."""
+    if not is_folder(name) and name not in DATASETS:
+        raise DataError(
+            f"{unknown('data set', name, DATASETS)}; the known ones are {', '.join(DATASETS)}, and "
+            "folder:PATH for a folder of pictures with one subfolder per class."
+        )
+
+
+def is_available(name: str, data_dir: str | Path | None = None) -> bool:
     """Whether a data set can be loaded without a network."""
     try:
-        place = default_data_dir()
+        place = Path(data_dir) if data_dir else default_data_dir()
         if is_folder(name):
             return Folder.parse(name, place).available(place)
         return name in DATASETS and DATASETS[name].available(place)

@@ -39,6 +39,17 @@ def read(path: Path) -> list[dict]:
     return events
 
 
+def since(path: Path, offset: int) -> tuple[list[dict], int]:
+    """The events of the whole lines after `offset` bytes, and where the next ones will begin."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            content = file.read()
+    except OSError:
+        return [], offset
+    return _parsed(content), offset + content.rfind(b"\n") + 1
+
+
 def last(path: Path) -> dict | None:
     """The last one, without reading all the others: a list of runs asks for many of these."""
     try:

@@ -109,6 +109,10 @@ class Run:
         """Everything that happened, oldest first; see `events.read`."""
         return events.read(self._events)
 
+    def events_since(self, offset: int) -> tuple[list[dict], int]:
+        """What happened after `offset` bytes of the record, and the offset for the next call."""
+        return events.since(self._events, offset)
+
     @property
     def last(self) -> dict | None:
         """The last event."""

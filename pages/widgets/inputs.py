@@ -293,15 +293,8 @@ def show_picture(pixels: Tensor, note: str) -> None:
 
 def unlike(given: Input, checkpoint: Checkpoint) -> bool:
     """Whether an input is unlike what a model learned from, as far as its data are here."""
-    if not given.clean:
-        return True
-    name = checkpoint.config.dataset
-    if given.seen != "digit" or not is_available(name):
-        return False
-    dataset = load_dataset(name)
-    if dataset.input_shape != checkpoint.header.input_shape:
-        return False
-    return bool(familiar.unlike(dataset, given.pixels[None])[0])
+    picture = Picture(given.pixels, given.seen, given.clean)
+    return familiar.unlike_training(picture, checkpoint) is True
 
 
 def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:

@@ -107,12 +107,24 @@ def test_it_is_read_once():
     assert load_dataset("digits") is load_dataset("digits")
 
 
-@pytest.mark.parametrize("name", ["cats", "", "../digits", "DIGITS"])
-def test_unknown_names(name):
+@pytest.mark.parametrize(
+    ("name", "guess"),
+    [
+        ("cats", ""),
+        ("", ""),
+        ("../digits", " (did you mean 'digits'?)"),
+        ("DIGITS", " (did you mean 'digits'?)"),
+        ("minst", " (did you mean 'mnist'?)"),
+        ("cifar-10", " (did you mean 'cifar10'?)"),
+    ],
+)
+def test_unknown_names(name, guess):
     with pytest.raises(DataError) as caught:
         load_dataset(name)
     known = "digits, mnist, fashion-mnist, cifar10, and folder:PATH"
-    assert str(caught.value).startswith(f"Unknown data set {name!r}; the known ones are {known}")
+    assert str(caught.value).startswith(
+        f"Unknown data set {name!r}{guess}; the known ones are {known}"
+    )
     assert not is_available(name)
 
 

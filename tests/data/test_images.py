@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageDraw
 from scipy import ndimage
 from sklearn.datasets import load_digits
 
@@ -267,6 +267,61 @@ def test_photographs(kind):
         ink = drawn(number)
         seen = read_picture(saved(PHOTOGRAPHS[kind](ink), "JPEG", quality=85))
         assert apart(seen, read_picture(saved(ink))) < 3 * ALIKE, number
+
+
+def stroked(points: list[tuple[float, float]], side: int, width: float) -> np.ndarray:
+    """Ink in [0, 1] along straight lines between points in [0, 1], given as (x, y)."""
+    image = Image.new("L", (4 * side, 4 * side))
+    line = [(4 * side * x, 4 * side * y) for x, y in points]
+    ImageDraw.Draw(image).line(line, 255, round(4 * side * width), "curve")
+    return np.asarray(image.resize((side, side), Image.Resampling.BOX), np.float32) / 255
+
+
+def hooked_six(side: int) -> np.ndarray:
+    """A 6 that fills the page, whose upper end is bent down far on the right."""
+    turn = np.linspace(0.08, 1, 40)
+    hook = [(0.48 - 0.3 * np.cos(np.pi * t), 0.36 - 0.28 * np.sin(np.pi * t)) for t in 1 - turn]
+    back = [(0.18, 0.5), (0.2, 0.66)]
+    loop = 2 * np.pi * np.linspace(0, 1, 60)
+    bowl = [(0.48 - 0.28 * np.cos(t), 0.7 - 0.2 * np.sin(t)) for t in loop]
+    return stroked([*hook, *back, *bowl], side, 0.06)
+
+
+def crayon_on_creased_paper(ink: np.ndarray) -> np.ndarray:
+    """Red strokes with gaps in them, on brownish paper with two creases and their shades."""
+    rng = np.random.default_rng(5)
+    side = len(ink)
+    hatch = ndimage.gaussian_filter(rng.normal(size=ink.shape), (side / 40, side / 300))
+    gaps = ndimage.gaussian_filter((hatch > 1.2 * hatch.std()).astype(np.float32), 0.7)
+    cover = (ink * (1 - 0.7 * gaps))[..., None]
+    y, x = np.mgrid[0 : 1 : side * 1j, 0 : 1 : side * 1j]
+    light = 1 - 0.12 * np.hypot(x - 0.5, y - 0.5)
+    light *= 1 - 0.12 * (x > 0.38) * np.exp(-(x - 0.38) / 0.1)
+    light += 0.05 * np.exp(-(((x - 0.38) / 0.008) ** 2)) + 0.05 * np.exp(
+        -(((y - 0.6) / 0.006) ** 2)
+    )
+    page = np.array([0.72, 0.66, 0.6]) * (1 - cover) + np.array([0.75, 0.2, 0.25]) * cover
+    return noisy(page * light[..., None], 0.01)
+
+
+def test_crayon_on_creased_paper_is_read_as_it_was_drawn():
+    ink = hooked_six(640)
+    found = read_picture(saved(crayon_on_creased_paper(ink), "JPEG", quality=85))
+    assert found.clean
+    assert apart(found, read_picture(saved(ink))) < 2 * ALIKE
+
+
+def test_a_small_digit_with_serif_and_foot_on_an_opaque_alpha_is_read_as_it_was_drawn():
+    """28 pixels wide, off-centre, with an alpha channel that says nothing."""
+    strokes = [[(0.2, 0.27), (0.5, 0.07), (0.36, 0.7)], [(0.08, 0.75), (0.75, 0.75)]]
+    large = sum(stroked(points, 560, 0.11) for points in strokes).clip(0, 1)
+    small = np.asarray(Image.fromarray(large).resize((28, 28), Image.Resampling.BOX))
+    opaque = Image.fromarray(np.rint(255 * small).astype(np.uint8)).convert("LA")
+    found = read_picture(encoded(opaque))
+    assert found.clean
+    assert apart(found, read_picture(saved(large))) < 2 * ALIKE
+    expected = torch.from_numpy(normalise_digit(large))[None]
+    assert apart(found, Picture(expected, "digit")) < 2 * ALIKE
 
 
 def test_a_thin_pen_is_thickened_to_the_width_of_mnist():
