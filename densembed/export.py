@@ -199,7 +199,8 @@ def _add_slider(figure: go.Figure, seen: View, index: int) -> None:
     ]
     below = {"y": 0, "xanchor": "left", "yanchor": "top"}
     slider = {
-        **below, "x": 0.2, "len": 0.8, "pad": {"t": 66}, "active": kept.index(index), "ticklen": 0, "minorticklen": 0,
+        **below, "x": 0.2, "len": 0.8, "pad": {"t": 66}, "active": kept.index(index),
+        "ticklen": 0, "minorticklen": 0,
         "currentvalue": {"prefix": "step ", "xanchor": "right"}, "font": {"size": 12},
         "steps": [
             {
@@ -212,7 +213,8 @@ def _add_slider(figure: go.Figure, seen: View, index: int) -> None:
     play = {"frame": {"duration": FRAME, "redraw": True}, "fromcurrent": True}
     button = {"label": "Play", "method": "animate", "args": [None, at_once | play]}
     buttons = {
-        **below, "x": 0, "type": "buttons", "pad": {"t": 72}, "showactive": False, "buttons": [button],
+        **below, "x": 0, "type": "buttons", "pad": {"t": 72}, "showactive": False,
+        "buttons": [button],
     }  # fmt: skip
     figure.update_layout(
         sliders=[slider], updatemenus=[buttons],
@@ -220,9 +222,16 @@ def _add_slider(figure: go.Figure, seen: View, index: int) -> None:
     )  # fmt: skip
 
 
+def steps_in_page(seen: View, index: int) -> str:
+    """How many steps `html` holds, in words."""
+    kept, count = len(_kept(seen, index)), len(seen.steps)
+    return "all saved steps" if kept == count else f"{kept:,} of {count:,} saved steps"
+
+
 def _kept(seen: View, index: int) -> list[int]:
     """Snapshots that a page holds: all, or as many as it has room for, `index` among them."""
     count = len(seen.steps)
+    index %= count
     most = max(2, MOST_CELLS // (len(seen.x) * len(seen.y)))
     evenly = np.linspace(0, count - 1, min(count, most)).round().astype(int)
     return sorted({*evenly.tolist(), index})

@@ -47,6 +47,12 @@ RECIPES: dict[str, dict] = {
 `tuned` was sought on held-out images of MNIST, `colour` on those of CIFAR-10 (JPEG)."""
 
 
+def recipe_of(config: RunConfig) -> str | None:
+    """The recipe that a training followed, None where it is none of them."""
+    told = config.model_dump(include={"model", "dataset", "seed", "seeds", "device"})
+    return next((name for name, own in RECIPES.items() if RunConfig(**told, **own) == config), None)
+
+
 def table_jobs(
     rows: Sequence[str], dataset: str, recipe: str, seeds: int, out: Path, device: str = ""
 ) -> list[Job]:

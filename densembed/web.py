@@ -76,7 +76,7 @@ def _panel(panel: Panel, scripts: bool) -> str:
         margin = figure.layout.margin
         beside, over = margin.l + margin.r, margin.t + margin.b
         height = f"calc((100cqw - {beside}px) * {panel.ratio:.6f} + {over}px)"
-        figure = go.Figure(figure).update_layout(height=None, width=None)
+        figure = go.Figure(figure).update_layout(height=None, width=None, margin_autoexpand=False)
     drawn = figure.to_html(
         CONFIG, auto_play=False, include_plotlyjs=scripts, full_html=False, default_height=height
     )

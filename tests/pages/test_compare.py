@@ -252,8 +252,8 @@ def test_no_ink_gets_no_opinion(mnist_model, pictures):
     settle(app.file_uploader(key="upload").set_value(picture).run())
     sent = columns(app)
     assert sent["probabilities"] is None
-    assert sent["note"] == "nothing: there is no ink"
-    assert [said[:6] for said in warnings(app)] == ["No ink"]
+    assert sent["note"] == "nothing: no digit was found"
+    assert [said[:6] for said in warnings(app)] == ["No dig"]
 
 
 @pytest.mark.parametrize("side", ["first", "second"])

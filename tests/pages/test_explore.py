@@ -147,7 +147,7 @@ def test_upload_without_ink_gets_no_opinion(small_gallery, pictures):
     app = upload(visit(), pictures["empty"])
     assert "No ink" in warnings(app)[0]
     assert stage(app)["probabilities"] is None
-    assert "no ink" in stage(app)["said"][-1]
+    assert "no digit" in stage(app)["said"][-1]
     assert not shown_input(app)["values"].any()
 
 
