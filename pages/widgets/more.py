@@ -55,8 +55,8 @@ def what(checkpoint: Checkpoint) -> None:
         + (MEANING + seen if checkpoint.has_densities else PIXELS if on_pixels(model) else CELLS)
         + " ◂ marks the right class. Under the pictures: the centre of the field's mass (column, "
         "row); its spread, the root mean square distance of the mass from there; its entropy, "
-        f"which is largest for an even field; the smallest area that holds {100 * MASS:.0f} % of the "
-        "mass."
+        "which is largest for an even field; the smallest area that holds "
+        f"{100 * MASS:.0f} % of the mass."
     )
 
 
