@@ -75,8 +75,9 @@ def atlas_figure(
     """Fields (H · r, W · r), one for each class, on one colour scale."""
     rows = -(-len(fields) // columns)
     figure = make_subplots(
-        rows, columns, subplot_titles=[for_plotly(own) for own in names], horizontal_spacing=0.01, vertical_spacing=0.08
-    )
+        rows, columns, subplot_titles=[for_plotly(own) for own in names],
+        horizontal_spacing=0.01, vertical_spacing=0.08,
+    )  # fmt: skip
     width, height = size
     for k, values in enumerate(fields):
         trace = go.Heatmap(

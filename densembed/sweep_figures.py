@@ -42,7 +42,10 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
             mode="markers",
             marker_size=8,
             name=for_plotly(name) or "all",
-            text=[f"{for_plotly(label(row.change))}<br>{len(row.errors)} of {row.seeds} seeds" for row in part],
+            text=[
+                f"{for_plotly(label(row.change))}<br>{len(row.errors)} of {row.seeds} seeds"
+                for row in part
+            ],
             hovertemplate="%{text}<br>%{y:.2f} %<extra></extra>",
         )
     if same:
