@@ -55,7 +55,8 @@ def _follow(run: Run, was_live: bool) -> None:
         if not read_only():
             run_verbs(run, state, config)
     course = _now_and_then(run, events, state == "running")
-    pictures(run.checkpoint(), course, run.identifier, ended=state != "paused" and not is_live(run, state))
+    ended = state != "paused" and not is_live(run, state)
+    pictures(run.checkpoint(), course, run.identifier, ended)
     if events:
         with st.expander("Log"):
             st.code("\n".join([*tell_story(events), run.log]).strip(), language=None)
