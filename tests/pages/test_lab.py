@@ -161,12 +161,12 @@ def test_a_picture_adds_up():
     ("link", "words"),
     [
         ({"layer": "density"}, "the expectation of x under each density, with x = 0 outside"),
-        ({"layer": "density", "truncate": "true"}, "the expectation of x under each density"),
+        ({"layer": "density", "truncate": "True"}, "the expectation of x under each density"),
         ({"layer": "linear"}, "the expectation of x under each density"),
         ({"layer": "pool"}, "the expectation of x under each density"),
         ({"layer": "adaptive-conv"}, "the sum of x weighted by each row of Γ (not normalised)"),
         (
-            {"layer": "adaptive-conv", "normalised": "true"},
+            {"layer": "adaptive-conv", "normalised": "True"},
             "the expectation of x under each density",
         ),
     ],
