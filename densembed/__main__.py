@@ -504,7 +504,7 @@ def _sentence(result: dict) -> str:
     if result["error"]:
         return f"{result['file']}: {result['error']}"
     if result["class"] is None:
-        return f"{result['file']}: {result['seen']}"
+        return f"{result['file']}: no digit was found"
     text = f"{result['file']}: {result['class']}  {result['probability']:.2f}"
     if result["seen"] == "several digits":
         text += "  (several digits)"
@@ -546,8 +546,12 @@ def _render(options: argparse.Namespace) -> int:
     shape = checkpoint.header.input_shape
     picture = read_picture(options.image, shape, checkpoint.reads_digits)
     if picture.seen == "no ink":
-        print("densembed: no ink was found; the field is that of an empty page.", file=sys.stderr)
-    seen = view(checkpoint, picture.pixels, [0, -1], resolution=options.resolution)
+        print(
+            "densembed: no digit was found; the field is that of a blank picture.", file=sys.stderr
+        )
+    # A page has a slider over all steps; what is printed has the first and the last.
+    snapshots = None if ending == ".html" else [0, -1]
+    seen = view(checkpoint, picture.pixels, snapshots, resolution=options.resolution)
     writers[ending](options.out, checkpoint, picture.pixels, seen)
     print(f"saved: {printable(options.out)}")
     return 0

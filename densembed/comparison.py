@@ -11,6 +11,7 @@ from torch import Tensor
 
 from densembed.checkpoint import Checkpoint, error_text
 from densembed.data import as_input
+from densembed.meaning import on_pixels
 from densembed.models import describe
 
 BATCH = 500
@@ -68,6 +69,22 @@ def disagreement(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> D
     )
 
 
+ALPHA = 0.05
+"""Below this p a difference is called more than chance."""
+
+
+def verdict(found: Disagreement) -> str:
+    """What McNemar's test says of a disagreement, with its p: a sentence."""
+    if len(found.first_only) == len(found.second_only):
+        said = "both are right equally often"
+    elif found.p < ALPHA:
+        said = "a difference this large is unlikely to be due to chance"
+    else:
+        said = "this difference could be due to chance"
+    p = f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001"
+    return f"McNemar's exact test: {said} ({p})."
+
+
 def confusion(said: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
     """Counts (classes, classes): row the true class, column the answer."""
     return np.bincount(labels * classes + said, minlength=classes**2).reshape(classes, classes)
@@ -104,8 +121,9 @@ def facts(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 def _densities(checkpoint: Checkpoint) -> str:
-    if not checkpoint.has_densities:
-        return "none learned: a weight for each pixel"
     model = checkpoint.model()
+    if not checkpoint.has_densities:
+        what = "pixel" if on_pixels(model) else "cell of the last feature maps"
+        return f"none learned: a weight for each {what}"
     count = model.embedding.groups * model.embedding.densities
     return f"{count:,}, {'moving with the input' if model.adaptive else 'fixed'}"

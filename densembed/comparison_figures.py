@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from densembed.figures import DENSITY_SCALE, _bar
+from densembed.markup import for_plotly
 
 HEIGHT = 400
 
@@ -34,11 +35,12 @@ def _matrix(
     values: np.ndarray, shown: np.ndarray, classes: Sequence[str], low: float, high: float,
     scale: str, name: str, form: str,
 ) -> go.Figure:  # fmt: skip
+    names = [for_plotly(name) for name in classes]
     figure = go.Figure(
         go.Heatmap(
             z=values,
-            x=list(classes),
-            y=list(classes),
+            x=names,
+            y=names,
             zmin=low,
             zmax=high,
             colorscale=scale,

@@ -14,6 +14,7 @@ from densembed.figures import (
     _bar,
     _square,
 )
+from densembed.markup import for_plotly
 
 AGAINST, FOR = "#5aa9e6", "#ff9d5c"
 """Weights under and over zero: blue and orange, apart for colour-blind eyes as well."""
@@ -51,7 +52,7 @@ def weights_figure(weights: np.ndarray, classes: Sequence[str]) -> go.Figure:
     figure = go.Figure(
         go.Bar(
             x=weights,
-            y=list(classes),
+            y=[for_plotly(name) for name in classes],
             orientation="h",
             marker={"color": [FOR if w > 0 else AGAINST for w in weights], "line": {"width": 0}},
             hovertemplate="%{y}: %{x:+.3f}<extra></extra>",
@@ -74,8 +75,9 @@ def atlas_figure(
     """Fields (H · r, W · r), one for each class, on one colour scale."""
     rows = -(-len(fields) // columns)
     figure = make_subplots(
-        rows, columns, subplot_titles=list(names), horizontal_spacing=0.01, vertical_spacing=0.08
-    )
+        rows, columns, subplot_titles=[for_plotly(own) for own in names],
+        horizontal_spacing=0.01, vertical_spacing=0.08,
+    )  # fmt: skip
     width, height = size
     for k, values in enumerate(fields):
         trace = go.Heatmap(

@@ -25,7 +25,7 @@ TABLE_DATA = {"table1": "mnist", "table2": "cifar10"}
 def add_reproduce(command: argparse.ArgumentParser) -> None:
     command.add_argument("what", choices=[*TABLE_DATA, *COMMANDS])
     command.add_argument("--recipe", choices=RECIPES, default="paper")
-    command.add_argument("--seeds", type=int, help="runs a row (default 5; of families 3)")
+    command.add_argument("--seeds", type=int, help="runs per row (default 5; families: 3)")
     command.add_argument("--rows", help="models, separated by commas (default: all of the table)")
     command.add_argument("--dataset", help="another data set than the table's")
     command.add_argument("--data-dir", type=Path)
@@ -52,7 +52,7 @@ def add_scheduler(command: argparse.ArgumentParser) -> None:
 
 def reproduce_command(options: argparse.Namespace) -> None:
     if options.seeds is None:
-        options.seeds = SEEDS.get(options.what, 5)
+        options.seeds = SEEDS.get(options.what, USUAL_SEEDS)
     if options.seeds < 1:
         raise ValueError("--seeds is a number of runs, 1 or more.")
     if options.processes is not None and options.processes < 1:
@@ -243,7 +243,9 @@ COMMANDS = {
     "search": _search, "figure1": _figure1, "times": _times, "families": _families,
     "robustness": _robustness, "frontier": _frontier,
 }  # fmt: skip
+USUAL_SEEDS = 5
 SEEDS = {"families": 3}
+"""Runs of each row where nothing is asked for."""
 
 
 def add_benchmark(command: argparse.ArgumentParser) -> None:

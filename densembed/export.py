@@ -2,11 +2,9 @@
 
 import io
 from pathlib import Path
-from textwrap import wrap
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 from torch import Tensor
 
 from densembed.checkpoint import Checkpoint, replace_file
@@ -15,6 +13,12 @@ from densembed.fields import View
 from densembed.figures import difference_figure, field_figure, picture_figure
 from densembed.models import describe
 from densembed.sheet import sheet
+from densembed.web import Panel, html_page
+
+MOST_CELLS = 4_000_000
+"""Cells of all steps in a page: some 20 MB. Beyond that, steps are left out evenly."""
+FRAME = 120  # ms that a step is shown
+UNDER = 92  # pixels under a colour bar for a slider
 
 
 def write_npz(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
@@ -68,12 +72,15 @@ from densembed.checkpoint import Checkpoint
 from densembed.data.compact import from_text
 from densembed.fields import view
 from densembed.figures import field_figure
+from densembed.web import Panel, html_page
 
 checkpoint = Checkpoint.open({file_name!r})
 pixels = from_text({to_text(pixels)!r}, checkpoint.header.input_shape)
 seen = view(checkpoint, pixels)
 after = seen.fields[seen.steps.index({step})]  # (channels, rows, columns), per square pixel
-field_figure(after, seen.x, seen.y, seen.top).write_html("field.html")
+figure = field_figure(after, seen.x, seen.y, seen.top)
+with open("field.html", "w", encoding="utf-8") as file:
+    file.write(html_page("Receptive field", [[Panel.square("at step {step:,}", figure)]]))
 """
 
 
@@ -107,6 +114,7 @@ from densembed.checkpoint import Checkpoint
 from densembed.data.compact import from_text
 from densembed.fields import view
 from densembed.figures import difference_figure
+from densembed.web import Panel, html_page
 
 fields = []
 for file, step, parts in [
@@ -115,14 +123,17 @@ for file, step, parts in [
     pixels = from_text({to_text(pixels)!r}, checkpoint.header.input_shape)
     seen = view(checkpoint, pixels)
     fields.append(seen.fields[seen.steps.index(step)] / parts)  # (channels, rows, columns)
+panels = []
 for k, field in enumerate(fields[1:], 2):
     change = difference_figure(field - fields[0], seen.x, seen.y, abs(field - fields[0]).max())
-    change.write_html(f"model-{{k}}-less-the-first.html")
+    panels.append(Panel.square(f"model {{k}} minus the first", change))
+with open("differences.html", "w", encoding="utf-8") as file:
+    file.write(html_page("Differences of receptive fields", [panels]))
 """
 
 
 def write_html(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
-    """Input, field before and after on one scale, as a page that needs no network."""
+    """`html`, at the last step."""
     replace_file(path, html(checkpoint, pixels, seen).encode())
 
 
@@ -139,8 +150,12 @@ def printed(
     fields = {  # one of them where they are the same
         _moment(checkpoint, seen.steps[k]): seen.fields[k].sum(0) for k in (0, index)
     }
-    title = f"{describe(checkpoint.config.model)}, {checkpoint.header.provenance.dataset_title}"
-    return sheet(pixels.numpy(), fields, seen.top, title, kind, columns)
+    return sheet(pixels.numpy(), fields, seen.top, title_of(checkpoint), kind, columns)
+
+
+def title_of(checkpoint: Checkpoint) -> str:
+    """What stands over a figure of a checkpoint: its model, and the data that it learned from."""
+    return f"{describe(checkpoint.config.model)}, {checkpoint.header.provenance.dataset_title}"
 
 
 def _moment(checkpoint: Checkpoint, step: int) -> str:
@@ -149,20 +164,83 @@ def _moment(checkpoint: Checkpoint, step: int) -> str:
 
 
 def html(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int = -1) -> str:
-    """Input, field before and after on one scale, as a page that needs no network."""
-    after = checkpoint.moment(seen.steps[index])
-    panels = [picture_figure(pixels.numpy())] + [
-        field_figure(values, seen.x, seen.y, seen.top)
-        for values in (seen.fields[0], seen.fields[index])
+    """Input, field before training and at every step on one scale, as a page without a network.
+
+    The page's slider and its button "Play" move through the steps, from the snapshot `index`.
+    """
+    index %= len(seen.steps)
+    before, after = (
+        field_figure(seen.fields[k], seen.x, seen.y, seen.top) for k in (0, index)
+    )  # fmt: skip
+    moves = any(not np.array_equal(values, seen.fields[0]) for values in seen.fields[1:])
+    heading = checkpoint.moment(seen.steps[index])
+    if moves:
+        heading = "at the slider's step"
+        _add_slider(after, seen, index)
+    panels = [
+        Panel.square("the input", picture_figure(pixels.numpy())),
+        Panel.square("before training", before),
+        Panel.square(heading, after),
     ]
-    figure = _side_by_side([panels], ["the input", "before training", after])
-    figure.update_layout(title={"text": describe(checkpoint.config.model), "x": 0.01})
-    return figure.to_html(include_plotlyjs=True, full_html=True)
+    return html_page(title_of(checkpoint), [panels])
+
+
+def _add_slider(figure: go.Figure, seen: View, index: int) -> None:
+    """Let a field's figure show every step, by a slider and a button to play them."""
+    at_once = {"mode": "immediate", "transition": {"duration": 0}}
+    kept = _kept(seen, index)
+    figure.frames = [
+        go.Frame(
+            name=str(seen.steps[k]),
+            data=[go.Heatmap(z=seen.fields[k].sum(0).astype(np.float32))],
+            traces=[0],
+        )
+        for k in kept
+    ]
+    below = {"y": 0, "xanchor": "left", "yanchor": "top"}
+    slider = {
+        **below, "x": 0.2, "len": 0.8, "pad": {"t": 66}, "active": kept.index(index),
+        "ticklen": 0, "minorticklen": 0,
+        "currentvalue": {"prefix": "step ", "xanchor": "right"}, "font": {"size": 12},
+        "steps": [
+            {
+                "label": f"{seen.steps[k]:,}", "method": "animate",
+                "args": [[str(seen.steps[k])], at_once | {"frame": {"duration": 0}}],
+            }
+            for k in kept
+        ],
+    }  # fmt: skip
+    play = {"frame": {"duration": FRAME, "redraw": True}, "fromcurrent": True}
+    button = {"label": "Play", "method": "animate", "args": [None, at_once | play]}
+    buttons = {
+        **below, "x": 0, "type": "buttons", "pad": {"t": 72}, "showactive": False,
+        "buttons": [button],
+    }  # fmt: skip
+    figure.update_layout(
+        sliders=[slider], updatemenus=[buttons],
+        margin={"b": figure.layout.margin.b + UNDER, "autoexpand": False},
+    )  # fmt: skip
+
+
+def steps_in_page(seen: View, index: int) -> str:
+    """How many steps `html` holds, in words."""
+    kept, count = len(_kept(seen, index)), len(seen.steps)
+    return "all saved steps" if kept == count else f"{kept:,} of {count:,} saved steps"
+
+
+def _kept(seen: View, index: int) -> list[int]:
+    """Snapshots that a page holds: all, or as many as it has room for, `index` among them."""
+    count = len(seen.steps)
+    index %= count
+    most = max(2, MOST_CELLS // (len(seen.x) * len(seen.y)))
+    evenly = np.linspace(0, count - 1, min(count, most)).round().astype(int)
+    return sorted({*evenly.tolist(), index})
 
 
 def compared_html(
     pixels: Tensor, x: np.ndarray, y: np.ndarray, fields: dict[str, np.ndarray],
     titles: dict[str, str], top: float, unit: str = "density per pixel²",
+    title: str = "Receptive fields for one input",
 ) -> str:  # fmt: skip
     """Input and fields of several models on one scale, and what each has more than the first.
 
@@ -173,62 +251,19 @@ def compared_html(
         titles: what stands over each field.
         top: end of the colour scale, per square pixel.
         unit: the name of that scale.
+        title: of the page.
     """
-    names = [name for name in fields if name != "first"]
-    shown = [field_figure(values, x, y, top, unit) for values in fields.values()]
-    changes = [
-        difference_figure(fields[name] - fields["first"], x, y, top, f"difference, {unit}")
-        for name in names
+    shown = [
+        Panel.square(titles[name], field_figure(values, x, y, top, unit))
+        for name, values in fields.items()
     ]
-    words = ["the input", *titles.values(), "", "", *(f"{name} − first" for name in names)]
-    panels = [[picture_figure(pixels.numpy()), *shown], [None, None, *changes]]
-    figure = _side_by_side(panels if changes else panels[:1], words)
-    return figure.to_html(include_plotlyjs=True, full_html=True)
-
-
-SIDE, GAP, OVER, BAR = 260, 20, 72, 130
-"""Pixels: a picture's width, between two, over a row for its titles, at the right for the bars."""
-
-
-def _side_by_side(rows: list[list[go.Figure | None]], titles: list[str]) -> go.Figure:
-    """Pictures in rows of as many columns, a colour bar as high as they are at the end of each row.
-
-    Of a fixed size, which a page of its own can scroll. None leaves a place free.
-    """
-    axes = rows[0][0].layout
-    ratio = abs(np.ptp(axes.yaxis.range) / np.ptp(axes.xaxis.range))
-    columns, high = len(rows[0]), SIDE * ratio
-    width = columns * SIDE + (columns - 1) * GAP
-    height = len(rows) * high + (len(rows) - 1) * OVER
-    figure = make_subplots(
-        len(rows), columns, horizontal_spacing=GAP / width, vertical_spacing=OVER / height,
-        subplot_titles=[
-            "<br>".join(line for part in title.split("<br>") for line in wrap(part, 40))
-            for title in titles
-        ],
-    )  # fmt: skip
-    figure.update_annotations(font_size=13)
-    for number, row in enumerate(rows):
-        for column, panel in enumerate(row, 1):
-            place = {"row": number + 1, "col": column, "visible": False, "constrain": "domain"}
-            if panel is None:
-                figure.update_xaxes(**place)
-                figure.update_yaxes(**place)
-                continue
-            trace = panel.data[0]
-            if trace.type == "heatmap":
-                middle = 1 - (number * (high + OVER) + high / 2) / height
-                trace.update(showscale=column == columns)
-                trace.colorbar.update(
-                    orientation="v", lenmode="pixels", len=high, ypad=0, y=middle, yanchor="middle",
-                    x=1, xref="paper", xanchor="left", thickness=12, title_side="right",
-                )  # fmt: skip
-            figure.add_trace(trace, number + 1, column)
-            figure.update_xaxes(range=panel.layout.xaxis.range, **place)
-            at = columns * number + column
-            anchor = "x" if at == 1 else f"x{at}"
-            figure.update_yaxes(range=panel.layout.yaxis.range, scaleanchor=anchor, **place)
-    return figure.update_layout(
-        width=width + BAR + GAP, height=height + 2 * OVER,
-        margin={"l": GAP, "r": BAR, "t": 1.5 * OVER, "b": OVER / 2}, autosize=False,
-    )  # fmt: skip
+    changes = [
+        Panel.square(
+            f"{name} − first",
+            difference_figure(values - fields["first"], x, y, top, f"difference, {unit}"),
+        )
+        for name, values in fields.items()
+        if name != "first"
+    ]
+    ink = Panel.square("the input", picture_figure(pixels.numpy()))
+    return html_page(title, [[ink, *shown], *([changes] if changes else [])])

@@ -14,6 +14,7 @@ from densembed.data import Dataset
 from densembed.densities import FAMILIES, in_words
 from densembed.fields import TOP_PERCENTILE, view
 from densembed.jobs import Job, typical
+from densembed.markup import for_markdown
 from densembed.packed import pack
 from densembed.reproduce import RECIPES, table_jobs
 from densembed.training import estimate_seconds
@@ -126,7 +127,7 @@ def finding(table: dict) -> str:
 
 def as_markdown(table: dict) -> str:
     """The report for people."""
-    lines = [f"### Families on {table['dataset']}, recipe {table['recipe']}", ""]
+    lines = [f"### Families on {for_markdown(table['dataset'])}, recipe {table['recipe']}", ""]
     for kind, form in KINDS.items():
         rows = of_kind(table, kind)
         if not rows:

@@ -15,6 +15,7 @@ from statistics import mean, stdev
 from densembed.config import RunConfig
 from densembed.data import load_dataset, slug
 from densembed.jobs import Job
+from densembed.markup import for_markdown
 from densembed.models import build, describe, parameter_count
 from densembed.names import unknown
 from densembed.paper import TABLES
@@ -258,7 +259,7 @@ def finding(table: dict) -> str:
 def as_markdown(table: dict) -> str:
     """The report for people."""
     lines = [
-        f"### Errors by parameters on {table['dataset']}",
+        f"### Errors by parameters on {for_markdown(table['dataset'])}",
         "",
         "| at most | kind | model | parameters | test error % | held out % |",
         "| ---: | --- | --- | ---: | ---: | ---: |",

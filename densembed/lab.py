@@ -122,7 +122,8 @@ class Reading:
     `x` (N,); `t` (N · r,) the centres of the cells and `phi` (B, N · r) the densities there;
     `gamma` (B, N); `expectation` (B,) = Γx; `centres` (B,) and `width` are where on the t axis
     its bars stand. `output` (L,) with `output_centres` and `output_width` is y = wᵀΓx where the
-    layer has a kernel, else Γx again. `stepped` tells densities with jumps from smooth ones.
+    layer has a kernel, else Γx again. `stepped` tells densities with jumps from smooth ones,
+    `unit_mass` whether they have mass 1 over all t: Γx is an expectation only then.
     """
 
     x: np.ndarray
@@ -138,6 +139,7 @@ class Reading:
     references: tuple[Reference, ...]
     weights: np.ndarray | None = None
     stepped: bool = True
+    unit_mass: bool = True
 
     @property
     def mass(self) -> np.ndarray:
@@ -247,6 +249,7 @@ def convolution(
             _reference("F.conv1d", torch_layer(batch), output, 0.0 if same else None),
         ),
         weights=weights,
+        unit_mass=same or normalize,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def strips_figure(reading: Reading, row: int, position: int | None = None) -> go
     """
     names = [name for name in STRIP_HEIGHTS if name != "output" or reading.weights is not None]
     figure = go.Figure()
-    height = _place_strips(figure, names, len(reading.x))
+    height = _place_strips(figure, names, reading)
     axis = {name: f"y{k + 1}" if k else "y" for k, name in enumerate(names)}
     _signal(figure, reading, axis["x"])
     _densities(figure, reading, row, axis["phi"])
@@ -45,15 +45,24 @@ def strips_figure(reading: Reading, row: int, position: int | None = None) -> go
     return figure
 
 
-def _place_strips(figure: go.Figure, names: list[str], size: int) -> int:
+def action(reading: Reading) -> str:
+    """What Γx is: an expectation only under densities of mass 1."""
+    if not reading.unit_mass:
+        return "the sum of x weighted by each row of Γ (not normalised)"
+    outside = "" if np.allclose(reading.mass, 1) else ", with x = 0 outside"
+    return f"the expectation of x under each density{outside}"
+
+
+def _place_strips(figure: go.Figure, names: list[str], reading: Reading) -> int:
     """Axes and titles; returns the figure's height in pixels."""
+    size = len(reading.x)
     inner = sum(STRIP_HEIGHTS[name] for name in names) + STRIP_GAP * (len(names) - 1)
     titles = {
         "x": "<b>x(t)</b>, the signal",
         "phi": "<b>φᵢ(t)</b>, density per pixel",
-        "gamma": "<b>Γ</b>, one row a density, one column a pixel",
-        "action": "<b>Γx</b>, the expectation of x under each density",
-        "output": "<b>y = wᵀΓx + b</b>, one output a position (b = 0)",
+        "gamma": "<b>Γ</b>, one row per density, one column per pixel",
+        "action": f"<b>Γx</b>, {action(reading)}",
+        "output": "<b>y = wᵀΓx + b</b>, one output per position (b = 0)",
     }
     top = inner
     for k, name in enumerate(names):

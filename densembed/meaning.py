@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from densembed.fields import RESOLUTION, field
+from densembed.layers import FeatureEmbedding
 from densembed.networks import DensityNetwork
 
 MASS = 0.9
-"""Share of a field's mass whose area is told."""
+"""Share of a field's mass whose area is measured."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ def class_weights(model: DensityNetwork) -> Tensor | None:
         return None
     weight = classifier.weight.detach().unflatten(1, (-1, count))
     return weight.sum(1, keepdim=True) if model.embedding.groups == 1 else weight
+
+
+def on_pixels(model: nn.Module) -> bool:
+    """Whether the densities lie on the pixels themselves, not on the maps of other layers."""
+    return not isinstance(model.embedding, FeatureEmbedding)
 
 
 @torch.inference_mode()
@@ -91,8 +97,8 @@ class Measures:
 
     `centre` (t, u) of its mass; `spread`, the root mean square distance from there; `entropy` in
     bits, log₂ of the number of pixels for an even field; `area` in pixels, the smallest that holds
-    90 % of the mass; `elsewhere`, the share of the mass that lies elsewhere than in the field
-    before training (total variation).
+    the share `MASS` of the mass; `elsewhere`, the share of the mass that lies elsewhere than in the
+    field before training (total variation).
     """
 
     centre: tuple[float, float]

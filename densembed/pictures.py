@@ -1,6 +1,8 @@
 """Receptive fields as pictures without a browser, and as a film over training."""
 
 import io
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -8,9 +10,10 @@ from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 
 from densembed.fields import View
 from densembed.figures import DENSITY_SCALE
+from densembed.markup import one_line
 
 PANEL = 448  # pixels of a field's longer side
-LINE, SIZE = 40, 22  # height of a line of text, and of its letters
+LINE, SIZE, SMALLEST = 40, 20, 11  # height of a line of text, and of its letters
 SHADES = 256
 FRAME, REST = 120, 1500  # ms that a step is shown, and the last one
 
@@ -50,8 +53,25 @@ def film(seen: View, kind: str, title: str) -> bytes:
 
 
 def _write(image: Image.Image, text: str, y: float) -> None:
-    """A line in the middle, as large as there is room for; below 0, `y` is from the lower edge."""
-    letters = ImageFont.load_default(size=SIZE)
-    size = min(SIZE, SIZE * (image.width - LINE) / letters.getlength(text))
+    """A line in the middle, as large as there is room for; below 0, `y` is from the lower edge.
+
+    What does not fit in the smallest letters is cut.
+    """
+    text, room = one_line(text), image.width - LINE
+    length = _letters(SIZE).getlength(text)
+    size = max(SMALLEST, min(SIZE, SIZE * room / max(length, 1)))
+    letters = _letters(size)
+    if letters.getlength(text) > room:
+        while letters.getlength(text + "…") > room:
+            text = text[:-1]
+        text += "…"
     place = image.width / 2, y % image.height
-    ImageDraw.Draw(image).text(place, text, "black", ImageFont.load_default(size=size), anchor="mm")
+    ImageDraw.Draw(image).text(place, text, "black", letters, anchor="mm")
+
+
+@cache
+def _letters(size: float) -> ImageFont.FreeTypeFont:
+    """DejaVu Sans, which comes with matplotlib and has the ₀, × and ² that Pillow's own lacks."""
+    import matplotlib  # takes half a second, which only who makes a film has to wait
+
+    return ImageFont.truetype(Path(matplotlib.get_data_path(), "fonts/ttf/DejaVuSans.ttf"), size)

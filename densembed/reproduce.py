@@ -6,7 +6,6 @@ those left.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -18,10 +17,12 @@ from densembed.config import RunConfig
 from densembed.data import Dataset, slug
 from densembed.fields import view
 from densembed.jobs import Job
+from densembed.markup import for_markdown
 from densembed.models import describe
 from densembed.paper import Row
 from densembed.paper_figures import figure1_part
 from densembed.training import Epoch, train
+from densembed.web import Panel, html_page
 
 TUNED = {
     "learning_rate": 0.02,
@@ -44,6 +45,12 @@ RECIPES: dict[str, dict] = {
 }
 """What each recipe changes in a `RunConfig`: `paper` is its defaults (20 epochs of Section 4),
 `tuned` was sought on held-out images of MNIST, `colour` on those of CIFAR-10 (JPEG)."""
+
+
+def recipe_of(config: RunConfig) -> str | None:
+    """The recipe that a training followed, None where it is none of them."""
+    told = config.model_dump(include={"model", "dataset", "seed", "seeds", "device"})
+    return next((name for name, own in RECIPES.items() if RunConfig(**told, **own) == config), None)
 
 
 def table_jobs(
@@ -129,7 +136,7 @@ def as_json(found: Sequence[Result], dataset: str, recipe: str) -> dict:
 def as_markdown(table: dict) -> str:
     """The table of `as_json` for people."""
     lines = [
-        f"### {table['dataset']}, recipe {table['recipe']}",
+        f"### {for_markdown(table['dataset'])}, recipe {table['recipe']}",
         "",
         "| model | parameters | ours, test error % | paper, test error % | difference |",
         "| --- | ---: | ---: | ---: | ---: |",
@@ -172,17 +179,22 @@ def figure1_of(checkpoints: dict[str, Checkpoint], pictures: torch.Tensor) -> di
     return parts
 
 
+def _cells(figure: go.Figure) -> float:
+    """Rows of a part of Figure 1 over its columns."""
+    rows, columns = (
+        len({axis.domain for axis in axes})
+        for axes in (figure.select_yaxes(), figure.select_xaxes())
+    )
+    return rows / columns
+
+
 def figure1_page(parts: dict[str, go.Figure]) -> str:
     """The parts of Figure 1 under their models' names, as one self-contained HTML page."""
-    body = "".join(
-        f"<h2>({part}) {escape(describe(model))}</h2>"
-        + figure.to_html(full_html=False, include_plotlyjs=part == "a")
+    panels = [
+        Panel(f"({part}) {describe(model)}", figure, _cells(figure))
         for part, (model, figure) in zip("abc", parts.items(), strict=True)
-    )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Figure 1</title></head>'
-        f'<body style="font-family: sans-serif">{body}</body></html>'
-    )
+    ]
+    return html_page("Figure 1: where the densities lie", [panels[:1], panels[1:]])
 
 
 def epoch_times(model: str, dataset: Dataset, runs: int) -> list[float]:

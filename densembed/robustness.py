@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from densembed.checkpoint import Checkpoint
 from densembed.data import Dataset, Split
 from densembed.fields import field
+from densembed.markup import for_markdown
 from densembed.models import describe
 from densembed.packed import pack
 from densembed.training import test_error
@@ -260,7 +261,7 @@ def _following(name: str, found: dict) -> str:
 
 def as_markdown(table: dict) -> str:
     """The report for people."""
-    lines = [f"### Changed pictures of {table['dataset']}", ""]
+    lines = [f"### Changed pictures of {for_markdown(table['dataset'])}", ""]
     for name, change in table["changes"].items():
         amounts = change["amounts"]
         lines += [

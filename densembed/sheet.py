@@ -7,6 +7,7 @@ from textwrap import fill
 import numpy as np
 
 from densembed.figures import DENSITY_SCALE, SIGNED_SCALE
+from densembed.markup import one_line
 
 WIDTHS = {"one column": 85.0, "two columns": 178.0}
 """Millimetres of one column and of two, as most journals have them."""
@@ -19,6 +20,16 @@ LINE = 1.4  # height of a line of text over its size
 WIDE = 0.56  # width of a letter, on average, over its size
 DPI = 300
 KINDS = ("SVG", "PDF", "PNG")
+SETTINGS = {
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "1",
+    # A title may be a stranger's: "$" in it begins no formula.
+    "text.parse_math": False,
+    "text.usetex": False,
+}
+UNDATED = {"PNG": {}, "SVG": {"Date": None}, "PDF": {"CreationDate": None}}
+"""Metadata without which the same figure would be another file each second."""
 
 
 def sheet(
@@ -40,7 +51,8 @@ def sheet(
     import matplotlib  # takes half a second, which only who prints has to wait
     from matplotlib.figure import Figure
 
-    matplotlib.rcParams.update({"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "1"})
+    matplotlib.rcParams.update(SETTINGS)
+    title = one_line(title)
     width, size = WIDTHS[columns], SIZES[columns]
     each = (width - GAP * (2 + len(fields))) / (1 + len(fields))
     high = each * pixels.shape[1] / pixels.shape[2]
@@ -97,8 +109,7 @@ def sheet(
         bar.set_xlabel(measured, fontsize=size, labelpad=1)
         upper += rest
     file = io.BytesIO()
-    metadata = {"PNG": {}, "SVG": {"Date": None}, "PDF": {"CreationDate": None}}[kind]
-    page.savefig(file, format=kind.lower(), metadata=metadata)
+    page.savefig(file, format=kind.lower(), metadata={"Title": title, **UNDATED[kind]})
     return file.getvalue()
 
 
@@ -113,5 +124,5 @@ def _map(scale: str) -> str:
 
 def _wrapped(text: str, width: float, size: float) -> str:
     """A text in as many lines as a width in mm asks for."""
-    whole = text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    whole = one_line(text).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
     return fill(whole, max(8, int(width / (WIDE * size * POINT))), break_long_words=False)

@@ -14,6 +14,7 @@ from densembed.sweep import Row, Sweep
 from densembed.sweep_figures import label, sweep_figure
 from densembed.sweep_plan import FIXED, make_plan, read_values
 from densembed.text import printable
+from densembed.web import Panel, html_page
 
 
 def add_sweep(command: argparse.ArgumentParser) -> None:
@@ -59,7 +60,7 @@ def sweep_command(options: argparse.Namespace) -> int:
     finally:
         replace_file(sweep.path / "sweep.csv", sweep.as_csv().encode())
         cluster.close()
-    page = sweep_figure(sweep.rows()).to_html(include_plotlyjs=True)
+    page = html_page("Test error of a sweep", [[Panel("", sweep_figure(sweep.rows()))]])
     replace_file(sweep.path / "sweep.html", page.encode())
     print(f"saved: {printable(sweep.path / 'sweep.csv')} and sweep.html")
     if sweep.state() != "done":

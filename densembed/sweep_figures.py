@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from densembed.markup import for_plotly
 from densembed.sweep import Row
 
 HEIGHT = 420
@@ -35,13 +36,16 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
     figure = go.Figure()
     for name, part in series.items():
         figure.add_scatter(
-            x=[label(row.change) if same else row.parameters for row in part],
+            x=[for_plotly(label(row.change)) if same else row.parameters for row in part],
             y=[row.mean for row in part],
             error_y={"type": "data", "array": [row.deviation for row in part], "thickness": 1.2},
             mode="markers",
             marker_size=8,
-            name=name or "all",
-            text=[f"{label(row.change)}<br>{len(row.errors)} of {row.seeds} seeds" for row in part],
+            name=for_plotly(name) or "all",
+            text=[
+                f"{for_plotly(label(row.change))}<br>{len(row.errors)} of {row.seeds} seeds"
+                for row in part
+            ],
             hovertemplate="%{text}<br>%{y:.2f} %<extra></extra>",
         )
     if same:

@@ -57,7 +57,7 @@ count = len(known.densities[0].loc) if known.densities else 0
 if count:
     check_link("density", "Density", Numbers(1, count), 1)
 else:
-    check_link("density", "Density", (), "its pixels", "what a fully connected network has")
+    check_link("density", "Density", (), "its pixels", "what a network without densities has")
 with showing:
     answer = int(seen.probabilities[-1].argmax())
     show = pick_show(checkpoint, answer, asks_class=opened == COMPUTES)

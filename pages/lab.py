@@ -32,8 +32,8 @@ STYLE = """
 
 begin(
     "How does a density become a layer?",
-    "Lay densities φᵢ over a signal x: their mass in each pixel is **Γ**, and **Γx** is what "
-    "each of them expects to see. Look straight down.",
+    "Lay densities φᵢ over a signal x: their mass in each pixel is **Γ**, and **Γx** sums "
+    "x weighted by it: the mean of x under each density of mass 1. All plots share one t axis.",
 )
 st.html(STYLE)
 controls = Controls()

@@ -11,8 +11,8 @@ SECTIONS = (table1, figure1, times, evidence, deviations)
 begin(
     "Does it hold up?",
     f"In 2020 Cicala and Bortolussi proposed [layers that learn where to look]({ARXIV}). Here is "
-    "every row of their Table 1, trained anew five times, beside what they printed. Further left "
-    "is better.",
+    "their Table 1, each model trained several times from scratch, next to the published "
+    "error. Lower (further left) is better.",
 )
 for section in SECTIONS:
     section.show()

@@ -316,7 +316,7 @@ def test_read(run, trained_file, pictures):
     digit, empty = text.splitlines()
     (letter,) = errors.splitlines()
     assert re.fullmatch(r"digit\.png: \d  [01]\.\d\d", digit)
-    assert empty == "empty.png: no ink"
+    assert empty == "empty.png: no digit was found"
     assert letter.startswith("letter.png: The file is not a picture")
     assert letter.endswith(".")
 
@@ -480,7 +480,7 @@ def test_render_an_empty_page_says_so(run, trained_file, pictures, tmp_path):
     out = tmp_path / "a.npz"
     status, _, errors = run("render", trained_file, "--image", pictures["empty"], "--out", out)
     assert status == 0
-    assert errors == "densembed: no ink was found; the field is that of an empty page.\n"
+    assert errors == "densembed: no digit was found; the field is that of a blank picture.\n"
     assert not np.load(out)["input"].any()
 
 

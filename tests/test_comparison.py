@@ -5,8 +5,19 @@ from math import comb
 import numpy as np
 import pytest
 
-from densembed.comparison import PACES, along, answers, confusion, disagreement, facts
-from densembed.data import as_input
+from densembed.checkpoint import Recorder
+from densembed.comparison import (
+    PACES,
+    along,
+    answers,
+    confusion,
+    disagreement,
+    facts,
+    verdict,
+)
+from densembed.config import RunConfig
+from densembed.data import as_input, load_dataset
+from densembed.training import train
 
 
 def test_answers_are_the_networks(trained, digits):
@@ -30,6 +41,38 @@ def test_mcnemars_test_is_the_binomials_two_tails(b, c):
     assert found.first_only.tolist() == list(range(b))
     assert found.second_only.tolist() == list(range(b, b + c))
     assert (found.both, found.neither) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("b", "c", "said"),
+    [
+        (5, 5, "both are right equally often (p = 1)"),
+        (0, 0, "both are right equally often (p = 1)"),
+        (40, 44, "this difference could be due to chance (p = 0.74)"),
+        (1, 9, "a difference this large is unlikely to be due to chance (p = 0.021)"),
+        (0, 50, "a difference this large is unlikely to be due to chance (p < 0.0001)"),
+    ],
+)
+def test_the_verdict_is_what_the_test_says(b, c, said):
+    labels = np.zeros(b + c, int)
+    first, second = labels.copy(), labels.copy()
+    second[:b] = 1
+    first[b:] = 1
+    assert verdict(disagreement(first, second, labels)) == f"McNemar's exact test: {said}."
+
+
+@pytest.mark.parametrize(
+    ("model", "densities"),
+    [
+        ("linear", "none learned: a weight for each pixel"),
+        ("cnn-2-3-2", "none learned: a weight for each cell of the last feature maps"),
+    ],
+)
+def test_a_network_without_densities_says_what_it_has(model, densities):
+    config = RunConfig(model=model, device="cpu")
+    recorder = Recorder(config, load_dataset("digits"))
+    recorder.add(next(train(config, load_dataset("digits"))))
+    assert facts(recorder.checkpoint("done"))["Densities"] == densities
 
 
 def test_confusion_counts_every_answer_once():

@@ -6,22 +6,27 @@ import os
 import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from densembed import export
+from densembed.checkpoint import Checkpoint
 from densembed.export import (
     cells,
     compared_html,
     compared_npz,
     compared_snippet,
     csv,
+    html,
     snippet,
     write_html,
     write_npz,
 )
 from densembed.fields import view
+from densembed.markup import one_line
 
 
 @pytest.fixture(scope="module")
@@ -80,14 +85,25 @@ def test_html_is_in_a_known_encoding(page):
     assert page.rstrip().endswith("</html>")
 
 
-def figure_of(page) -> tuple[list, dict]:
-    """The data and the layout that the page gives to plotly."""
-    start = page.rindex("Plotly.newPlot(")
-    decoder = json.JSONDecoder()
-    data_at = page.index("[{", start)
-    data, end = decoder.raw_decode(page, data_at)
-    layout, _ = decoder.raw_decode(page, page.index("{", end))
-    return data, layout
+def figures_of(page) -> list[tuple[dict, dict, dict]]:
+    """The trace, the layout and the config of each figure that the page gives to plotly."""
+    decoder, found = json.JSONDecoder(), []
+    for call in re.finditer(r'Plotly\.newPlot\(\s*"[-0-9a-f]{36}",', page):
+        data, end = decoder.raw_decode(page, page.index("[{", call.end()))
+        layout, end = decoder.raw_decode(page, page.index("{", end))
+        config, _ = decoder.raw_decode(page, page.index("{", end))
+        (trace,) = data
+        found.append((trace, layout, config))
+    return found
+
+
+def frames_of(page) -> list[dict]:
+    start = page.rindex("Plotly.addFrames(")
+    return json.JSONDecoder().raw_decode(page, page.index("[{", start))[0]
+
+
+def headings_of(page) -> list[str]:
+    return [unescape(text) for text in re.findall(r"<h2>([^<]*)</h2>", page)]
 
 
 def values(trace) -> np.ndarray:
@@ -104,34 +120,101 @@ def values(trace) -> np.ndarray:
 def test_html_shows_the_input_and_both_fields_on_one_scale(page, shown):
     """mllam/neural-lam#377: what was compared had scales of its own."""
     pixels, seen = shown
-    data, layout = figure_of(page)
-    assert len(data) == 3
-    np.testing.assert_allclose(values(data[0]), pixels[0] / 255, atol=1e-6)
-    np.testing.assert_allclose(values(data[1]), seen.fields[0][0], rtol=1e-6)
-    np.testing.assert_allclose(values(data[2]), seen.fields[1][0], rtol=1e-6)
-    for trace in data[1:]:
+    traces = [trace for trace, *_ in figures_of(page)]
+    assert len(traces) == 3
+    np.testing.assert_allclose(values(traces[0]), pixels[0] / 255, atol=1e-6)
+    np.testing.assert_allclose(values(traces[1]), seen.fields[0][0], rtol=1e-6)
+    np.testing.assert_allclose(values(traces[2]), seen.fields[1][0], rtol=1e-6)
+    for trace in traces[1:]:
         assert (trace["zmin"], trace["zmax"]) == (0, pytest.approx(seen.top))
-    assert [trace.get("showscale") for trace in data[:2]] == [False, False]
-    assert data[2]["colorbar"]["title"]["text"] == "density per pixel²"
-    titles = [note["text"] for note in layout["annotations"]]
-    assert titles == ["the input", "before training", "after training"]
-    assert layout["title"]["text"] == "Logistic-EL with mNN, B = 4, B₀ = 2"
-    for number, anchor in (("", "x"), ("2", "x2"), ("3", "x3")):
-        axis = layout[f"yaxis{number}"]
-        assert axis["range"] == [28, 0]
-        assert axis["scaleanchor"] == anchor
-        assert stretch(layout, f"xaxis{number}", "width", "lr") == pytest.approx(
-            stretch(layout, f"yaxis{number}", "height", "tb")
-        )  # square, so that the bar is as high as the picture
-    bar = data[2]["colorbar"]
-    assert bar["len"] == pytest.approx(stretch(layout, "yaxis3", "height", "tb"))
-    assert bar["y"] == pytest.approx(np.mean(layout["yaxis3"]["domain"]))
+        assert trace["colorbar"]["title"]["text"] == "density per pixel²"
+    assert headings_of(page) == ["the input", "before training", "at the slider's step"]
+    title = "Logistic-EL with mNN, B = 4, B₀ = 2, digits (8×8, enlarged)"
+    assert unescape(re.search("<title>(.*)</title>", page)[1]) == title
 
 
-def stretch(layout: dict, axis: str, side: str, margins: str) -> float:
-    """Pixels that an axis covers."""
-    low, high = layout[axis]["domain"]
-    return (high - low) * (layout[side] - sum(layout["margin"][edge] for edge in margins))
+def test_html_fits_any_screen_and_its_pixels_are_square(page):
+    assert '<meta name="viewport" content="width=device-width' in page
+    heights = re.findall(r"height:calc\(\(100cqw - (\d+)px\) \* ([\d.]+) \+ (\d+)px\)", page)
+    assert len(heights) == len(figures_of(page)) == 3
+    for (beside, ratio, over), (_, layout, config) in zip(heights, figures_of(page), strict=True):
+        assert config["responsive"]
+        assert not {"width", "height"} & set(layout)
+        margin = layout["margin"]
+        assert (int(beside), int(over)) == (margin["l"] + margin["r"], margin["t"] + margin["b"])
+        assert margin["autoexpand"] is False
+        assert float(ratio) == 1  # 28 × 28
+        assert layout["yaxis"]["range"] == [28, 0]
+
+
+def test_no_button_of_an_html_page_sends_the_figure_elsewhere(page):
+    """Plotly's "Share chart ..." uploads it to a third party."""
+    for _, _, config in figures_of(page):
+        assert config["modeBarButtons"] == [["toImage"]]
+        assert config["showSendToCloud"] is False
+        assert config["displaylogo"] is False
+        assert "plotlyServerURL" not in config
+
+
+def test_html_has_a_slider_over_every_step(trained, digits):
+    pixels = digits.test.images[2]
+    seen = view(trained, pixels)
+    page = html(trained, pixels, seen, 3)
+    trace, layout, _ = figures_of(page)[2]
+    np.testing.assert_allclose(values(trace), seen.fields[3][0], rtol=1e-6)
+    frames = frames_of(page)
+    assert [frame["name"] for frame in frames] == [str(step) for step in trained.steps]
+    for frame, field in zip(frames, seen.fields, strict=True):
+        np.testing.assert_allclose(values(frame["data"][0]), field[0], rtol=1e-6)
+    (slider,) = layout["sliders"]
+    assert slider["active"] == 3
+    assert [step["args"][0] for step in slider["steps"]] == [[f["name"]] for f in frames]
+    assert layout["updatemenus"][0]["buttons"][0]["label"] == "Play"
+    assert "Plotly.animate(" not in page[page.rindex("Plotly.newPlot(") :]  # it waits for a click
+
+
+def test_a_field_that_never_changes_has_no_slider(trained, digits):
+    pixels = digits.test.images[2]
+    page = html(trained, pixels, view(trained, pixels, [0, 0]))
+    assert "sliders" not in figures_of(page)[2][1]
+    assert headings_of(page)[2] == "before training"
+
+
+def test_an_html_page_of_many_large_steps_leaves_some_out(trained, digits, monkeypatch):
+    pixels = digits.test.images[2]
+    seen = view(trained, pixels, resolution=1)
+    monkeypatch.setattr(export, "MOST_CELLS", 4 * 28 * 28)
+    names = [int(frame["name"]) for frame in frames_of(html(trained, pixels, seen, 1))]
+    assert {0, trained.steps[1], trained.steps[-1]} <= set(names)
+    assert 4 <= len(names) <= 5 < len(trained.steps)
+    assert export.steps_in_page(seen, 1) == f"{len(names)} of {len(trained.steps)} saved steps"
+    monkeypatch.undo()
+    assert export.steps_in_page(seen, 1) == "all saved steps"
+
+
+HOSTILE = (
+    "</title><script>alert(1)</script> $\\href{x}{y}$ ![a](http://b.example) \x00\x0b\n&amp; 7"
+)
+"""A title that is markup in HTML, in Markdown, in TeX and in XML's sense no text at all."""
+
+
+def test_a_title_is_no_markup_in_html(trained, digits):
+    header = trained.header.model_copy(deep=True)
+    header.provenance.dataset_title = HOSTILE
+    hostile = Checkpoint(header, trained.tensors)
+    pixels = digits.test.images[2]
+    page = html(hostile, pixels, view(hostile, pixels, [0, -1]))
+    assert "alert(1)</script>" not in page
+    assert one_line(HOSTILE) in unescape(re.search("<title>(.*)</title>", page)[1])
+    assert one_line(HOSTILE) in unescape(re.search("<h1>(.*)</h1>", page)[1])
+
+
+def test_a_title_is_no_markup_in_html_of_several_models(shown):
+    pixels, seen = shown
+    fields = {"first": seen.fields[0]}
+    page = compared_html(pixels, seen.x, seen.y, fields, {"first": HOSTILE}, 0.5, title=HOSTILE)
+    assert "alert(1)</script>" not in page
+    assert headings_of(page)[1] == one_line(HOSTILE)
 
 
 def test_csv_has_a_line_for_each_cell(shown):
@@ -149,7 +232,7 @@ def test_snippet_runs_and_makes_the_same_numbers(trained, trained_file, digits, 
     pixels, step = digits.test.images[2], trained.steps[3]
     (tmp_path / trained_file.name).write_bytes(trained_file.read_bytes())
     program = snippet(trained_file.name, pixels, step)
-    assert len(program.splitlines()) <= 11
+    assert len(program.splitlines()) <= 14
     save = 'import numpy; numpy.savez("made", after=after, x=seen.x, pixels=pixels)\n'
     command = [sys.executable, "-c", program + save]
     root = Path(__file__).parents[1]
@@ -159,7 +242,7 @@ def test_snippet_runs_and_makes_the_same_numbers(trained, trained_file, digits, 
         np.testing.assert_array_equal(made["after"], seen.fields[3])
         np.testing.assert_array_equal(made["x"], seen.x)
         np.testing.assert_array_equal(made["pixels"], pixels)
-    assert "<html>" in (tmp_path / "field.html").read_text(encoding="utf-8")
+    assert "<html" in (tmp_path / "field.html").read_text(encoding="utf-8")
 
 
 def test_what_is_compared_goes_into_files(shown):
@@ -193,7 +276,7 @@ def test_the_program_of_a_comparison_runs(trained_file, trained, shown, tmp_path
     assert result.returncode == 0, result.stderr
     expected = abs(view(trained, shown[0], [0]).fields[0]).sum() / 16
     assert float(result.stdout) == pytest.approx(float(expected), rel=1e-4)
-    assert (trained_file.parent / "model-2-less-the-first.html").exists()
+    assert (trained_file.parent / "differences.html").exists()
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
@@ -203,7 +286,7 @@ def test_html_of_several_models_shows_their_fields_and_differences(trained, show
     fields = {name: (k + 1) * seen.fields[k % 2] for k, name in enumerate(names)}
     titles = {name: f"{name}, after training" for name in names}
     page = compared_html(pixels, seen.x, seen.y, fields, titles, 0.5)
-    data, layout = figure_of(page)
+    data = [trace for trace, *_ in figures_of(page)]
     assert len(data) == 1 + count + count - 1
     np.testing.assert_allclose(values(data[0]), pixels[0] / 255, atol=1e-6)
     for k, name in enumerate(names):
@@ -213,7 +296,5 @@ def test_html_of_several_models_shows_their_fields_and_differences(trained, show
         change = values(data[1 + count + k])
         np.testing.assert_allclose(change, (fields[name] - fields["first"])[0], rtol=1e-6)
         assert (data[1 + count + k]["zmin"], data[1 + count + k]["zmax"]) == (-0.5, 0.5)
-    words = [note["text"] for note in layout["annotations"]]
     changes = [f"{name} − first" for name in names[1:]]
-    assert words == ["the input", *titles.values(), *changes]
-    assert [bool(trace.get("showscale")) for trace in data].count(True) == (2 if count > 1 else 1)
+    assert headings_of(page) == ["the input", *titles.values(), *changes]

@@ -1,6 +1,9 @@
 """What a visitor can pick, under keys that are data."""
 
+import json
 import os
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +13,9 @@ from hypothesis import strategies as st
 from densembed import gallery
 from densembed.checkpoint import Checkpoint, CheckpointError
 from densembed.config import RunConfig
+from densembed.frontier import best
 from densembed.gallery import Entry, entries, find, gallery_folder
+from densembed.paper import TABLES
 from densembed.runs import Run
 from densembed.sweep import Sweep
 from densembed.sweep_plan import make_plan
@@ -134,3 +139,32 @@ def test_a_peek_is_what_opening_finds(trained, trained_file, tmp_path):
             Checkpoint.peek(tmp_path / "bad.safetensors")
     with pytest.raises(CheckpointError):
         Checkpoint.peek(tmp_path / "absent.safetensors")
+
+
+SHIPPED = Path(__file__).parents[1] / "checkpoints/paper"
+NUMBERS = {"nine d": 9, "twenty-five": 25, "sixty-four": 64, "225": 225, "a hundred": 100}
+
+
+def test_the_stories_are_true():
+    models = {key: Checkpoint.open(SHIPPED / f"{key}.safetensors") for key in gallery.STORIES}
+    linear = models["linear"].parameters
+    for key, story in gallery.STORIES.items():
+        checkpoint = models[key]
+        if found := re.search(r"([\d,]+) parameters", story):
+            stated = int(found[1].replace(",", ""))
+            exact = "within" not in story
+            assert stated == checkpoint.parameters if exact else stated >= checkpoint.parameters
+        if found := re.search("|".join(NUMBERS), story.lower()):
+            embedding = checkpoint.model().embedding
+            assert embedding.groups * embedding.densities == NUMBERS[found[0]]
+        assert ("no download" in story) == (checkpoint.config.dataset == "digits")
+    assert 20 * models["logistic-el-5"].parameters <= linear
+    assert models["logistic-el-8"].errors[0] <= 10
+    assert 2 * models["logistic-el-15"].parameters < linear
+    moving = [row for row in TABLES["mnist"] if "mnn" in row.model]
+    assert min(moving, key=lambda row: row.parameters).model == "logistic-el-mnn-6-3"
+    assert min(TABLES["mnist"], key=lambda row: row.error).model == "logistic-el-mnn-10-5"
+    table = json.loads((SHIPPED / "frontier-mnist.json").read_text())
+    for budget in table["budgets"]:
+        model = best(table, budget)["model"]
+        assert f"within {budget:,} parameters" in gallery.STORIES[f"frontier-{model}"]

@@ -12,7 +12,8 @@ from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 
 from densembed.export import printed
 from densembed.fields import view
-from densembed.sheet import DPI, WIDTHS, sheet
+from densembed.markup import one_line
+from densembed.sheet import DPI, KINDS, WIDTHS, sheet
 
 LONG = "Adaptive convolution and pooling, Logistic-EL with mNN, B = 8, B₀ = 4"
 SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
@@ -109,3 +110,36 @@ def test_a_checkpoint_s_sheet_says_model_data_and_steps(trained, digits):
     words = {text.text for text in root.iter(f"{SVG}text")}
     assert {"before training, step 0", f"after training, step {trained.steps[-1]:,}"} <= words
     assert any(trained.header.provenance.dataset_title in word for word in words)
+
+
+def test_a_file_has_the_title_of_its_figure(shown):
+    pixels, seen = shown
+    made = {kind: sheet(pixels, fields_of(seen), seen.top, LONG, kind) for kind in KINDS}
+    written = re.search(rb"/Title \((.*?)(?<!\\)\)", made["PDF"], re.DOTALL)[1]
+    assert unescaped(written).decode("utf-16") == LONG
+    root = ElementTree.fromstring(made["SVG"])
+    assert root.find(f"{SVG}title").text == LONG
+    with Image.open(io.BytesIO(made["PNG"])) as image:
+        assert image.text["Title"] == LONG
+
+
+def unescaped(written: bytes) -> bytes:
+    """A string of a PDF without its backslashes."""
+    octal = re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), written)
+    return re.sub(
+        rb"\\(.)", lambda m: {b"n": b"\n", b"r": b"\r"}.get(m[1], m[1]), octal, flags=re.DOTALL
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "title", ["$\\href{x}{y}$", "100 $ and $\\frac{1}$", "a\x00b\x0b\n<c>&", "\\"]
+)
+def test_a_title_is_no_formula_and_no_markup(shown, kind, title):
+    """A checkpoint's title may come from anyone."""
+    pixels, seen = shown
+    fields = {title: seen.fields[0].sum(0)}
+    made = sheet(pixels, fields, seen.top, title, kind)
+    if kind == "SVG":
+        words = {text.text for text in ElementTree.fromstring(made).iter(f"{SVG}text")}
+        assert one_line(title) in words

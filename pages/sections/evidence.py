@@ -1,9 +1,12 @@
 """The Paper page's sections beyond Table 1. Each is there once its results are in the gallery."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from densembed import families, frontier, robustness
 from densembed.data import slug, title
+from densembed.experiments import SEEDS, USUAL_SEEDS
 from densembed.families_figures import families_figure, family_fields_figure
 from densembed.frontier_figures import frontier_figure
 from densembed.gallery import results
@@ -21,7 +24,15 @@ def show() -> None:
         section()
 
 
-def _made_by(command: str) -> str:
+def _made_by(command: str, rows: Sequence[dict] = ()) -> str:
+    """The command that makes these results: with its number of seeds where that is not the usual.
+
+    Args:
+        rows: the results, each with its `errors`.
+    """
+    seeds = max((len(row["errors"]) for row in rows), default=0)
+    if rows and seeds != SEEDS.get(command.split()[0], USUAL_SEEDS):
+        command += f" --seeds {seeds}"
     return f"Made by `python -m densembed reproduce {command}`."
 
 
@@ -43,11 +54,9 @@ def table2() -> None:
             f"{linear[0][f'{of}mean']:.2f} ± {linear[0][f'{of}deviation']:.2f} %"
             for of in ("", "paper_")
         )
-        lower = linear[0]["mean"] < linear[0]["paper_mean"]
         st.markdown(
-            "The pictures were compressed as JPEG, the paper's were not. "
-            + ("That does not seem to cost anything: " if lower else "What that costs shows in ")
-            + f"the linear row, which has no densities: {ours} by recipe {table['recipe']}, "
+            "These pictures were compressed as JPEG, the paper's were not. For comparison, the "
+            f"linear model, which has no densities: {ours} by recipe {table['recipe']}, "
             f"{theirs} in the paper."
         )
 
@@ -75,7 +84,8 @@ def families_section() -> None:
                 )  # fmt: skip
         st.caption(
             f"Recipe {table['recipe']}, {len(table['rows'][0]['errors'])} seeds, "
-            f"{title(table['dataset'])}. " + _made_by(f"families --recipe {table['recipe']}")
+            f"{title(table['dataset'])}. "
+            + _made_by(f"families --recipe {table['recipe']}", table["rows"])
         )
 
 
@@ -91,7 +101,7 @@ def frontier_section() -> None:
         st.caption(
             f"Network and recipe were chosen on training images that were held out; the test "
             f"images of {title(table['dataset'])} were looked at once. No picture is augmented. "
-            + _made_by("frontier")
+            + _made_by("frontier", table["entries"])
         )
 
 
@@ -104,9 +114,10 @@ def robustness_section() -> None:
         for row in moving[:1]:
             st.plotly_chart(
                 following_figure(table, row["model"]), key="following", config=CHART,
-                alt="A digit at five places and the receptive field that it gets at each",
+                alt="A digit at several places and the receptive field that it gets at each",
             )  # fmt: skip
-            st.caption(f"{describe(row['model'])}: the field for one digit at five places.")
+            places = len(row["pictures"])
+            st.caption(f"{describe(row['model'])}: the field for one digit at {places} places.")
         st.plotly_chart(
             robustness_figure(table), key="robustness", config=CHART,
             alt="Test error on shifted, scaled, turned and noisy digits",

@@ -3,9 +3,12 @@
 import streamlit as st
 
 from densembed import gallery
+from densembed.checkpoint import Checkpoint
 from densembed.data import is_available, load_dataset
+from densembed.data import title as title_of
+from densembed.fields import TOP_PERCENTILE
 from densembed.models import describe
-from densembed.reproduce import FIGURE1, figure1_of
+from densembed.reproduce import FIGURE1, figure1_of, recipe_of
 from pages.widgets.link import check_link
 from pages.widgets.page import CHART, panel
 
@@ -34,8 +37,9 @@ def show() -> None:
     own = checkpoints[FIGURE1[0]].config.dataset
     dataset = load_dataset(own if is_available(own) else "digits")
     st.markdown(
-        "Bright is where many densities lie. The micro network (a) places its densities anew for "
-        "each input; without one (b, c), the field is the same for all. Choose other inputs:"
+        "Bright is where much of the densities' mass lies. With a micro network (a) the densities "
+        "move with the input; without one (b, c), the field is the same for every input. Choose "
+        "other inputs:"
     )
     classes, tested = list(dataset.classes), dataset.tested
     chosen = []
@@ -66,10 +70,24 @@ def show() -> None:
             )  # fmt: skip
     shown = ", ".join(f"[{describe(model)}](/?model={model})" for model in FIGURE1)
     st.caption(
-        "Before and after of one model share its scale, which ends at the 99.5th percentile of the "
-        "brighter one. Each model has its own: 25 densities do not add up to what 225 do. "
-        f"[All three on one scale, in Compare]({ONE_SCALE}). In Explore: {shown}. As a file: "
-        "`python -m densembed reproduce figure1`."
+        "All fields of one model share its scale, which ends at the "
+        f"{TOP_PERCENTILE:g}th percentile of the brightest one. Each model has its own scale: "
+        "25 densities have a smaller sum than 225. "
+        f"[All three on one scale, in Compare]({ONE_SCALE}). In Explore: {shown}."
+        + _trained_by(checkpoints)
     )
     if dataset.name != own:
-        st.caption("MNIST is not on this machine, so the inputs are the embedded digits.")
+        st.caption(
+            f"{title_of(own)} is not on this machine, so the inputs are the built-in digits."
+        )
+
+
+def _trained_by(checkpoints: dict[str, Checkpoint]) -> str:
+    """The command that trains these models and draws their figure, where one does."""
+    recipes = {recipe_of(checkpoint.config) for checkpoint in checkpoints.values()}
+    if len(recipes) > 1 or None in recipes:
+        return ""
+    return (
+        " Train the three models and save the figure as a file: "
+        f"`python -m densembed reproduce figure1 --recipe {recipes.pop()}`."
+    )

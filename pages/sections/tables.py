@@ -16,6 +16,7 @@ RECIPES = {
     "tuned": "Our training: one recipe for all rows, tuned on held-out training images of MNIST.",
     "paper": "Our training: the paper's recipe, as far as it is printed.",
 }
+NEAREST = "the run nearest the mean"
 SHOWN = (
     "learning_rate", "density_rate", "scale_start", "location_start", "epochs", "batch_size",
     "weight_decay", "locator_rate", "locator_decay",
@@ -49,7 +50,7 @@ def show_table(table: str, dataset: str, key: str = "recipe") -> None:
         alt="Test error of each model, ours and the paper's, with error bars",
     )  # fmt: skip
     st.caption(
-        f"Each mark is the mean of {len(rows[0]['errors'])} trainings, each bar ± a standard "
+        f"Each mark of ours is the mean of {_runs(rows)} trainings; each bar is ± one standard "
         "deviation."
         + (
             " The axis is logarithmic: equal distances are equal factors."
@@ -62,6 +63,12 @@ def show_table(table: str, dataset: str, key: str = "recipe") -> None:
         _numbers(table, results, recipe)
 
 
+def _runs(rows: list[dict]) -> str:
+    """Over how many trainings a mean is."""
+    counts = {len(row["errors"]) for row in rows}
+    return " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
+
+
 def _command(table: str, dataset: str, recipe: str) -> str:
     data = " --dataset folder:PATH" if "jpeg" in slug(dataset) else ""
     return f"python -m densembed reproduce {table}{data} --recipe {recipe}"
@@ -69,13 +76,15 @@ def _command(table: str, dataset: str, recipe: str) -> str:
 
 def _finding(rows: list[dict]) -> str:
     below = [row for row in rows if row["mean"] < row["paper_mean"]]
-    above = ", ".join(describe(row["model"]) for row in rows if row not in below)
-    text = f"**{len(below)} of {len(rows)}** rows end below the paper's error"
+    others = ", ".join(describe(row["model"]) for row in rows if row not in below)
+    text = f"**{len(below)} of {len(rows)}** models have a lower error than in the paper"
     if len(below) == len(rows):
-        text = f"All **{len(rows)}** rows end below the paper's error"
-    text += ", with the same parameters."
-    if above:
-        text += f" Above it: {above}."
+        text = f"All **{len(rows)}** models have a lower error than in the paper"
+    if all(row["parameters"] == row["paper_parameters"] for row in rows):
+        text += ", with the same number of parameters"
+    text += "."
+    if others:
+        text += f" Not lower: {others}."
     return text + _by_parameters(rows)
 
 
@@ -97,7 +106,7 @@ def _by_parameters(rows: list[dict]) -> str:
 
 
 def _by_other_recipes(rows: list[dict], found: dict[str, dict]) -> str:
-    """What networks without densities reach where this recipe, sought for densities, harms them."""
+    """What networks without densities reach where another recipe suits them better."""
     text = ""
     for row in rows:
         if "-el-" in row["model"] or row["mean"] <= row["paper_mean"]:
@@ -111,8 +120,8 @@ def _by_other_recipes(rows: list[dict], found: dict[str, dict]) -> str:
         best = min(others, key=others.get)
         if others[best] < row["mean"]:
             text += (
-                f" The recipe was sought for densities; {describe(row['model'])} has none and "
-                f"suffers from it: by recipe {best} it ends at {others[best]:.2f} %."
+                f" {describe(row['model'])} has no densities: by recipe {best} it ends at "
+                f"{others[best]:.2f} %."
             )
     return text
 
@@ -141,6 +150,9 @@ def shipped_link(row: dict, results: dict) -> str | None:
 def _numbers(table: str, results: dict, recipe: str) -> None:
     rows, config = results["rows"], results["config"]
     command = _command(table, results["dataset"], recipe)
+    links = {row["model"]: shipped_link(row, results) for row in rows}
+    # A column of nothing would read "None" in each row.
+    linked = any(links.values())
     st.dataframe(
         [
             {
@@ -150,14 +162,14 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
                 "paper, %": f"{row['paper_mean']:.2f} ± {row['paper_deviation']:.2f}",
                 "difference": round(row["mean"] - row["paper_mean"], 2),
                 "our runs, %": ", ".join(f"{error:.2f}" for error in row["errors"]),
-                "the run nearest the mean": shipped_link(row, results),
+                **({NEAREST: links[row["model"]]} if linked else {}),
                 "made by": f"{command} --rows {row['model']}",
             }
             for row in rows
         ],
         hide_index=True,
         column_config={
-            "the run nearest the mean": st.column_config.LinkColumn(display_text="in Explore"),
+            NEAREST: st.column_config.LinkColumn(display_text="in Explore"),
             "difference": st.column_config.NumberColumn(format="%+.2f"),
             "parameters": st.column_config.NumberColumn(format="localized"),
         },
@@ -165,11 +177,11 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
     settings = ", ".join(
         f"{name.replace('_', ' ')} {config[name]}" for name in SHOWN if name in config
     )
-    absent = "" if any(shipped_link(row, results) for row in rows) else (
+    absent = "" if linked else (
         " The checkpoints of this training do not ship; the command makes them."
     )  # fmt: skip
     st.caption(
-        f"Ours: mean ± standard deviation over seeds 0 to {len(rows[0]['errors']) - 1}, made by "
+        f"Ours: mean ± standard deviation over {_runs(rows)} seeds from 0, made by "
         f"`{command}`, with {settings}.{absent} The paper's: as printed in its "
         f"[{table.replace('table', 'Table ')}]({ARXIV})."
     )

@@ -107,7 +107,7 @@ def _sent(moment: Moment) -> float:
 
 def _note(no_ink: bool, others: list[str]) -> str:
     if no_ink:
-        return "nothing: there is no ink"
+        return "nothing: no digit was found"
     knows = "knows" if len(others) == 1 else "know"
     return f"the {' and the '.join(others)} {knows} other classes" if others else ""
 

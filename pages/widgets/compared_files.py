@@ -27,16 +27,16 @@ def take_compared(sides: list[Side], moment: Moment, given: Input) -> None:
     fields = {side.name: seen[side.name].fields[at] / parts[side.name] for side, at in able}
     steps = {side.name: side.checkpoint.steps[at] for side, at in able}
     x, y = seen["first"].x, seen["first"].y
-    titles = {side.name: f"{side.model}<br>{side.name}, {side.moment(at)}" for side, at in able}
+    titles = {side.name: f"{side.model} ({side.name}), {side.moment(at)}" for side, at in able}
     top = max(view.top / parts[name] for name, view in seen.items())
     columns = pick_columns()
+    data = sorted({side.checkpoint.header.provenance.dataset_title for side, _ in able})
+    title = f"Receptive fields for one input, {' and '.join(data)}"
 
     def page(kind: str) -> bytes:
         flat = {name: values.sum(0) for name, values in fields.items()}
         named = {f"{side.model}, {side.moment(at)}": flat[side.name] for side, at in able}
         changes = {f"{name} − first": flat[name] - flat["first"] for name in list(flat)[1:]}
-        data = sorted({side.checkpoint.header.provenance.dataset_title for side, _ in able})
-        title = f"Receptive fields for one input, {' and '.join(data)}"
         return sheet(pixels.numpy(), named, top, title, kind, columns, changes, moment.unit)
 
     binary = "application/octet-stream"
@@ -48,9 +48,9 @@ def take_compared(sides: list[Side], moment: Moment, given: Input) -> None:
         ),
         (
             "Figure, HTML", "compared.html", "text/html",
-            lambda: export.compared_html(pixels, x, y, fields, titles, top, moment.unit),
+            lambda: export.compared_html(pixels, x, y, fields, titles, top, moment.unit, title),
         ),
-        *printed("compared", page),
+        *printed("compared", columns, page),
         ("Recipes, CSV", "recipes.csv", "text/csv", lambda: _recipes(sides)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
     ]  # fmt: skip

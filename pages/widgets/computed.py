@@ -12,6 +12,14 @@ from densembed.fields import View, view
 from densembed.meaning import spread_of_fields
 
 ATLAS_INPUTS = 100
+"""Test images of a class over which its fields are averaged, as far as there are so many."""
+
+
+def averaged_images(dataset: Dataset) -> str:
+    """Over how many test images of each class fields are averaged: "100", or "21 to 52"."""
+    counts = torch.bincount(dataset.test.labels, minlength=len(dataset.classes))
+    low, high = (min(ATLAS_INPUTS, int(count)) for count in (counts.min(), counts.max()))
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def seen_by(checkpoint: Checkpoint, pixels: Tensor) -> View:

@@ -8,8 +8,9 @@ import streamlit as st
 from densembed.comparison import along, facts
 from densembed.fields import TOP_PERCENTILE
 from densembed.figures import curves_figure
-from pages.widgets.computed import ATLAS_INPUTS, class_fields
+from pages.widgets.computed import averaged_images, class_fields
 from pages.widgets.inputs import test_images
+from pages.widgets.link import plain
 from pages.widgets.page import CHART, panel
 from pages.widgets.sides import SLIDERS, Moment, Side
 from pages.widgets.stills import show_classes
@@ -104,7 +105,7 @@ def atlases(sides: list[Side], moment: Moment) -> None:
     for k, (side, index) in enumerate(able):
         for n, name in enumerate(dataset.tested):
             done = (k + n / len(dataset.tested)) / len(able)
-            progress.progress(done, f"The {side.name}’s fields of {ATLAS_INPUTS} inputs of {name}")
+            progress.progress(done, f"The {side.name} model’s fields of class {plain(name)} …")
             label = dataset.classes.index(name)
             mean, _ = class_fields(side.checkpoint, dataset, index, label)
             found.setdefault(side.name, []).append(mean / moment.parts(side))
@@ -119,7 +120,7 @@ def atlases(sides: list[Side], moment: Moment) -> None:
             )  # fmt: skip
     fixed = [side.name for side, _ in able if not side.checkpoint.model().adaptive]
     st.caption(
-        f"Where each looks on average over the same {ATLAS_INPUTS} test images of each class of "
-        f"{dataset.title}, on one colour scale."
+        f"The mean field of each model over the same {averaged_images(dataset)} test images per "
+        f"class of {plain(dataset.title)}, on one colour scale."
         + (f" The densities of the {' and the '.join(fixed)} do not move." if fixed else "")
     )

@@ -5,7 +5,7 @@ import base64
 import numpy as np
 import streamlit as st
 
-from densembed.comparison import confusion, disagreement
+from densembed.comparison import confusion, disagreement, verdict
 from densembed.comparison_figures import confusion_difference_figure, confusion_figure
 from densembed.data import Dataset
 from densembed.data.compact import to_png
@@ -110,16 +110,10 @@ def disagree(sides: list[Side], chosen: list[int]) -> None:
     labels = dataset.test.labels.numpy()
     found = disagreement(*pair.values(), labels)
     one, two = len(found.first_only), len(found.second_only)
-    verdict = (
-        "they differ by more than chance explains"
-        if found.p < 0.05
-        else "chance alone explains this difference"
-    )
-    p = f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001"
     st.markdown(
         f"Of {len(labels):,} test images of {dataset.title}, **{one:,}** only the first gets "
         f"right and **{two:,}** only the {other}; {found.both:,} both and {found.neither:,} "
-        f"neither. McNemar's exact test: {p}, so {verdict}."
+        f"neither. {verdict(found)}"
     )
     if one + two:
         st.caption(

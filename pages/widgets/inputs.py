@@ -271,7 +271,7 @@ def show_input(given: Input, checkpoint: Checkpoint) -> None:
     if given.source != "drawing":
         show_picture(given.pixels, size)
         return
-    notes = {"no ink": "no ink yet", "several digits": "several digits: it reads one at a time"}
+    notes = {"no ink": "no digit yet", "several digits": "several digits: it reads one at a time"}
     if unlike(given, checkpoint):
         notes["digit"] = "unlike what this model learned"
     panel("draw a digit", notes.get(given.seen, f"read as {size}, the small picture"))
@@ -306,7 +306,7 @@ def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
     if given.source == "drawing":
         return  # said beside the pad: a message above it would move it under the pen
     if given.seen == "no ink":
-        st.warning("No ink was found in the picture, so there is nothing to read.")
+        st.warning("No digit was found in the picture, so there is nothing to read.")
     elif given.seen == "several digits":
         st.warning("There seem to be several digits; the model reads one at a time.")
     elif given.own:

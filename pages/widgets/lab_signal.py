@@ -104,7 +104,7 @@ def _drawn() -> None:
 def _row(controls: Controls, count: int, label: str = "Density i") -> int:
     row = controls.whole(
         "row", label, 1, count, (count + 1) // 2,
-        "Brings out one density, its row of Γ and its bar: (Γx)ᵢ = E[x(t)] under φᵢ (eq. 5).",
+        "Highlights one density, its row of Γ and its bar: (Γx)ᵢ = ∫ x(t) φᵢ(t) dt (eq. 5).",
         slide=True,
     )  # fmt: skip
     return row - 1

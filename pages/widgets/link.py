@@ -6,10 +6,11 @@ widget is not on the page.
 """
 
 import difflib
-import re
 from collections.abc import Collection, Container, Iterable
 
 import streamlit as st
+
+from densembed.markup import for_markdown as plain
 
 LONGEST = 40
 FEW = 10
@@ -46,11 +47,6 @@ class OneOf(Container):
             return "_" not in text and float(text) in self.numbers
         except ValueError:
             return False
-
-
-def plain(text: str) -> str:
-    """A stranger's words as text where Streamlit would read Markdown."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
 
 
 def quoted(text: str) -> str:

@@ -8,12 +8,18 @@ from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
 from densembed.density_figures import path_figure, weights_figure
 from densembed.fields import TOP_PERCENTILE, View
-from densembed.layers import FeatureEmbedding
-from densembed.meaning import densities, input_gradient, one_density
+from densembed.meaning import (
+    MASS,
+    class_weights,
+    densities,
+    input_gradient,
+    on_pixels,
+    one_density,
+)
 from densembed.models import describe
-from pages.widgets.computed import class_fields
+from pages.widgets.computed import averaged_images, class_fields
 from pages.widgets.inputs import test_images
-from pages.widgets.link import linked_number
+from pages.widgets.link import linked_number, plain
 from pages.widgets.moving import colours
 from pages.widgets.page import CHART, panel
 from pages.widgets.stills import NAME, UNIT, show_classes, show_stills, still
@@ -22,9 +28,8 @@ from pages.widgets.views import Show
 WHAT, ONE, COMPUTES = "What am I looking at?", "One density", "What it computes"
 ATLAS, TAKE = "All classes", "Take it away"
 MEANING = (
-    "Instead of one weight for each pixel it learns densities φᵢ over the picture; a neuron sees "
-    "the expected brightness under each of them, Γx, and a linear classifier decides. The heatmaps "
-    "show Σᵢ φᵢ per square pixel, on one colour scale, so that brighter means more densities there."
+    "Instead of one weight for each pixel it learns densities φᵢ over the picture. The heatmaps "
+    "show their sum, Σᵢ φᵢ per square pixel, on one colour scale."
 )
 PIXELS = (
     "It is fully connected: as a special case of the framework (Section 3.1) it has one uniform "
@@ -39,13 +44,19 @@ CELLS = (
 
 
 def what(checkpoint: Checkpoint) -> None:
-    plain = CELLS if isinstance(checkpoint.model().embedding, FeatureEmbedding) else PIXELS
+    model = checkpoint.model()
+    brightness = "brightness of the picture" if on_pixels(model) else "value of each feature map"
+    rest = (
+        "a hidden layer follows" if class_weights(model) is None else "a linear classifier decides"
+    )
+    seen = f" Γx is the expected {brightness} under each of them, and from that {rest}."
     st.markdown(
         f"**{describe(checkpoint.config.model)}** has {checkpoint.parameters:,} parameters. "
-        + (MEANING if checkpoint.has_densities else plain)
-        + " ◂ marks the right class. Under the pictures: where the middle of the field's mass is "
-        "(column, row) and how far the mass lies from it on average; its entropy, which is largest "
-        "for an even field; the smallest area that holds 90 % of the mass."
+        + (MEANING + seen if checkpoint.has_densities else PIXELS if on_pixels(model) else CELLS)
+        + " ◂ marks the right class. Under the pictures: the centre of the field's mass (column, "
+        "row); its spread, the root mean square distance of the mass from there; its entropy, "
+        "which is largest for an even field; the smallest area that holds "
+        f"{100 * MASS:.0f} % of the mass."
     )
 
 
@@ -112,7 +123,9 @@ def computes(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sho
                 "With fixed densities and a linear classifier the whole network is this one map: "
                 "the score is the sum of weight × ink, and a bias."
                 if title == "its exact linear map"
-                else "Where moving a density pays, even pixels without ink matter."
+                else "Ink in a blank pixel may move a density, so blank pixels matter, too."
+                if model.adaptive
+                else "The network is not linear, so the map is another one for another input."
             )
         )
     score, now = "score per unit of ink", f"at step {seen.steps[index]:,}"
@@ -137,10 +150,10 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
     if dataset is None:
         st.info("No test images of this model's shape are here, so there is nothing to average.")
         return
-    progress = st.progress(0.0, "Fields of 100 inputs of each class …")
+    progress = st.progress(0.0)
     found = []
     for k, name in enumerate(dataset.tested):
-        progress.progress(k / len(dataset.tested), f"Fields of 100 inputs of {name} …")
+        progress.progress(k / len(dataset.tested), f"Fields of class {plain(name)} …")
         label = dataset.classes.index(name)
         found.append(class_fields(checkpoint, dataset, index, label))
     progress.empty()
@@ -157,5 +170,6 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
         top = top or tops[0]  # fixed densities do not deviate at all
         with column:
             show_classes(fields, dataset.tested, size, top, kind, note, f"atlas-{kind}")
-    if not checkpoint.network().adaptive:
-        st.caption("Its densities are fixed: every input has the same field, and none deviates.")
+    averaged = f"Over {averaged_images(dataset)} test images per class of {plain(dataset.title)}."
+    fixed = " The densities are fixed, so the field is the same for every input."
+    st.caption(averaged + ("" if checkpoint.network().adaptive else fixed))

@@ -38,7 +38,7 @@ def pack(values: np.ndarray) -> dict:
 def said(probabilities: np.ndarray | None, classes: list[str], steps: int) -> list[str]:
     """A model's answer at each step in words; without probabilities there was no ink."""
     if probabilities is None:
-        return ["nothing: there is no ink"] * steps
+        return ["nothing: no digit was found"] * steps
     return [f"{classes[row.argmax()]}, at {100 * row.max():.1f} %" for row in probabilities]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from densembed.web import CONFIG
 from pages.widgets.link import in_link, name_wrong, open_notices
 
 STYLE = """
@@ -47,11 +48,7 @@ STYLE = """
 </style>
 """
 ROUTER = Path(__file__).parents[2] / "app.py"
-CHART = {
-    "modeBarButtons": [["toImage"]],
-    "displaylogo": False,
-    "toImageButtonOptions": {"format": "svg", "filename": "densembed"},
-}
+CHART = CONFIG
 """Of Plotly's toolbar only what saves the picture, and that only under the pointer."""
 
 

@@ -56,7 +56,8 @@ def _follow(run: Run, was_live: bool) -> None:
         if not read_only():
             run_verbs(run, state, config)
     course = _now_and_then(run, events, state == "running")
-    pictures(run.checkpoint(), course, run.identifier)
+    ended = state != "paused" and not is_live(run, state)
+    pictures(run.checkpoint(), course, run.identifier, ended)
     if events:
         with st.expander("Log"):
             st.code("\n".join([*tell_story(events), run.log]).strip(), language=None)
@@ -130,16 +131,26 @@ def _waiting(run: Run, place: int) -> str:
     return text if seconds is None else f"{text} · about {duration(seconds)}"
 
 
-def pictures(checkpoint: Checkpoint | None, course: Course, name: str = "") -> None:
-    """One pinned test image, its receptive field before training and now, and the curves."""
+def pictures(
+    checkpoint: Checkpoint | None, course: Course, name: str = "", ended: bool = False
+) -> None:
+    """One pinned test image, its receptive field before training and now, and the curves.
+
+    Args:
+        ended: whether nothing more will come of the run.
+    """
     picture, fields, curve = st.columns([62, 125, 62], gap="small")
     with curve:
-        _curves(course, name)
+        _curves(course, name, ended)
     if checkpoint is None:
-        fields.caption("The receptive field appears with the first steps.")
+        fields.caption(
+            "The run ended before its first checkpoint, so there is no receptive field to show."
+            if ended
+            else "The receptive field appears with the first steps."
+        )
         return
     if not checkpoint.has_densities:
-        picture.caption("Fully connected: one density a pixel, their sum is 1 everywhere.")
+        picture.caption("No learned densities: the field is the same everywhere, at any step.")
     with picture:
         pinned, what = _pin(checkpoint)
     seen = view(checkpoint, pinned, [0, -1])
@@ -173,10 +184,14 @@ def _pin(checkpoint: Checkpoint) -> tuple[Tensor, str]:
     return pixels, what
 
 
-def _curves(course: Course, name: str) -> None:
+def _curves(course: Course, name: str, ended: bool) -> None:
     panel("how it goes", "error at each epoch's end")
     if not course.steps and not course.errors:
-        st.caption("The curves begin with the first steps.")
+        st.caption(
+            "The run ended before its first steps, so there are no curves."
+            if ended
+            else "The curves begin with the first steps."
+        )
         return
     log = st.session_state.get("log-scale", False)
     figure = course_figure(course, log)

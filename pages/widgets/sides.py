@@ -116,9 +116,9 @@ def remark_fields(sides: list[Side]) -> None:
     even = [side.name for side in sides if not side.checkpoint.has_densities]
     if even:
         st.caption(
-            f"Fully connected: the {' and the '.join(even)}. A weight for each pixel is the "
-            "special case of one even density on each, so such a field is the same everywhere, at "
-            "any step."
+            f"The {' and the '.join(even)} {'has' if len(even) == 1 else 'have'} no learned "
+            "densities: a weight for each pixel, or for each cell of a feature map, is the special "
+            "case of one uniform density on each. The field is the same everywhere, at any step."
         )
 
 

@@ -10,9 +10,8 @@ from densembed import export
 from densembed.checkpoint import Checkpoint
 from densembed.data.compact import to_png
 from densembed.fields import View
-from densembed.models import describe
 from densembed.pictures import film
-from densembed.sheet import KINDS, WIDTHS
+from densembed.sheet import DPI, KINDS, SIZES, WIDTHS
 from pages.widgets.models import file_of
 from pages.widgets.views import CLASS, Show, class_field
 
@@ -54,13 +53,22 @@ def pick_columns() -> str:
     return st.segmented_control(
         "Printed figure", list(WIDTHS), default="two columns", key="printed", bind="query-params",
         required=True,
-        help="85 mm wide, or 178 mm, with text of 7 or 8 points: it needs no scaling. SVG and PDF "
-        "have their text as text; PNG has 300 pixels an inch.",
+        help=f"{_either(WIDTHS)} mm wide, with text of at least {_either(SIZES)} points: it needs "
+        f"no scaling. SVG and PDF keep their text as text; PNG has {DPI} pixels per inch.",
     )  # fmt: skip
 
 
-def printed(stem: str, page: Callable[[str], bytes]) -> list[tuple]:
-    """Files of a figure for print, which `page` makes of a kind among `KINDS`."""
+def _either(numbers: dict[str, float]) -> str:
+    return " or ".join(f"{number:g}" for number in numbers.values())
+
+
+def printed(stem: str, columns: str, page: Callable[[str], bytes]) -> list[tuple]:
+    """Files of a figure for print, which `page` makes of a kind among `KINDS`.
+
+    Args:
+        columns: the width among `WIDTHS`, which is in the files' names.
+    """
+    stem = f"{stem}-{columns.replace(' ', '-')}"
     return [
         (f"Figure, {kind}", f"{stem}.{kind.lower()}", mime, partial(page, kind))
         for kind, mime in zip(KINDS, MIMES, strict=True)
@@ -72,7 +80,7 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
     name = st.session_state["model"]
     columns = pick_columns()
     stem = f"{name}-step-{seen.steps[index]}"
-    title = f"{describe(checkpoint.config.model)}, {checkpoint.header.provenance.dataset_title}"
+    title = export.title_of(checkpoint)
 
     def more() -> dict:
         if show.way != CLASS:
@@ -96,7 +104,7 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
             "Figure, HTML", f"{stem}.html", "text/html",
             lambda: export.html(checkpoint, pixels, seen, index),
         ),
-        *printed(stem, page),
+        *printed(stem, columns, page),
         ("Film, GIF", f"{name}.gif", "image/gif", lambda: film(seen, "GIF", title)),
         ("Film, WebP", f"{name}.webp", "image/webp", lambda: film(seen, "WEBP", title)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
@@ -110,9 +118,9 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
     st.caption(
         "The numbers are per square pixel at the cells' centres, in pixels from the upper left "
-        "corner. The figures hold the field before training and at the slider's step, the films "
-        "every step. Each field above can also be saved as it is shown, as SVG or PNG: the buttons "
-        "at its upper right. "
+        "corner. The figures for print hold the field before training and at the slider's step, "
+        f"the HTML page {export.steps_in_page(seen, index)}, and the films all of them. Each field "
+        "above can also be saved as it is shown, as SVG or PNG: the buttons at its upper right. "
         "With the model's file beside it, this program makes the same numbers:"
     )
     st.code(export.snippet(f"{name}.safetensors", pixels, seen.steps[index]), wrap_lines=True)

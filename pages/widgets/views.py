@@ -9,7 +9,15 @@ from torch import Tensor
 from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
 from densembed.fields import View
-from densembed.meaning import Densities, class_weights, densities, measure, moved, weighted_field
+from densembed.meaning import (
+    MASS,
+    Densities,
+    class_weights,
+    densities,
+    measure,
+    moved,
+    weighted_field,
+)
 from pages.widgets.computed import seen_by
 from pages.widgets.link import FLAG, Numbers, check_link, in_link
 
@@ -146,7 +154,7 @@ def numbers_lines(seen: View, placed: list[Densities] | None) -> list[str]:
     for k in range(len(seen.fields)):
         parts = [f"{name} {value}" for name, value in measures(seen, k).items()]
         if placed:
-            parts.append(f"densities moved {moved(placed[0], placed[k]):.1f} pixels from before")
+            parts.append(f"densities moved {moved(placed[0], placed[k]):.1f} pixels on average")
         lines.append(" · ".join(parts))
     return lines
 
@@ -159,5 +167,5 @@ def measures(seen: View, index: int) -> dict[str, str]:
         "centre": f"{found.centre[0]:.1f}, {found.centre[1]:.1f}",
         "spread": f"{found.spread:.1f} pixels",
         "entropy": f"{found.entropy:.1f} of {np.log2(total):.1f} bits",
-        "90 % of the mass in": f"{found.area:.0f} of {total} pixels",
+        f"{100 * MASS:.0f} % of the mass in": f"{found.area:.0f} of {total} pixels",
     }

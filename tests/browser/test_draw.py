@@ -36,11 +36,11 @@ def shows(page, pixels) -> None:
 
 def test_the_field_follows_the_pen_and_the_link_opens_it(visit):
     page = visit("/?from=Draw")
-    expect(page.get_by_text("no ink yet")).to_be_visible()
+    expect(page.get_by_text("no digit yet")).to_be_visible()
     stroke(page, [(0.3, 0.2), (0.7, 0.2), (0.45, 0.8)])
     seven = link_picture(page)
     shows(page, seven)
-    expect(page.get_by_text("no ink yet")).to_have_count(0)
+    expect(page.get_by_text("no digit yet")).to_have_count(0)
     before = page.url
     stroke(page, [(0.3, 0.5), (0.7, 0.5)])
     page.wait_for_function("url => location.href !== url", arg=before)
@@ -57,7 +57,7 @@ def test_the_field_follows_the_pen_and_the_link_opens_it(visit):
     other = visit(page.url.partition("/")[2].partition("/")[2].partition("/")[2].join(("/", "")))
     shows(other, seven)
     page.get_by_role("button", name="Clear").click()
-    expect(page.get_by_text("no ink yet")).to_be_visible()
+    expect(page.get_by_text("no digit yet")).to_be_visible()
 
 
 def test_a_finger_draws_on_a_phone(browser, server):
@@ -113,5 +113,5 @@ def test_a_finger_draws_on_a_phone(browser, server):
     page.get_by_role("button", name="Undo").tap()
     page.wait_for_function("pad => pad.pad.strokes.length === 1", arg=pad.element_handle())
     page.get_by_role("button", name="Clear").tap()
-    expect(page.get_by_text("no ink yet")).to_be_visible()
+    expect(page.get_by_text("no digit yet")).to_be_visible()
     context.close()

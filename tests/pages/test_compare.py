@@ -3,17 +3,22 @@
 import contextlib
 import ctypes
 import gc
+from dataclasses import replace
 
 import numpy as np
 import psutil
 import pytest
+import torch
 
 from densembed.checkpoint import Checkpoint, Recorder
 from densembed.comparison import answers, disagreement, facts
 from densembed.config import RunConfig
 from densembed.data import as_input, load_dataset
 from densembed.fields import field, view
+from densembed.sheet import WIDTHS
 from densembed.training import train
+from pages.widgets.computed import averaged_images
+from pages.widgets.take import printed
 from tests.pages.conftest import (
     ROOT,
     assert_shows,
@@ -252,8 +257,8 @@ def test_no_ink_gets_no_opinion(mnist_model, pictures):
     settle(app.file_uploader(key="upload").set_value(picture).run())
     sent = columns(app)
     assert sent["probabilities"] is None
-    assert sent["note"] == "nothing: there is no ink"
-    assert [said[:6] for said in warnings(app)] == ["No ink"]
+    assert sent["note"] == "nothing: no digit was found"
+    assert [said[:6] for said in warnings(app)] == ["No dig"]
 
 
 @pytest.mark.parametrize("side", ["first", "second"])
@@ -423,7 +428,7 @@ def test_a_model_does_not_disagree_with_itself(small_gallery):
     app = visit("compare", first="small", second="small", open="Where they disagree")
     text = " ".join(element.value for element in app.markdown)
     assert "**0** only the first" in text
-    assert "p = 1," in text
+    assert "(p = 1)" in text
 
 
 def test_twenty_sessions_leave_little_behind(monkeypatch, runs_root):
@@ -450,3 +455,34 @@ def test_twenty_sessions_leave_little_behind(monkeypatch, runs_root):
     for k in range(len(models), len(models) + 20):  # 80 views of some 1.5 MB
         session(k)
     assert held() - before < 60e6
+
+
+def test_the_inputs_of_a_mean_field_are_counted(small_gallery, digits):
+    """The embedded digits have fewer than a hundred test images of each class."""
+    counts = np.bincount(digits.test.labels)
+    assert counts.min() < counts.max() < 100
+    said = f"{counts.min()} to {counts.max()} test images per class"
+    link = {"first": "small", "second": "small"}
+    app = visit("compare", open="All classes", **link)
+    assert any(said in caption.value for caption in app.caption)
+    app = visit(model="small", more="All classes")
+    assert any(said in caption.value for caption in app.caption)
+
+
+def test_of_large_classes_a_hundred_images_are_averaged(digits):
+    labels = torch.arange(3).repeat(150)
+    test = replace(digits.test, labels=labels)
+    assert averaged_images(replace(digits, test=test, classes=list("abc"))) == "100"
+
+
+def test_what_is_likely_by_chance_is_not_said_to_be_chance(small_gallery):
+    app = visit("compare", first="small", second="small", open="Where they disagree")
+    text = " ".join(element.value for element in app.markdown)
+    assert "McNemar's exact test: both are right equally often (p = 1)." in text
+    assert "chance alone" not in text
+
+
+def test_figures_of_one_and_two_columns_have_names_of_their_own():
+    names = [name for columns in WIDTHS for _, name, *_ in printed("a", columns, lambda kind: b"")]
+    assert len(set(names)) == 2 * 3
+    assert names[0] == "a-one-column.svg"

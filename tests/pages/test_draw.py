@@ -34,7 +34,7 @@ def link_text(app) -> str:
 def test_an_empty_pad_has_no_ink_and_no_opinion(small_gallery, trained):
     """r4ghu/iOS-CoreML-MNIST#3: a class was predicted of nothing drawn."""
     app = visit(**{"from": "Draw"})
-    assert "no ink" in headings(app)
+    assert "no digit" in headings(app)
     assert stage(app)["probabilities"] is None
     assert not app.warning
     assert "ink" not in app.query_params
@@ -49,7 +49,7 @@ def test_a_drawing_is_read_as_an_upload_is(small_gallery, trained, pictures, pag
     shows(app, trained, pixels, page)
     assert link_text(app) == to_text(pixels)
     draw(app, None)  # cleared
-    assert "no ink" in headings(app)
+    assert "no digit" in headings(app)
     assert "ink" not in app.query_params
 
 
@@ -58,7 +58,7 @@ def test_a_drawing_that_is_none_is_no_ink(small_gallery, url):
     app = visit(**{"from": "Draw"})
     app.session_state["drawing"] = {"png": url, "strokes": [], "base": False}
     pills(app, "from").set_value("Draw")
-    assert "no ink" in headings(settle(app.run()))
+    assert "no digit" in headings(settle(app.run()))
 
 
 def test_a_drawing_that_is_no_picture_is_one_sentence(small_gallery, pictures):
@@ -88,4 +88,4 @@ SMALL = to_text(torch.zeros(1, 8, 8, dtype=torch.uint8))
 def test_a_link_with_a_wrong_picture_says_so(small_gallery, text):
     app = visit(**{"from": "Draw", "ink": text})
     assert warnings(app)[0].startswith("In the link, “Picture” is “")
-    assert "no ink" in headings(app)
+    assert "no digit" in headings(app)

@@ -166,9 +166,9 @@ def test_upload(small_gallery, trained, pictures):
 def test_upload_without_ink_gets_no_opinion(small_gallery, pictures):
     """r4ghu/iOS-CoreML-MNIST#3: a class was predicted of an empty page."""
     app = upload(visit(), pictures["empty"])
-    assert "No ink" in warnings(app)[0]
+    assert "No digit" in warnings(app)[0]
     assert stage(app)["probabilities"] is None
-    assert "no ink" in stage(app)["said"][-1]
+    assert "no digit" in stage(app)["said"][-1]
     assert not shown_input(app)["values"].any()
 
 

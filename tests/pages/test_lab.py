@@ -155,3 +155,29 @@ def test_a_picture_adds_up():
     total = values(shown["parts"]).sum()
     assert differences(app)["R(x)"] == f"{total:.4f}"
     assert any("difference 0 " in caption.value for caption in app.caption)
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        ({"layer": "density"}, "the expectation of x under each density, with x = 0 outside"),
+        ({"layer": "density", "truncate": "True"}, "the expectation of x under each density"),
+        ({"layer": "linear"}, "the expectation of x under each density"),
+        ({"layer": "pool"}, "the expectation of x under each density"),
+        ({"layer": "adaptive-conv"}, "the sum of x weighted by each row of Γ (not normalised)"),
+        (
+            {"layer": "adaptive-conv", "normalised": "True"},
+            "the expectation of x under each density",
+        ),
+    ],
+)
+def test_an_expectation_is_one_and_a_sum_is_called_a_sum(link, words):
+    strips = charts(visit("lab", **link))["strips"]
+    titles = [note["text"] for note in strips["layout"]["annotations"]]
+    assert f"<b>Γx</b>, {words}" in titles
+    x = max(values(strips, "y", 1))
+    bars = max(values(strips, "y", [t["type"] for t in strips["data"]].index("bar")))
+    if "expectation" in words:
+        assert bars <= x + 1e-9
+    else:
+        assert bars > x

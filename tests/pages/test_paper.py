@@ -1,6 +1,9 @@
 """Paper: its table is the file's, its figure is that of the gallery's models."""
 
+import argparse
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +12,10 @@ from densembed import gallery
 from densembed.checkpoint import Checkpoint
 from densembed.config import RunConfig
 from densembed.data import load_dataset
+from densembed.experiments import SEEDS, USUAL_SEEDS, add_reproduce
 from densembed.fields import view
 from densembed.models import describe
-from densembed.reproduce import FIGURE1
+from densembed.reproduce import FIGURE1, table_jobs
 from densembed.reproduce import RECIPES as SETTINGS
 from tests.pages.conftest import ROOT, charts, pills, settle, values, visit, warnings
 
@@ -95,9 +99,12 @@ def test_every_number_names_its_source(shipped, name, recipe):
     data, key = SETS[name]
     app = visit("paper", **{key: recipe})
     numbers = app.dataframe[list(SETS).index(name)]
+    # A column without a link would read "None" in every row.
+    linked = "the run nearest the mean" in numbers.value
+    assert linked == ((name, recipe) == ("table1", "tuned"))
     for row, shown in zip(table(recipe, name), numbers.value.to_dict("records"), strict=True):
         assert shown["made by"].endswith(f"--recipe {recipe} --rows {row['model']}")
-        link = shown["the run nearest the mean"]
+        link = shown.get("the run nearest the mean")
         file = row["model"] if data == "mnist" else f"{row['model']}-{data}"
         path = SHIPPED / f"{file}.safetensors"
         if not path.exists():
@@ -111,6 +118,32 @@ def test_every_number_names_its_source(shipped, name, recipe):
     command = main_parser_arguments(numbers.value["made by"].iloc[0])
     where = [] if name == "table1" else ["--dataset", "folder:PATH"]
     assert command == ["reproduce", name, *where, "--recipe", recipe, "--rows", "linear"]
+
+
+def test_the_command_under_figure_1_trains_what_is_shown(shipped):
+    (said,) = (text.value for text in visit("paper").caption if "reproduce figure1" in text.value)
+    command = re.search("`(python -m densembed reproduce figure1.*?)`", said)[1]
+    options = arguments().parse_args(main_parser_arguments(command))
+    for model in FIGURE1:
+        kept = Checkpoint.open(SHIPPED / f"{model}.safetensors").config
+        (job, *_) = table_jobs([model], "mnist", options.recipe, options.seeds or 5, Path())
+        assert job.config.model_copy(update=_told(kept)) == kept
+
+
+def test_the_command_under_a_result_has_its_seeds(shipped):
+    said = " ".join(text.value for text in visit("paper").caption)
+    for what, key in (("families", "rows"), ("frontier", "entries")):
+        (file,) = SHIPPED.glob(f"{what}-*.json")
+        (seeds,) = {len(row["errors"]) for row in json.loads(file.read_text())[key]}
+        command = re.search(f"`(python -m densembed reproduce {what}.*?)`", said)[1]
+        options = arguments().parse_args(main_parser_arguments(command))
+        assert (options.seeds or SEEDS.get(what, USUAL_SEEDS)) == seeds
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser()
+    add_reproduce(parser.add_subparsers().add_parser("reproduce"))
+    return parser
 
 
 def _told(config: RunConfig) -> dict:

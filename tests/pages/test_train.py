@@ -208,6 +208,16 @@ def test_run_without_a_checkpoint_is_shown_in_words(small_gallery, runs_root, ev
     assert "Show it in Explore" not in links(app)
 
 
+@pytest.mark.parametrize("state", ["failed", "stopped", "diverged", "paused"])
+def test_a_run_that_ended_promises_nothing(small_gallery, runs_root, state):
+    run = Run.create(QUICK)
+    run.append("end", state=state, reason="It broke.")
+    app = visit("train", run=run.identifier)
+    said = " ".join(caption.value for caption in app.caption)
+    assert ("with the first steps" in said) == (state == "paused")
+    assert ("ended before its first checkpoint" in said) == (state != "paused")
+
+
 def test_damaged_run_is_no_fault_of_the_page(small_gallery, runs_root):
     run = Run.create(QUICK)
     (run.path / "config.json").write_text("{")

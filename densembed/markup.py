@@ -1,0 +1,33 @@
+"""A stranger's words (titles, class names) as plain text, for each format that knows markup.
+
+A checkpoint may come from anyone, so no text of it may become a link, a picture, a formula or
+an element. What draws a formula of `$…$` by itself, matplotlib, is told not to in `sheet`.
+"""
+
+import re
+import unicodedata
+from html import escape
+
+NOT_PRINTED = ("Cc", "Cs", "Cn", "Zl", "Zp")
+"""Categories of Unicode that XML or a font cannot hold: controls, halves of pairs, line ends."""
+
+
+def one_line(text: str) -> str:
+    """A text for a picture, a file's title or XML: in one line, without control characters."""
+    kept = (" " if unicodedata.category(letter) in NOT_PRINTED else letter for letter in text)
+    return " ".join("".join(kept).split())
+
+
+def for_html(text: str) -> str:
+    """A text as the content, or a quoted attribute, of an HTML element."""
+    return escape(one_line(text))
+
+
+def for_plotly(text: str) -> str:
+    """A text for Plotly, whose titles, ticks and hovers read a few HTML elements and entities."""
+    return escape(one_line(text), quote=False)
+
+
+def for_markdown(text: str) -> str:
+    """A text within a line of Markdown: every character that might be a mark is escaped."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", one_line(text))
