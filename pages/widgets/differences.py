@@ -10,6 +10,7 @@ from densembed.fields import TOP_PERCENTILE
 from densembed.figures import curves_figure
 from pages.widgets.computed import ATLAS_INPUTS, class_fields
 from pages.widgets.inputs import test_images
+from pages.widgets.link import plain
 from pages.widgets.page import CHART, panel
 from pages.widgets.sides import SLIDERS, Moment, Side
 from pages.widgets.stills import show_classes
@@ -73,12 +74,12 @@ def curves(sides: list[Side], by: str) -> None:
                 curves_figure(lines, SLIDERS[by].lower(), axis), key=f"curve-{name}", config=CHART,
                 alt=f"The {name} of each model over its training",
             )  # fmt: skip
-    names = "; ".join(f"{side.name}, {side.model}" for side in sides)
+    names = "; ".join(f"{side.name}, {plain(side.model)}" for side in sides)
     several = any(side.checkpoint.members > 1 for side in sides)
     band = " The line is the members’ mean, the band ± a standard deviation." if several else ""
     data = {side.checkpoint.header.provenance.dataset_title for side in sides}
     apart = (
-        f" They learned from different data ({', '.join(sorted(data))}), and each error is on its "
+        f" They learned from different data ({', '.join(map(plain, sorted(data)))}), and each error is on its "
         "own: the heights do not compare."
         if len(data) > 1
         else ""
@@ -104,7 +105,9 @@ def atlases(sides: list[Side], moment: Moment) -> None:
     for k, (side, index) in enumerate(able):
         for label, name in enumerate(dataset.classes):
             done = (k + label / len(dataset.classes)) / len(able)
-            progress.progress(done, f"The {side.name}’s fields of {ATLAS_INPUTS} inputs of {name}")
+            progress.progress(
+                done, f"The {side.name}’s fields of {ATLAS_INPUTS} inputs of {plain(name)}"
+            )
             mean, _ = class_fields(side.checkpoint, dataset, index, label)
             found.setdefault(side.name, []).append(mean / moment.parts(side))
     progress.empty()
@@ -119,6 +122,6 @@ def atlases(sides: list[Side], moment: Moment) -> None:
     fixed = [side.name for side, _ in able if not side.checkpoint.model().adaptive]
     st.caption(
         f"Where each looks on average over the same {ATLAS_INPUTS} test images of each class of "
-        f"{dataset.title}, on one colour scale."
+        f"{plain(dataset.title)}, on one colour scale."
         + (f" The densities of the {' and the '.join(fixed)} do not move." if fixed else "")
     )

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from densembed.data import DataError, is_folder, load_dataset
+from pages.widgets.link import plain
 
 FOLDER = "folder:"
 SHAPES = {
@@ -54,7 +55,7 @@ def show_folder(name: str) -> bool:
         with st.spinner("Reading the pictures …"):
             dataset = load_dataset(name)
     except DataError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return False
     channels, height, width = dataset.input_shape
     kind = "grey" if channels == 1 else "colour"

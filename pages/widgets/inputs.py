@@ -13,7 +13,15 @@ from densembed.data import title as title_of
 from densembed.data.compact import MAX_TEXT, from_text, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
 from pages.widgets import draw_pad, thumbnails
-from pages.widgets.link import Numbers, check_link, in_link, linked_number, name_wrong
+from pages.widgets.link import (
+    Numbers,
+    check_link,
+    in_link,
+    linked_number,
+    linked_pills,
+    name_wrong,
+    plain,
+)
 from pages.widgets.moving import as_url, colours
 from pages.widgets.page import panel
 from pages.widgets.stills import show_stills, still
@@ -107,7 +115,7 @@ def _linked(checkpoint: Checkpoint) -> Tensor | None:
         return from_text(text, checkpoint.header.input_shape)
     except ImageError as error:
         del st.session_state["linked"]
-        st.warning(str(error))
+        st.warning(plain(str(error)))
         return None
 
 
@@ -117,14 +125,8 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
     The choice is the same on all pages, and in their links.
     """
     usual = _usual_class(dataset)
-    check_link("class", "Class", dataset.classes, usual)
-    if st.session_state.get("class", usual) not in dataset.classes:  # of another model's data
-        st.session_state["class"] = usual
-    wanted = bar.pills(
-        "Class", dataset.classes, default=usual, key="class",
-        bind="query-params", required=True, width="content", persist_state="session",
-    )  # fmt: skip
-    label = dataset.classes.index(wanted or usual)
+    wanted = linked_pills("Class", dataset.classes, "class", usual, bar, width="content")
+    label = dataset.classes.index(wanted)
     choices = (dataset.test.labels == label).nonzero()[:, 0]
     with bar:
         number = linked_number(
@@ -177,7 +179,7 @@ def _dataset(checkpoint: Checkpoint) -> Dataset:
         _offer_download(own)
     dataset = test_images(checkpoint)
     if dataset is None:
-        title = checkpoint.header.provenance.dataset_title
+        title = plain(checkpoint.header.provenance.dataset_title)
         st.info(
             f"The folder “{title}” that it learned from is gone or has changed, "
             "so there are no test images: put it back, or upload a picture."
@@ -198,7 +200,7 @@ def _offer_download(name: str) -> None:
             with st.spinner(f"Downloading {source.TITLE} …"):
                 load_dataset(name)
         except DataError as error:
-            st.warning(str(error))
+            st.warning(plain(str(error)))
 
 
 def _upload(checkpoint: Checkpoint, bar) -> Input:
@@ -229,7 +231,7 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
         picture = _read(st.session_state["picture"], checkpoint)
     except ImageError as error:
         del st.session_state["picture"]
-        st.error(str(error))
+        st.error(plain(str(error)))
         return _last_sample(checkpoint)
     return Input(picture.pixels, None, "upload", picture.seen, picture.clean)
 
@@ -248,7 +250,7 @@ def _draw(checkpoint: Checkpoint) -> Input:
     try:
         picture = _read(data, checkpoint)
     except ImageError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return nothing
     return Input(picture.pixels, None, "drawing", picture.seen, picture.clean)
 
@@ -329,6 +331,6 @@ def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
             text = " and ".join(names)
             are, their = ("is", "its") if len(names) == 1 else ("are", "their")
             st.info(
-                f"{text[0].upper()}{text[1:]} learned from {own} and {are} shown "
-                f"{title_of(given.source)}: expect more errors than on {their} own kind of picture."
+                f"{text[0].upper()}{text[1:]} learned from {plain(own)} and {are} shown "
+                f"{plain(title_of(given.source))}: expect more errors than on {their} own kind of picture."
             )

@@ -7,7 +7,7 @@ widget is not on the page.
 
 import difflib
 import re
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Sequence
 
 import streamlit as st
 
@@ -48,9 +48,19 @@ class OneOf(Container):
             return False
 
 
+JOINER = "\u2060"
+"""Without a width: it breaks what Streamlit makes of text although it is escaped: emoji and icons
+between colons, addresses as links, arrows of two signs."""
+
+
 def plain(text: str) -> str:
-    """A stranger's words as text where Streamlit would read Markdown."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
+    """A stranger's words as text where Streamlit would read Markdown.
+
+    The one way to show what comes from a file, a link or a person in anything that reads Markdown:
+    labels, options of pills and tabs, headings, captions, messages, help.
+    """
+    escaped = re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"(\\[:@]|\\[-<>=~](?=\\[-<>=~])|www(?=\\\.))", rf"\1{JOINER}", escaped)
 
 
 def quoted(text: str) -> str:
@@ -158,6 +168,26 @@ def linked_number(label: str, high: int, key: str, **kwargs) -> int:
     else:
         st.query_params[key] = str(number)
     return number
+
+
+def linked_pills(label: str, options: Sequence[str], key: str, default: str, bar, **kwargs) -> str:
+    """Pills for one of some names, which are a stranger's, that is the URL parameter `key`.
+
+    Not by `bind`: it writes what is shown, which is escaped, to the link.
+    """
+    check_link(key, label, options, default)
+    if st.session_state.get(key) not in options:  # of another model's data, or not yet chosen
+        linked = in_link(key, default)
+        st.session_state[key] = linked if linked in options else default
+    choice = bar.pills(
+        label, options, key=key, format_func=plain, required=True, persist_state="session", **kwargs
+    )
+    choice = choice or default
+    if choice == default:
+        st.query_params.pop(key, None)
+    else:
+        st.query_params[key] = choice
+    return choice
 
 
 def asked(key: str) -> str:

@@ -14,6 +14,7 @@ from densembed.models import describe
 from pages.widgets.computed import class_fields
 from pages.widgets.inputs import test_images
 from pages.widgets.link import linked_number
+from pages.widgets.link import plain as as_text
 from pages.widgets.moving import colours
 from pages.widgets.page import CHART, panel
 from pages.widgets.stills import NAME, UNIT, show_classes, show_stills, still
@@ -140,7 +141,9 @@ def atlas(checkpoint: Checkpoint, index: int) -> None:
     progress = st.progress(0.0, "Fields of 100 inputs of each class …")
     found = []
     for label, name in enumerate(dataset.classes):
-        progress.progress(label / len(dataset.classes), f"Fields of 100 inputs of {name} …")
+        progress.progress(
+            label / len(dataset.classes), f"Fields of 100 inputs of {as_text(name)} …"
+        )
         found.append(class_fields(checkpoint, dataset, index, label))
     progress.empty()
     size = checkpoint.header.input_shape[2], checkpoint.header.input_shape[1]

@@ -71,7 +71,7 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
         return
     if state in LIVE or place is not None:
         if wanting := cluster().wanting(run):
-            st.info(wanting)
+            st.info(plain(wanting))
         elif state == "interrupted":
             st.progress(0.0, "its process died; going on from what was kept …")
         elif state == "queued":
@@ -91,7 +91,7 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
     if state == "interrupted":
         reason = INTERRUPTED
     if reason:
-        st.warning(f"{text.capitalize()}: {reason}")
+        st.warning(f"{text.capitalize()}: {plain(reason)}")
     else:
         (st.success if state == "done" else st.info)(f"{text.capitalize()}.")
     if run.checkpoint_path.is_file():
