@@ -257,8 +257,21 @@ def _evaluate(options: argparse.Namespace) -> int:
             )
         prefix = f"{path.name}: " if len(options.checkpoint) > 1 else ""
         models = [checkpoint.model(member=member) for member in range(checkpoint.members)]
+        if not all(_finite_scores(model, dataset) for model in models):
+            print(
+                f"densembed: {path.name}: its scores are not finite numbers, so its test error "
+                "means nothing: its weights are too large.",
+                file=sys.stderr,
+            )
+            failed.append(path)
+            continue
         print(f"{prefix}test error: {error_text([test_error(m, dataset.test) for m in models])}")
     return _status(failed)
+
+
+def _finite_scores(model, dataset: Dataset) -> bool:
+    """Whether a model answers the first test images by numbers."""
+    return bool(model(as_input(dataset.test.images[:64])).isfinite().all())
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -308,6 +321,12 @@ def _read(options: argparse.Namespace) -> int:
     return status
 
 
+UNANSWERED = (
+    "The model's scores for this picture are not finite numbers, so it gives no answer: its "
+    "weights are too large."
+)
+
+
 def _read_one(checkpoint: Checkpoint, model, path: Path, labels: dict[str, str]) -> dict:
     result = {"file": path.name}
     if path.name in labels:
@@ -319,6 +338,8 @@ def _read_one(checkpoint: Checkpoint, model, path: Path, labels: dict[str, str])
     result["seen"] = picture.seen
     if picture.seen != "no ink":
         probabilities = model(as_input(picture.pixels[None]))[0].softmax(0)
+        if not probabilities.isfinite().all():
+            return result | {"error": UNANSWERED}
         best = int(probabilities.argmax())
         result["class"] = checkpoint.header.classes[best]
         result["probability"] = round(probabilities[best].item(), 4)
@@ -368,6 +389,8 @@ def _render(options: argparse.Namespace) -> int:
     if picture.seen == "no ink":
         print("densembed: no ink was found; the field is that of an empty page.", file=sys.stderr)
     seen = view(checkpoint, picture.pixels, [0, -1], resolution=options.resolution)
+    if seen.remark:
+        print(f"densembed: {seen.remark}", file=sys.stderr)
     writers[ending](options.out, checkpoint, picture.pixels, seen)
     print(f"saved: {options.out}")
     return 0

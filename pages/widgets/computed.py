@@ -1,54 +1,42 @@
 """What is computed once for all visitors, as long as the cache has room for it."""
 
 import numpy as np
-import streamlit as st
-import torch
 from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
 from densembed.comparison import answers
 from densembed.data import Dataset, as_input
-from densembed.fields import View, view
+from densembed.fields import View, finite, view
+from densembed.kept import Kept
 from densembed.meaning import spread_of_fields
 
 ATLAS_INPUTS = 100
+kept = Kept(96 * 2**20)
+"""All that the pages compute of checkpoints and pictures."""
 
 
 def seen_by(checkpoint: Checkpoint, pixels: Tensor) -> View:
     """Field and opinion of a checkpoint at all its snapshots, for one picture (C, H, W) uint8."""
-    shape = tuple(pixels.shape)
-    return _view(checkpoint.digest, pixels.numpy().tobytes(), shape, checkpoint)
-
-
-@st.cache_data(max_entries=16, show_spinner=False)
-def _view(digest: str, picture: bytes, shape: tuple, _checkpoint: Checkpoint) -> View:
-    pixels = torch.frombuffer(bytearray(picture), dtype=torch.uint8).reshape(shape)
-    return view(_checkpoint, pixels)
+    key = "view", checkpoint.digest, tuple(pixels.shape), pixels.numpy().tobytes()
+    return kept.get(key, lambda: view(checkpoint, pixels))
 
 
 def answers_of(checkpoint: Checkpoint, dataset: Dataset, index: int) -> np.ndarray:
     """What a snapshot says of each test image."""
-    return _answers(checkpoint.digest, dataset.name, index, checkpoint, dataset)
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _answers(
-    digest: str, data: str, index: int, _checkpoint: Checkpoint, _dataset: Dataset
-) -> np.ndarray:
-    return answers(_checkpoint, _dataset.test.images, index)
+    key = "answers", checkpoint.digest, dataset.name, index
+    return kept.get(key, lambda: answers(checkpoint, dataset.test.images, index))
 
 
 def class_fields(
     checkpoint: Checkpoint, dataset: Dataset, index: int, label: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and deviation of a snapshot's field over test images of one class."""
-    return _class_fields(checkpoint.digest, dataset.name, index, label, checkpoint, dataset)
+    key = "class fields", checkpoint.digest, dataset.name, index, label
 
+    def make() -> tuple[np.ndarray, np.ndarray]:
+        test = dataset.test
+        images = test.images[(test.labels == label).nonzero()[:ATLAS_INPUTS, 0]]
+        mean, deviation = spread_of_fields(checkpoint.model(index), as_input(images))
+        return finite(mean), finite(deviation)
 
-@st.cache_data(max_entries=400, show_spinner=False)
-def _class_fields(
-    digest: str, data: str, index: int, label: int, _checkpoint: Checkpoint, _dataset: Dataset
-) -> tuple[np.ndarray, np.ndarray]:
-    test = _dataset.test
-    images = test.images[(test.labels == label).nonzero()[:ATLAS_INPUTS, 0]]
-    return spread_of_fields(_checkpoint.model(index), as_input(images))
+    return kept.get(key, make)
