@@ -2,13 +2,13 @@
 
 import ctypes
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import fields, is_dataclass
 from threading import RLock
 from typing import Any
 
 import numpy as np
-from cachetools import LRUCache
 from torch import Tensor, nn
 
 OVERHEAD = 1000
@@ -25,25 +25,29 @@ class Kept:
     """
 
     def __init__(self, budget: int):
-        self._values: LRUCache = LRUCache(budget, size)
+        self.budget = budget
+        self.used = 0
+        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = RLock()
         self._freed = 0
-
-    @property
-    def used(self) -> int:
-        return self._values.currsize
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The value of a key, made where it is not kept."""
         with self._lock:
             if key in self._values:
-                return self._values[key]
+                self._values.move_to_end(key)
+                return self._values[key][0]
         value = make()  # not under the lock: others need not wait for it
         with self._lock:
-            before, own = self._values.currsize, size(value)
-            if own <= self._values.maxsize:
-                self._values[key] = value
-            self._freed += max(0, before + own - self._values.currsize)
+            own = size(value)
+            if key in self._values or own > self.budget:  # another was as quick, or it is too large
+                return value
+            self._values[key] = value, own
+            self.used += own
+            while self.used > self.budget:
+                _, (_, freed) = self._values.popitem(last=False)
+                self.used -= freed
+                self._freed += freed
             if self._freed >= TRIM_BYTES:
                 self._freed = 0
                 give_back()
@@ -59,9 +63,8 @@ def size(value: Any) -> int:
     if isinstance(value, (str, bytes)):
         return len(value)
     if isinstance(value, nn.Module):
-        return MODULE * sum(1 for _ in value.modules()) + sum(
-            map(size, value.state_dict().values())
-        )
+        numbers = sum(map(size, value.state_dict().values()))
+        return numbers + MODULE * sum(1 for _ in value.modules())
     if isinstance(value, dict):
         return OVERHEAD + sum(map(size, value.values()))
     if isinstance(value, (list, tuple)):

@@ -79,8 +79,8 @@ def curves(sides: list[Side], by: str) -> None:
     band = " The line is the members’ mean, the band ± a standard deviation." if several else ""
     data = {side.checkpoint.header.provenance.dataset_title for side in sides}
     apart = (
-        f" They learned from different data ({', '.join(map(plain, sorted(data)))}), and each error is on its "
-        "own: the heights do not compare."
+        f" They learned from different data ({', '.join(map(plain, sorted(data)))}), and each "
+        "error is on its own: the heights do not compare."
         if len(data) > 1
         else ""
     )

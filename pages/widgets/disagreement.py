@@ -73,8 +73,8 @@ def confused(sides: list[Side], chosen: list[int]) -> None:
             if name == "first":
                 st.caption(
                     f"Rows are the true class, columns the answer, of {len(labels):,} test images "
-                    f"of {plain(dataset.title)}. The diagonal has what is right: a number without a "
-                    "colour. All matrices share one scale."
+                    f"of {plain(dataset.title)}. The diagonal has what is right: a number without "
+                    "a colour. All matrices share one scale."
                 )
                 continue
             panel(f"{name} − first", f"red: the {name} mistakes it more often")
@@ -110,8 +110,8 @@ def disagree(sides: list[Side], chosen: list[int]) -> None:
     )
     p = f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001"
     st.markdown(
-        f"Of {len(labels):,} test images of {plain(dataset.title)}, **{one:,}** only the first gets "
-        f"right and **{two:,}** only the {other}; {found.both:,} both and {found.neither:,} "
+        f"Of {len(labels):,} test images of {plain(dataset.title)}, **{one:,}** only the first "
+        f"gets right and **{two:,}** only the {other}; {found.both:,} both and {found.neither:,} "
         f"neither. McNemar's exact test: {p}, so {verdict}."
     )
     if one + two:

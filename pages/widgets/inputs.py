@@ -332,5 +332,6 @@ def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
             are, their = ("is", "its") if len(names) == 1 else ("are", "their")
             st.info(
                 f"{text[0].upper()}{text[1:]} learned from {plain(own)} and {are} shown "
-                f"{plain(title_of(given.source))}: expect more errors than on {their} own kind of picture."
+                f"{plain(title_of(given.source))}: expect more errors than on "
+                f"{their} own kind of picture."
             )
