@@ -27,7 +27,7 @@ def test_what_is_too_large_is_not_kept():
 
 def test_networks_of_many_checkpoints_stay_within_the_budget(trained, monkeypatch):
     monkeypatch.setattr(networks, "budget", 1_000_000)
-    for k in range(20):
+    for k in range(1, 20):  # the first may be kept already
         tensors = {name: value + k for name, value in trained.tensors.items()}
         checkpoint = Checkpoint(trained.header, tensors)
         for index in range(len(checkpoint.steps)):

@@ -69,7 +69,8 @@ def test_extreme_weights_are_shown_as_far_as_they_are_finite(small_gallery, trai
 
 def _all_json(app) -> None:
     for element in app.get("bidi_component"):
-        json.loads(element.proto.json, parse_constant=refuse)
+        if element.proto.json:  # some have nothing to draw
+            json.loads(element.proto.json, parse_constant=refuse)
 
 
 def test_read_says_that_scores_are_not_finite(trained, tmp_path, pictures, capsys):
