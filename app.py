@@ -6,6 +6,7 @@ import streamlit as st
 import torch
 
 from densembed import plugins
+from pages.widgets.link import plain
 
 
 def main() -> None:
@@ -24,7 +25,7 @@ def main() -> None:
     try:
         plugins.load()
     except plugins.PluginError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
     if os.environ.get("DENSEMBED_RESUME"):
         from pages.widgets.trainer import cluster
 

@@ -426,7 +426,17 @@ def _errors(
         )
     test = (dataset.in_order(classes) or dataset).test
     models = [checkpoint.model(member=member) for member in range(checkpoint.members)]
+    if not all(_finite_scores(model, dataset) for model in models):
+        raise UsageError(
+            f"{name}: its scores are not finite numbers, so its test error means nothing: its "
+            "weights are too large."
+        )
     return [test_error(model, test) for model in models], len(test)
+
+
+def _finite_scores(model, dataset: Dataset) -> bool:
+    """Whether a model answers the first test images by numbers."""
+    return bool(model(as_input(dataset.test.images[:64])).isfinite().all())
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -479,6 +489,12 @@ def _read(options: argparse.Namespace) -> int:
     return status
 
 
+UNANSWERED = (
+    "The model's scores for this picture are not finite numbers, so it gives no answer: its "
+    "weights are too large."
+)
+
+
 def _read_one(
     checkpoint: Checkpoint, model, path: Path, labels: dict[str, str], data_dir: Path | None
 ) -> dict:
@@ -493,6 +509,8 @@ def _read_one(
     result["seen"] = picture.seen
     if picture.has_ink:
         probabilities = model(as_input(picture.pixels[None]))[0].softmax(0)
+        if not probabilities.isfinite().all():
+            return result | {"error": UNANSWERED}
         best = int(probabilities.argmax())
         result["class"] = checkpoint.header.classes[best]
         result["probability"] = round(probabilities[best].item(), 4)
@@ -552,6 +570,8 @@ def _render(options: argparse.Namespace) -> int:
     # A page has a slider over all steps; what is printed has the first and the last.
     snapshots = None if ending == ".html" else [0, -1]
     seen = view(checkpoint, picture.pixels, snapshots, resolution=options.resolution)
+    if seen.remark:
+        print(f"densembed: {seen.remark}", file=sys.stderr)
     writers[ending](options.out, checkpoint, picture.pixels, seen)
     print(f"saved: {printable(options.out)}")
     return 0

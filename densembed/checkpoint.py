@@ -29,6 +29,7 @@ from densembed.config import RunConfig, explain
 from densembed.data import Dataset
 from densembed.files import replace_file
 from densembed.initialisation import is_density
+from densembed.kept import Kept
 from densembed.models import build
 from densembed.text import printable
 from densembed.training import Epoch, Event, Resume, Snapshot, pick_device, snapshot_steps
@@ -123,6 +124,10 @@ class Header(BaseModel):
         return classes
 
 
+_networks = Kept(48 * 2**20)
+"""Built networks of all checkpoints: a file of a thousand snapshots has as many."""
+
+
 @dataclass
 class Checkpoint:
     """Snapshots of a training and what is known of it.
@@ -133,9 +138,6 @@ class Checkpoint:
 
     header: Header
     tensors: dict[str, Tensor] = field(repr=False)
-    _networks: dict[tuple[int, int | None], nn.Module] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     @property
     def config(self) -> RunConfig:
@@ -194,11 +196,13 @@ class Checkpoint:
 
     def network(self, snapshot: int = -1, member: int | None = None) -> nn.Module:
         """As `model`, built once and shared: to be read, never changed."""
-        key = snapshot % len(self.steps), member
-        if key not in self._networks:
+        key = self.digest, snapshot % len(self.steps), member
+
+        def make() -> nn.Module:
             with torch.inference_mode(False):  # who asks first decides nothing for the others
-                self._networks[key] = self.model(*key)
-        return self._networks[key]
+                return self.model(snapshot, member)
+
+        return _networks.get(key, make)
 
     def epoch_of(self, step: int) -> float:
         return step / self.header.steps_per_epoch

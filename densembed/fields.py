@@ -1,5 +1,6 @@
 """Receptive fields as arrays with their coordinates: what the figures and the exports show."""
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,13 +64,24 @@ def _sum(embedding: nn.Module, x: Tensor | None, resolution: int) -> Tensor:
     return rows.transpose(-1, -2) @ columns
 
 
+LARGEST = 1e30
+"""Fields are cut off here: beyond it differences and squares are no numbers any more."""
+
+
+def finite(values: np.ndarray) -> np.ndarray:
+    """Values that can be drawn: infinite and huge ones cut off, 0 where there is no number."""
+    if np.isfinite(values).all() and (not values.size or abs(values).max() <= LARGEST):
+        return values
+    return np.clip(np.nan_to_num(values), -LARGEST, LARGEST)
+
+
 @torch.inference_mode()
 def pixel_field(model: nn.Module, x: Tensor | None = None) -> np.ndarray:
     """Σ_i Γ_i[m, n], the mass that the densities have in each pixel: (inputs, channels, H, W)."""
     embedding = model.embedding
     loc, scale = embedding.placement(x)
     rows, columns = axes_gamma(embedding.density, loc, scale, embedding.sizes, embedding.truncate)
-    return (rows.transpose(-1, -2) @ columns).float().cpu().numpy()
+    return finite((rows.transpose(-1, -2) @ columns).float().cpu().numpy())
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,9 @@ class View:
     """What a checkpoint makes of one input at some of its snapshots.
 
     `steps` of the snapshots, their `fields` (one array (C, H · r, W · r) for each) and
-    `probabilities` (snapshots, classes).
+    `probabilities` (snapshots, classes). Both are finite whatever the model's weights: fields are
+    cut off at `LARGEST`, and probabilities are all 0 where the scores are no finite numbers.
+    `broken` says at which steps something was not finite.
     """
 
     steps: list[int]
@@ -85,6 +99,24 @@ class View:
     y: np.ndarray
     fields: list[np.ndarray]
     probabilities: np.ndarray
+    broken: dict[str, list[int]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def remark(self) -> str:
+        """One sentence about what is not finite, empty where all is."""
+        if not self.broken:
+            return ""
+        what = " and ".join(self.broken)
+        steps = sorted(set().union(*self.broken.values()))
+        when = (
+            f"at step {steps[0]:,}"
+            if len(steps) == 1
+            else (f"at {len(steps):,} steps, the first of them step {steps[0]:,}")
+        )
+        return (
+            f"The {what} of this model are not finite numbers {when}: its weights are too large. "
+            "There it gives no answer, and a field is cut off or left empty."
+        )
 
     @property
     def size(self) -> tuple[int, int]:
@@ -117,16 +149,23 @@ def view(
     count = len(checkpoint.steps)
     snapshots = list(range(count)) if snapshots is None else [index % count for index in snapshots]
     x = as_input(pixels[None])
-    fields, probabilities = [], []
+    fields, probabilities, broken = [], [], {}
     for index in snapshots:
         model = checkpoint.network(index, member)
         found = field(model, x, resolution)
-        fields.append(found.values[0])
-        probabilities.append(model(x)[0].softmax(0).numpy())
+        fields.append(finite(found.values[0]))
+        if not np.isfinite(found.values[0]).all():
+            broken.setdefault("fields", []).append(checkpoint.steps[index])
+        shares = model(x)[0].softmax(0).numpy()
+        if not np.isfinite(shares).all():
+            broken.setdefault("scores", []).append(checkpoint.steps[index])
+            shares = np.zeros_like(shares)
+        probabilities.append(shares)
     return View(
         [checkpoint.steps[index] for index in snapshots],
         found.x,
         found.y,
         fields,
         np.stack(probabilities),
+        broken,
     )

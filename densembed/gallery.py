@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from densembed.checkpoint import Checkpoint, CheckpointError, Header, error_text
+from densembed.kept import Kept
 from densembed.models import describe
 from densembed.runs import Run, all_runs
 from densembed.sweep import find_member
@@ -22,6 +23,9 @@ def gallery_folder() -> Path:
     return Path(os.environ.get("DENSEMBED_GALLERY", "checkpoints/paper")).absolute()
 
 
+_opened = Kept(64 * 2**20)
+
+
 @dataclass(frozen=True)
 class Entry:
     """A checkpoint under a key that fits into a link: a gallery's name, a run's or a member's."""
@@ -31,7 +35,8 @@ class Entry:
 
     def open(self) -> Checkpoint:
         """The checkpoint, read once for each version of the file. Raises CheckpointError."""
-        return _open(self.path, self._version())
+        version = self._version()
+        return _opened.get((self.path, version), lambda: Checkpoint.open(self.path))
 
     @property
     def title(self) -> str:
@@ -43,11 +48,6 @@ class Entry:
             return self.path.stat().st_mtime_ns
         except OSError as error:
             raise CheckpointError(f"{self.key} is gone.") from error
-
-
-@lru_cache(maxsize=16)
-def _open(path: Path, version: int) -> Checkpoint:
-    return Checkpoint.open(path)
 
 
 @lru_cache(maxsize=1024)  # a list of many runs must not read them all again on each click

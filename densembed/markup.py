@@ -11,6 +11,10 @@ from html import escape
 NOT_PRINTED = ("Cc", "Cs", "Cn", "Zl", "Zp")
 """Categories of Unicode that XML or a font cannot hold: controls, halves of pairs, line ends."""
 
+JOINER = "\u2060"
+"""A word joiner, which has no width. It breaks what Streamlit recognises in escaped text: emoji and
+icons between colons, addresses as links, and arrows of two signs."""
+
 
 def one_line(text: str) -> str:
     """A text for a picture, a file's title or XML: in one line, without control characters."""
@@ -30,4 +34,5 @@ def for_plotly(text: str) -> str:
 
 def for_markdown(text: str) -> str:
     """A text within a line of Markdown: every character that might be a mark is escaped."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", one_line(text))
+    escaped = re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", one_line(text))
+    return re.sub(r"(\\[:@]|\\[-<>=~](?=\\[-<>=~])|www(?=\\.))", rf"\1{JOINER}", escaped)

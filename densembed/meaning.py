@@ -117,7 +117,7 @@ def measure(values: np.ndarray, before: np.ndarray, x: np.ndarray, y: np.ndarray
     """
     cell = float(x[0] * 2 * y[0] * 2)
     mass, start = (each.sum(0).astype(np.float64) for each in (values, before))
-    mass, start = mass / mass.sum(), start / start.sum()
+    mass, start = mass / (mass.sum() or 1), start / (start.sum() or 1)
     along, down = mass.sum(0), mass.sum(1)
     centre = float(along @ x), float(down @ y)
     spread = np.sqrt(along @ (x - centre[0]) ** 2 + down @ (y - centre[1]) ** 2)

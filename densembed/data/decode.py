@@ -5,16 +5,23 @@ here as an `ImageError` with a sentence for the person who sent it.
 """
 
 import io
+import math
 import os
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
 
 MAX_BYTES = 5 * 2**20
 """Largest file read, the same 5 MiB as the app's upload limit."""
 
 MAX_PIXELS = 25_000_000
 """Largest picture decoded. Phones send 12 million; 25 million RGBA pixels are 100 MB of memory."""
+
+ENOUGH_PIXELS = 4_000_000
+"""A larger picture is made smaller while it is decoded: a digit needs no more to be found."""
+
+STRIP_PIXELS = 2**20
+"""Pixels of a large picture that are converted at once: bounds the memory beside the decoder's."""
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF")
 _KNOWN = "PNG, JPEG, WebP, BMP, GIF or TIFF"
@@ -33,7 +40,8 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
 
     Returns:
         float32 array of shape (height, width, 4): red, green, blue and alpha in [0, 1], alpha not
-        multiplied into the colours.
+        multiplied into the colours. A picture of more than `ENOUGH_PIXELS` is reduced to fewer, by
+        the smallest whole factor.
 
     Raises:
         ImageError: no such file, more than `MAX_BYTES` or `MAX_PIXELS`, not a picture in one of
@@ -49,8 +57,7 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
     # Pillow's decoders raise nearly anything on damaged data (OSError, SyntaxError, struct.error,
     # zlib.error, IndexError), so no shorter list of exceptions is safe.
     try:
-        image.load()
-        image = ImageOps.exif_transpose(image)
+        image = ImageOps.exif_transpose(_reduced(image))
         return _deep_colours(image) if _is_deep(image) else _colours(image)
     except Exception as error:
         raise ImageError(
@@ -108,6 +115,42 @@ def _what_else(data: bytes) -> str:
     return f"The file is {kind}, not a picture that can be read: save it as {_KNOWN}."
 
 
+def _reduced(image: Image.Image) -> Image.Image:
+    """The loaded picture, reduced in stages where it is large.
+
+    A JPEG decoder leaves out what is not needed. Other decoders need the whole picture in its own
+    mode; all that is larger, such as RGBA, is then made strip by strip.
+    """
+    orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
+    if (factor := _factor(image)) > 1:
+        image.draft(None, (image.width // factor, image.height // factor))
+    image.load()
+    if (factor := _factor(image)) == 1:
+        return image
+    rows = max(1, STRIP_PIXELS // image.width // factor) * factor
+    strips = []
+    for top in range(0, image.height, rows):
+        strip = image.crop((0, top, image.width, min(top + rows, image.height)))
+        if _is_deep(image):
+            strip = strip if image.mode == "F" else strip.convert("I")
+        else:
+            strip = _as_rgba(strip)
+        strips.append(strip.reduce(factor))
+    size = strips[0].width, sum(strip.height for strip in strips)
+    small = Image.new(strips[0].mode, size)
+    top = 0
+    for strip in strips:
+        small.paste(strip, (0, top))
+        top += strip.height
+    small.getexif()[ExifTags.Base.Orientation] = orientation
+    return small
+
+
+def _factor(image: Image.Image) -> int:
+    """The smallest whole factor that brings a picture to `ENOUGH_PIXELS`."""
+    return max(1, math.ceil(math.sqrt(image.width * image.height / ENOUGH_PIXELS)))
+
+
 def _is_deep(image: Image.Image) -> bool:
     return image.mode in _DEEP_MODES or image.mode.startswith("I;16")
 
@@ -124,7 +167,11 @@ def _deep_colours(image: Image.Image) -> np.ndarray:
 
 
 def _colours(image: Image.Image) -> np.ndarray:
+    return np.asarray(_as_rgba(image), np.float32) / 255
+
+
+def _as_rgba(image: Image.Image) -> Image.Image:
     # To RGBA Pillow only expands (palette, transparent colour, LA); it mixes nothing.
     if image.mode not in ("1", "L", "LA", "P", "PA", "RGB", "RGBA"):
         image = image.convert("RGB" if image.mode not in ("La", "RGBa") else "RGBA")
-    return np.asarray(image.convert("RGBA"), np.float32) / 255
+    return image.convert("RGBA")

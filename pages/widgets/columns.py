@@ -5,8 +5,9 @@ import streamlit as st
 from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
+from densembed.fields import View
 from densembed.figures import COLOURS
-from pages.widgets.computed import seen_by
+from pages.widgets.computed import kept, seen_by
 from pages.widgets.inputs import Input
 from pages.widgets.moving import colours, moving, pack, said
 from pages.widgets.sides import SLIDERS, Moment, Side, rest_at
@@ -114,21 +115,17 @@ def _note(no_ink: bool, others: list[str]) -> str:
 
 def _seen(checkpoint: Checkpoint, pixels: Tensor) -> dict:
     """What a checkpoint makes of an input at each snapshot, as it travels."""
-    shape = tuple(pixels.shape)
-    return _packed(checkpoint.digest, pixels.numpy().tobytes(), shape, checkpoint, pixels)
+    key = "columns", checkpoint.digest, tuple(pixels.shape), pixels.numpy().tobytes()
+    return kept.get(key, lambda: _packed(seen_by(checkpoint, pixels)))
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def _packed(
-    digest: str, ink: bytes, shape: tuple, _checkpoint: Checkpoint, _pixels: Tensor
-) -> dict:
-    seen = seen_by(_checkpoint, _pixels)
+def _packed(seen: View) -> dict:
     fields = [values.sum(0) for values in seen.fields]
-    kept: dict[bytes, int] = {}  # what stays as it was travels once
-    each = [kept.setdefault(values.tobytes(), len(kept)) for values in fields]
+    first: dict[bytes, int] = {}  # what stays as it was travels once
+    each = [first.setdefault(values.tobytes(), len(first)) for values in fields]
     numbers = [measures(seen, k) for k in range(len(fields))]
     return {
-        "stack": pack(np.stack([fields[each.index(n)] for n in range(len(kept))])),
+        "stack": pack(np.stack([fields[each.index(n)] for n in range(len(first))])),
         "each": each,
         "top": seen.top,
         "measures": list(numbers[0]),

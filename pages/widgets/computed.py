@@ -1,42 +1,40 @@
 """What is computed once for all visitors, as long as the cache has room for it."""
 
 import numpy as np
-import streamlit as st
 import torch
 from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
 from densembed.comparison import answers
 from densembed.data import Dataset, as_input
-from densembed.fields import View, view
+from densembed.fields import View, finite, view
+from densembed.kept import Kept
 from densembed.meaning import spread_of_fields
 
 ATLAS_INPUTS = 100
 """Test images of a class over which its fields are averaged, as far as there are so many."""
+kept = Kept(96 * 2**20)
+"""All that the pages compute of checkpoints and pictures."""
 
 
 def averaged_images(dataset: Dataset) -> str:
     """Over how many test images of each class fields are averaged: "100", or "21 to 52"."""
-    counts = torch.bincount(dataset.test.labels, minlength=len(dataset.classes))
-    low, high = (min(ATLAS_INPUTS, int(count)) for count in (counts.min(), counts.max()))
+    counts = torch.bincount(dataset.test.labels)
+    counts = counts[counts > 0].clamp(max=ATLAS_INPUTS)
+    low, high = int(counts.min()), int(counts.max())
     return f"{low}" if low == high else f"{low} to {high}"
 
 
 def seen_by(checkpoint: Checkpoint, pixels: Tensor) -> View:
     """Field and opinion of a checkpoint at all its snapshots, for one picture (C, H, W) uint8."""
-    shape = tuple(pixels.shape)
-    return _view(checkpoint.digest, pixels.numpy().tobytes(), shape, checkpoint)
-
-
-@st.cache_data(max_entries=16, show_spinner=False)
-def _view(digest: str, picture: bytes, shape: tuple, _checkpoint: Checkpoint) -> View:
-    pixels = torch.frombuffer(bytearray(picture), dtype=torch.uint8).reshape(shape)
-    return view(_checkpoint, pixels)
+    key = "view", checkpoint.digest, tuple(pixels.shape), pixels.numpy().tobytes()
+    return kept.get(key, lambda: view(checkpoint, pixels))
 
 
 def answers_of(checkpoint: Checkpoint, dataset: Dataset, index: int) -> np.ndarray:
     """What a snapshot says of each test image."""
-    return _answers(checkpoint.digest, _known_by(dataset), index, checkpoint, dataset)
+    key = "answers", checkpoint.digest, *_known_by(dataset), index
+    return kept.get(key, lambda: answers(checkpoint, dataset.test.images, index))
 
 
 def _known_by(dataset: Dataset) -> tuple:
@@ -44,25 +42,16 @@ def _known_by(dataset: Dataset) -> tuple:
     return dataset.name, dataset.classes, len(dataset.test)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def _answers(
-    digest: str, data: tuple, index: int, _checkpoint: Checkpoint, _dataset: Dataset
-) -> np.ndarray:
-    return answers(_checkpoint, _dataset.test.images, index)
-
-
 def class_fields(
     checkpoint: Checkpoint, dataset: Dataset, index: int, label: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and deviation of a snapshot's field over test images of one class, which has some."""
-    key = _known_by(dataset)
-    return _class_fields(checkpoint.digest, key, index, label, checkpoint, dataset)
+    key = "class fields", checkpoint.digest, *_known_by(dataset), index, label
 
+    def make() -> tuple[np.ndarray, np.ndarray]:
+        test = dataset.test
+        images = test.images[(test.labels == label).nonzero()[:ATLAS_INPUTS, 0]]
+        mean, deviation = spread_of_fields(checkpoint.model(index), as_input(images))
+        return finite(mean), finite(deviation)
 
-@st.cache_data(max_entries=400, show_spinner=False)
-def _class_fields(
-    digest: str, data: tuple, index: int, label: int, _checkpoint: Checkpoint, _dataset: Dataset
-) -> tuple[np.ndarray, np.ndarray]:
-    test = _dataset.test
-    images = test.images[(test.labels == label).nonzero()[:ATLAS_INPUTS, 0]]
-    return spread_of_fields(_checkpoint.model(index), as_input(images))
+    return kept.get(key, make)

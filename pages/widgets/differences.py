@@ -74,13 +74,13 @@ def curves(sides: list[Side], by: str) -> None:
                 curves_figure(lines, SLIDERS[by].lower(), axis), key=f"curve-{name}", config=CHART,
                 alt=f"The {name} of each model over its training",
             )  # fmt: skip
-    names = "; ".join(f"{side.name}, {side.model}" for side in sides)
+    names = "; ".join(f"{side.name}, {plain(side.model)}" for side in sides)
     several = any(side.checkpoint.members > 1 for side in sides)
     band = " The line is the members’ mean, the band ± a standard deviation." if several else ""
     data = {side.checkpoint.header.provenance.dataset_title for side in sides}
     apart = (
-        f" They learned from different data ({', '.join(sorted(data))}), and each error is on its "
-        "own: the heights do not compare."
+        f" They learned from different data ({', '.join(map(plain, sorted(data)))}), and each "
+        "error is on its own: the heights do not compare."
         if len(data) > 1
         else ""
     )

@@ -11,7 +11,7 @@ from densembed.data import Dataset
 from densembed.data.compact import to_png
 from pages.widgets.computed import answers_of
 from pages.widgets.inputs import test_images
-from pages.widgets.link import check_link, linked_number
+from pages.widgets.link import check_link, linked_number, plain
 from pages.widgets.page import CHART, panel
 from pages.widgets.sides import BESIDE, Side
 
@@ -80,8 +80,8 @@ def confused(sides: list[Side], chosen: list[int]) -> None:
             if name == "first":
                 st.caption(
                     f"Rows are the true class, columns the answer, of {len(labels):,} test images "
-                    f"of {dataset.title}. The diagonal has what is right: a number without a "
-                    "colour. All matrices share one scale."
+                    f"of {plain(dataset.title)}. The diagonal has what is right: a number without "
+                    "a colour. All matrices share one scale."
                 )
                 continue
             panel(f"{name} − first", f"red: the {name} mistakes it more often")
@@ -111,8 +111,8 @@ def disagree(sides: list[Side], chosen: list[int]) -> None:
     found = disagreement(*pair.values(), labels)
     one, two = len(found.first_only), len(found.second_only)
     st.markdown(
-        f"Of {len(labels):,} test images of {dataset.title}, **{one:,}** only the first gets "
-        f"right and **{two:,}** only the {other}; {found.both:,} both and {found.neither:,} "
+        f"Of {len(labels):,} test images of {plain(dataset.title)}, **{one:,}** only the first "
+        f"gets right and **{two:,}** only the {other}; {found.both:,} both and {found.neither:,} "
         f"neither. {verdict(found)}"
     )
     if one + two:
@@ -145,11 +145,11 @@ def _page(most: int) -> int:
 def _thumbnails(which: np.ndarray, pair: dict[str, np.ndarray], dataset: Dataset) -> None:
     with st.container(horizontal=True, gap="small"):
         for index in map(int, which):
-            true = dataset.classes[dataset.test.labels[index]]
-            one, two = (dataset.classes[answers[index]] for answers in pair.values())
+            true = plain(dataset.classes[dataset.test.labels[index]])
+            one, two = (plain(dataset.classes[answers[index]]) for answers in pair.values())
             picture = base64.b64encode(to_png(dataset.test.images[index])).decode()
             words = "; ".join(
-                f"the {name} says {dataset.classes[answers[index]]}"
+                f"the {name} says {plain(dataset.classes[answers[index]])}"
                 for name, answers in pair.items()
             )
             st.button(

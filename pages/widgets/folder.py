@@ -7,6 +7,7 @@ import streamlit as st
 from densembed.data import DataError, default_data_dir, is_folder, load_dataset
 from densembed.data.folder import PREFIX as FOLDER
 from densembed.data.folder import Folder
+from pages.widgets.link import plain
 
 SHAPES = {
     "": "as they are, or 32 × 32",
@@ -60,7 +61,7 @@ def show_folder(name: str) -> bool:
         with st.spinner("Reading the pictures …"):
             dataset = load_dataset(name)
     except DataError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return False
     channels, height, width = dataset.input_shape
     kind = "grey" if channels == 1 else "colour"

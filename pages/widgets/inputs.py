@@ -13,7 +13,15 @@ from densembed.data import title as title_of
 from densembed.data.compact import MAX_TEXT, from_text, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
 from pages.widgets import draw_pad, thumbnails
-from pages.widgets.link import Numbers, check_link, in_link, linked_number, name_wrong, plain
+from pages.widgets.link import (
+    Numbers,
+    check_link,
+    in_link,
+    linked_number,
+    linked_pills,
+    name_wrong,
+    plain,
+)
 from pages.widgets.moving import as_url, colours
 from pages.widgets.page import panel
 from pages.widgets.stills import show_stills, still
@@ -106,7 +114,7 @@ def _linked(checkpoint: Checkpoint) -> Tensor | None:
         return from_text(text, checkpoint.header.input_shape)
     except ImageError as error:
         del st.session_state["linked"]
-        st.warning(str(error))
+        st.warning(plain(str(error)))
         return None
 
 
@@ -116,17 +124,13 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
     The choice is the same on all pages, and in their links.
     """
     usual, tested = _usual_class(dataset), dataset.tested
-    empty = "a class with test images" if in_link("class") in dataset.classes else None
-    check_link("class", "Class", tested, usual, empty)
-    if st.session_state.get("class", usual) not in tested:  # of another model's data
-        st.session_state["class"] = usual
     untested = [name for name in dataset.classes if name not in tested]
-    wanted = bar.pills(
-        "Class", tested, default=usual, key="class",
-        bind="query-params", required=True, width="content", persist_state="session",
+    wanted = linked_pills(
+        "Class", tested, "class", usual, bar, width="content",
+        expected="a class with test images" if in_link("class") in untested else None,
         help=f"Without test images: {plain(', '.join(untested))}." if untested else None,
     )  # fmt: skip
-    label = dataset.classes.index(wanted or usual)
+    label = dataset.classes.index(wanted)
     choices = (dataset.test.labels == label).nonzero()[:, 0]
     with bar:
         number = linked_number(
@@ -179,7 +183,7 @@ def _dataset(checkpoint: Checkpoint) -> Dataset:
         _offer_download(own)
     dataset = test_images(checkpoint)
     if dataset is None:
-        title = checkpoint.header.provenance.dataset_title
+        title = plain(checkpoint.header.provenance.dataset_title)
         st.info(
             f"The folder “{title}” that it learned from is gone or has changed, "
             "so there are no test images: put it back, or upload a picture."
@@ -200,7 +204,7 @@ def _offer_download(name: str) -> None:
             with st.spinner(f"Downloading {source.TITLE} …"):
                 load_dataset(name)
         except DataError as error:
-            st.warning(str(error))
+            st.warning(plain(str(error)))
 
 
 def _upload(checkpoint: Checkpoint, bar) -> Input:
@@ -232,7 +236,7 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
         picture = _read(st.session_state["picture"], checkpoint)
     except ImageError as error:
         del st.session_state["picture"]
-        st.error(str(error))
+        st.error(plain(str(error)))
         return _last_sample(checkpoint)
     return Input(picture.pixels, None, "upload", picture.seen, picture.clean)
 
@@ -251,7 +255,7 @@ def _draw(checkpoint: Checkpoint) -> Input:
     try:
         picture = _read(data, checkpoint)
     except ImageError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return nothing
     return Input(picture.pixels, None, "drawing", picture.seen, picture.clean)
 
@@ -325,6 +329,7 @@ def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
             text = " and ".join(names)
             are, their = ("is", "its") if len(names) == 1 else ("are", "their")
             st.info(
-                f"{text[0].upper()}{text[1:]} learned from {own} and {are} shown "
-                f"{title_of(given.source)}: expect more errors than on {their} own kind of picture."
+                f"{text[0].upper()}{text[1:]} learned from {plain(own)} and {are} shown "
+                f"{plain(title_of(given.source))}: expect more errors than on "
+                f"{their} own kind of picture."
             )

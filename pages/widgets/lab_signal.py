@@ -9,6 +9,7 @@ from densembed.densities import FAMILIES, in_words
 from densembed.lab_figures import strips_figure
 from pages.widgets.lab_controls import Controls
 from pages.widgets.lab_pad import pad
+from pages.widgets.link import plain
 from pages.widgets.page import CHART
 
 BETAS = (0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500, 1000)
@@ -90,7 +91,7 @@ def _own(controls: Controls) -> np.ndarray:
     try:
         x = lab.parse_values(typed)
     except ValueError as error:
-        st.error(f"{error} Write numbers such as 0 0.5 1.")
+        st.error(f"{plain(str(error))} Write numbers such as 0 0.5 1.")
         st.stop()
     pad([float(value) for value in x], "pad", _drawn)
     st.caption("Or draw them: drag across the pad, from 0 at its foot to 1 at its top.")

@@ -6,7 +6,7 @@ widget is not on the page.
 """
 
 import difflib
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Sequence
 
 import streamlit as st
 
@@ -154,6 +154,34 @@ def linked_number(label: str, high: int, key: str, **kwargs) -> int:
     else:
         st.query_params[key] = str(number)
     return number
+
+
+def linked_pills(
+    label: str,
+    options: Sequence[str],
+    key: str,
+    default: str,
+    bar,
+    expected: str | None = None,
+    **kwargs,
+) -> str:
+    """Pills for one of some names, which are a stranger's, that is the URL parameter `key`.
+
+    Not by `bind`: it writes what is shown, which is escaped, to the link.
+    """
+    check_link(key, label, options, default, expected)
+    if st.session_state.get(key) not in options:  # of another model's data, or not yet chosen
+        linked = in_link(key, default)
+        st.session_state[key] = linked if linked in options else default
+    choice = bar.pills(
+        label, options, key=key, format_func=plain, required=True, persist_state="session", **kwargs
+    )
+    choice = choice or default
+    if choice == default:
+        st.query_params.pop(key, None)
+    else:
+        st.query_params[key] = choice
+    return choice
 
 
 def asked(key: str) -> str:

@@ -111,11 +111,11 @@ def pick_checkpoint(
                 "kept for this session alone, and never executed.",
             )  # fmt: skip
     if complaint := st.session_state.pop(f"file-{key}-refused", None):
-        st.error(complaint)
+        st.error(plain(complaint))
     try:
         checkpoint = opened(chosen)
     except CheckpointError as error:  # damage that the list did not see
-        st.error(str(error))
+        st.error(plain(str(error)))
         st.stop()
     if chosen in uploads():
         st.caption(f"{_facts(checkpoint)} {KEPT}")

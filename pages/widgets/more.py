@@ -7,7 +7,7 @@ from torch import Tensor
 from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
 from densembed.density_figures import path_figure, weights_figure
-from densembed.fields import TOP_PERCENTILE, View
+from densembed.fields import TOP_PERCENTILE, View, finite
 from densembed.meaning import (
     MASS,
     class_weights,
@@ -76,7 +76,7 @@ def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
             f"| scale s | {s_t:.2f} | {s_u:.2f} |\n\nin pixels, at step {seen.steps[index]:,}."
         )
     with own:
-        values = one_density(model, x, number - 1)[0]
+        values = finite(one_density(model, x, number - 1)[0])
         scale = colours(0, float(values.max()), NAME, UNIT)
         alt = "One density, a heatmap:"
         show_stills(
@@ -102,7 +102,7 @@ def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
 
 def computes(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show) -> None:
     model = checkpoint.network(index)
-    gradient = input_gradient(model, as_input(pixels[None]))
+    gradient = finite(input_gradient(model, as_input(pixels[None])))
     try:
         model.fold()
         title, note = "its exact linear map", "the weight of each pixel, whatever the input"
@@ -110,7 +110,7 @@ def computes(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sho
         title, note = "its input gradient", "what a little more ink would do, at this input"
     gradient = gradient.sum(1)
     bound = float(np.percentile(abs(gradient), TOP_PERCENTILE)) or 1.0
-    strength = np.sqrt((gradient**2).mean(0))
+    strength = np.sqrt((gradient.astype(np.float64) ** 2).mean(0))
     most = float(np.percentile(strength, TOP_PERCENTILE))
     name = checkpoint.header.classes[show.label]
     words, pictures = st.columns([20, 61], gap="small")

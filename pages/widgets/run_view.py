@@ -75,7 +75,7 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
         return
     if state in LIVE or place is not None:
         if wanting := cluster().wanting(run):
-            st.info(wanting)
+            st.info(plain(wanting))
         elif state == "interrupted":
             st.progress(0.0, "its process died; going on from what was kept …")
         elif state == "queued":
@@ -95,7 +95,7 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
     if state == "interrupted":
         reason = INTERRUPTED
     if reason:
-        st.warning(f"{text.capitalize()}: {reason}")
+        st.warning(f"{text.capitalize()}: {plain(reason)}")
     else:
         (st.success if state == "done" else st.info)(f"{text.capitalize()}.")
     if run.checkpoint_path.is_file():
@@ -154,6 +154,8 @@ def pictures(
     with picture:
         pinned, what = _pin(checkpoint)
     seen = view(checkpoint, pinned, [0, -1])
+    if seen.remark:
+        st.warning(seen.remark)
     last = checkpoint.steps[-1]
     titles = ("before training", f"after {last:,} steps")
     notes = ("epoch 0", f"epoch {checkpoint.epoch_of(last):.3g}")

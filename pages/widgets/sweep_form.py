@@ -6,6 +6,7 @@ from densembed.config import RunConfig
 from densembed.data import DATASETS, is_available
 from densembed.sweep import Sweep
 from densembed.sweep_plan import FIXED, Plan, make_plan, read_values
+from pages.widgets.link import plain
 from pages.widgets.train_form import MODELS
 from pages.widgets.trainer import cluster, follow, model_name, telling
 
@@ -47,7 +48,7 @@ def sweep_form() -> None:
         grid = {"model": models} | {name: read_values(_words(name), texts[name]) for name in texts}
         plan = make_plan({"dataset": dataset, "epochs": epochs, "seeds": seeds}, grid)
     except ValueError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return
     bar = st.container(horizontal=True, vertical_alignment="center")
     if bar.button("Start the sweep", type="primary", key="start-sweep"):

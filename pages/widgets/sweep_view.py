@@ -6,6 +6,7 @@ from densembed.models import describe
 from densembed.runs import read_only
 from densembed.sweep import Row, Sweep, all_sweeps
 from densembed.sweep_figures import sweep_figure
+from pages.widgets.link import plain
 from pages.widgets.listing import line, on_page, pager
 from pages.widgets.page import CHART
 from pages.widgets.run_verbs import verb
@@ -52,7 +53,9 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
         st.success(f"Done: {total:,} trainings.")
     else:
         kept = f"{over:,} of {total:,} trainings are finished and kept."
-        st.info(" ".join(filter(None, (f"{WORDS[state].capitalize()}:", sweep.reason(), kept))))
+        st.info(
+            " ".join(filter(None, (f"{WORDS[state].capitalize()}:", plain(sweep.reason()), kept)))
+        )
     if not read_only():
         _verbs(sweep, live, state, some=over > 0)
     if over:

@@ -7,6 +7,7 @@ from densembed.config import RunConfig, explain
 from densembed.data import DATASETS, DataError, is_available, is_folder
 from densembed.training import pick_device
 from pages.widgets.folder import FOLDER, folder_fields, pick_folder, show_folder
+from pages.widgets.link import plain
 from pages.widgets.trainer import cluster, duration, estimate, model_name, start
 
 MODELS = (
@@ -61,7 +62,7 @@ def train_form() -> None:
         if not cluster().scheduler:
             pick_device(device)
     except (ValidationError, ValueError) as error:
-        st.error(explain(error) if isinstance(error, ValidationError) else str(error))
+        st.error(plain(explain(error) if isinstance(error, ValidationError) else str(error)))
         return
     if dataset is None or (is_folder(dataset) and not show_folder(dataset)):
         return
@@ -88,7 +89,7 @@ def _say_how_long(bar, config: RunConfig) -> None:
             DataError,
             ValueError,
         ) as error:  # damaged data, or pictures too small for the model
-            bar.caption(f"No estimate: {error}")
+            bar.caption(f"No estimate: {plain(str(error))}")
 
 
 def source_of(config: RunConfig) -> str:
@@ -101,7 +102,7 @@ def _others() -> dict:
     other = st.session_state.get("new-other", {})
     if other:
         said = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in other.items())
-        st.caption(f"As in the run that was duplicated: {said}.")
+        st.caption(f"As in the run that was duplicated: {plain(said)}.")
     return other
 
 

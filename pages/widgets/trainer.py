@@ -13,6 +13,7 @@ from densembed.models import check_name, describe
 from densembed.runs import Run, read_only
 from densembed.runs.outlook import seconds_left, wait
 from densembed.training import estimate_seconds
+from pages.widgets.link import plain
 
 LIVE = ("queued", "running")
 WORDS = {
@@ -76,7 +77,7 @@ def telling() -> Iterator[None]:
 
 def tell() -> None:
     if sentence := st.session_state.pop(TROUBLE, ""):
-        st.error(sentence)
+        st.error(plain(sentence))
 
 
 def start(config: RunConfig) -> bool:

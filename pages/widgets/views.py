@@ -8,7 +8,7 @@ from torch import Tensor
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
-from densembed.fields import View
+from densembed.fields import View, finite
 from densembed.meaning import (
     MASS,
     Densities,
@@ -18,7 +18,7 @@ from densembed.meaning import (
     moved,
     weighted_field,
 )
-from pages.widgets.computed import seen_by
+from pages.widgets.computed import kept, seen_by
 from pages.widgets.link import FLAG, Numbers, check_link, in_link
 
 FIELD, OVER, DIFFERENCE, SWIPE = "field", "on the input", "difference", "swipe"
@@ -118,7 +118,7 @@ def density_number(count: int) -> int:
 def class_field(checkpoint: Checkpoint, pixels: Tensor, label: int, index: int) -> np.ndarray:
     """Σ_i w_ci φ_i of one snapshot."""
     model = checkpoint.network(index)
-    return weighted_field(model, as_input(pixels[None]), class_weights(model)[label])
+    return finite(weighted_field(model, as_input(pixels[None]), class_weights(model)[label]))
 
 
 @dataclass(frozen=True)
@@ -132,16 +132,20 @@ class Seen:
 
 def see(checkpoint: Checkpoint, pixels: Tensor) -> Seen:
     """What every step makes of an input: computed once, whatever is shown of it."""
-    return _see(checkpoint.digest, pixels.numpy().tobytes(), checkpoint, pixels)
+    key = "densities", checkpoint.digest, pixels.numpy().tobytes()
+    seen = seen_by(checkpoint, pixels)
+    placed, lines = kept.get(key, lambda: _placed(checkpoint, pixels, seen))
+    return Seen(seen, placed, lines)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _see(digest: str, ink: bytes, _checkpoint: Checkpoint, _pixels: Tensor) -> Seen:
-    seen, placed = seen_by(_checkpoint, _pixels), None
-    if _checkpoint.has_densities:
-        x = as_input(_pixels[None])
-        placed = [densities(_checkpoint.network(k), x) for k in range(len(seen.steps))]
-    return Seen(seen, placed, numbers_lines(seen, placed))
+def _placed(
+    checkpoint: Checkpoint, pixels: Tensor, seen: View
+) -> tuple[list[Densities] | None, list[str]]:
+    placed = None
+    if checkpoint.has_densities:
+        x = as_input(pixels[None])
+        placed = [densities(checkpoint.network(k), x) for k in range(len(seen.steps))]
+    return placed, numbers_lines(seen, placed)
 
 
 def numbers_lines(seen: View, placed: list[Densities] | None) -> list[str]:

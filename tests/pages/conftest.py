@@ -12,6 +12,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from densembed.checkpoint import Checkpoint
+from pages.widgets.link import JOINER
 
 ROOT = Path(__file__).parents[2]
 
@@ -183,4 +184,9 @@ def headings(app: AppTest) -> str:
 
 def warnings(app: AppTest) -> list[str]:
     """What the page warns of, as a person reads it: without the marks that keep words plain."""
-    return [re.sub(r"\\(\W)", r"\1", warning.value) for warning in app.warning]
+    return [as_read(warning.value) for warning in app.warning]
+
+
+def as_read(markdown: str) -> str:
+    """Escaped words as a person reads them."""
+    return re.sub(r"\\(\W)", r"\1", markdown).replace(JOINER, "")
