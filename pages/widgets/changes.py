@@ -6,7 +6,7 @@ import streamlit as st
 
 from densembed.data.change import Change, changed
 from pages.widgets.inputs import Input
-from pages.widgets.link import Numbers, check_link
+from pages.widgets.link import Numbers, carry, check_link
 
 SLIDERS = {
     "right": ("Move to the right", -8.0, 8.0, 0.5, "%.1f pixels"),
@@ -24,6 +24,7 @@ def change_input(given: Input) -> Input:
     usual = asdict(Change())
     for key, (label, low, high, *_) in SLIDERS.items():
         check_link(key, label, Numbers(low, high), f"{usual[key]:g}")
+        carry(key)
     with st.container(key="change"), st.popover("Move, turn, blur …", width="stretch"):
         values = {
             key: st.slider(

@@ -4,8 +4,8 @@ import base64
 
 import streamlit as st
 
-from densembed.data.images import MAX_BYTES
 
+MAX_URL = 5 * 2**20
 PREFIX = "data:image/png;base64,"
 HTML = """
 <div class="pad">
@@ -154,7 +154,7 @@ def drawn() -> bytes | None:
     """The PNG that is on the pad: as untrusted as any upload. None where nothing was drawn."""
     drawing = st.session_state.get("drawing")
     url = drawing.get("png") if isinstance(drawing, dict) else None
-    if not isinstance(url, str) or not url.startswith(PREFIX) or len(url) > MAX_BYTES:
+    if not isinstance(url, str) or not url.startswith(PREFIX) or len(url) > MAX_URL:
         return None
     try:
         return base64.b64decode(url[len(PREFIX) :], validate=True)

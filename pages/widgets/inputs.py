@@ -13,7 +13,7 @@ from densembed.data import title as title_of
 from densembed.data.compact import MAX_TEXT, from_text, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
 from pages.widgets import draw_pad, thumbnails
-from pages.widgets.link import Numbers, check_link, in_link, linked_number, name_wrong
+from pages.widgets.link import Numbers, check_link, in_link, linked_choice, linked_number, name_wrong
 from pages.widgets.moving import as_url, colours
 from pages.widgets.page import panel
 from pages.widgets.stills import show_stills, still
@@ -51,10 +51,7 @@ def pick_input(checkpoint: Checkpoint) -> Input:
     if st.session_state.get("from", "Samples") not in ways:
         st.session_state["from"] = "Samples"
     check_link("from", "Input", ways, "samples")
-    way = bar.segmented_control(
-        "Input", ways, default="Samples", key="from",
-        bind="query-params", required=True, persist_state="session",
-    )  # fmt: skip
+    way = linked_choice(bar.segmented_control, "Input", ways, "from", "Samples")
     _note_linked(checkpoint)
     if way == "Samples":
         given = pick_sample(_dataset(checkpoint), bar, place)
@@ -120,11 +117,10 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
     check_link("class", "Class", dataset.classes, usual)
     if st.session_state.get("class", usual) not in dataset.classes:  # of another model's data
         st.session_state["class"] = usual
-    wanted = bar.pills(
-        "Class", dataset.classes, default=usual, key="class",
-        bind="query-params", required=True, width="content", persist_state="session",
-    )  # fmt: skip
-    label = dataset.classes.index(wanted or usual)
+    wanted = linked_choice(
+        bar.pills, "Class", list(dataset.classes), "class", usual, width="content"
+    )
+    label = dataset.classes.index(wanted)
     choices = (dataset.test.labels == label).nonzero()[:, 0]
     with bar:
         number = linked_number(
@@ -205,14 +201,21 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
     digit = checkpoint.reads_digits
     file = bar.file_uploader(
         "A picture of a handwritten digit" if digit else "A picture", type=KINDS, key="upload",
-        help="Photograph, scan or drawing, up to 5 MB. It is read in memory and never stored; "
-        "the page's link carries the small picture that the model gets.",
+        on_change=_drop_removed,
+        help=f"Photograph, scan or drawing, up to {MAX_BYTES >> 20} MB. It is read in memory and "
+        "never stored; the page's link carries the small picture that the model gets.",
     )  # fmt: skip
     if file is not None:
         if file.size > MAX_BYTES:
-            st.error("The picture is larger than 5 MB: choose a smaller one.")
+            _forget_picture()
+            st.error(
+                f"The picture has {file.size / 2**20:,.1f} MB, and at most {MAX_BYTES >> 20} MB are "
+                "read, so an example is shown. Choose a smaller picture."
+            )
         else:
             st.session_state["picture"] = file.getvalue()
+    elif {"picture", "linked"} & set(st.session_state):  # chosen on another page, or a link's
+        bar.button("Remove the picture", on_click=_forget_picture)
     if "picture" not in st.session_state:
         if (pixels := _linked(checkpoint)) is not None:
             return Input(pixels, None, "upload", _seen(pixels) if digit else "picture")
@@ -232,6 +235,17 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
         st.error(str(error))
         return _last_sample(checkpoint)
     return Input(picture.pixels, None, "upload", picture.seen, picture.clean)
+
+
+def _drop_removed() -> None:
+    """What was taken out of the uploader leaves the page and its link, too."""
+    if st.session_state["upload"] is None:
+        _forget_picture()
+
+
+def _forget_picture() -> None:
+    for own in ("picture", "linked"):
+        st.session_state.pop(own, None)
 
 
 def _draw(checkpoint: Checkpoint) -> Input:

@@ -7,9 +7,10 @@ widget is not on the page.
 
 import difflib
 import re
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 LONGEST = 40
 FEW = 10
@@ -150,7 +151,11 @@ def linked_number(label: str, high: int, key: str, **kwargs) -> int:
     Not by `bind`: Streamlit takes "2.9" for 2, and an infinite number is an error.
     """
     check_link(key, label, Numbers(1, high), 1)
-    wanted = st.session_state.get(key) or int(in_link(key, "1"))
+    linked = in_link(key, "1")
+    if turned_back():
+        wanted = int(linked) if linked in Numbers(1, high) else 1
+    else:
+        wanted = st.session_state.get(key) or int(linked)
     st.session_state[key] = min(max(wanted, 1), high)
     number = st.number_input(label, 1, high, key=key, persist_state="session", **kwargs)
     if number == 1:
@@ -158,6 +163,40 @@ def linked_number(label: str, high: int, key: str, **kwargs) -> int:
     else:
         st.query_params[key] = str(number)
     return number
+
+
+def carry(key: str) -> None:
+    """Bring the value of a bound widget along from the page before.
+
+    To be called before the widget. Streamlit keeps the value, by `persist_state`, but the browser,
+    which has not met the widget on this page, would show its default and keep it out of the link.
+    """
+    if st.session_state["arrived"] and key in st.session_state:
+        st.session_state[key] = st.session_state[key]
+
+
+def turned_back() -> bool:
+    """Whether the browser's Back or Forward asks for this run: the link alone then counts."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
+
+
+def linked_choice(widget: Callable, label: str, options: list[str], key: str, default: str, **kwargs):
+    """Buttons, of which the chosen one is the URL parameter `key`; on several pages.
+
+    Not by `bind`: of a link that Back returns to, Streamlit drops what is bound on both pages.
+    Call `check_link` before.
+    """
+    linked = in_link(key)
+    if turned_back() or key not in st.session_state:
+        st.session_state[key] = linked if linked in options else default
+    carry(key)
+    choice = widget(label, options, key=key, required=True, persist_state="session", **kwargs)
+    if choice == default:
+        st.query_params.pop(key, None)
+    else:
+        st.query_params[key] = choice
+    return choice
 
 
 def asked(key: str) -> str:

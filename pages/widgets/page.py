@@ -93,8 +93,10 @@ def begin(question: str, answer: str) -> None:
     if "routed" not in st.session_state:
         # Until the router has run once in a server, Streamlit serves a folder called pages by
         # itself: a link to a page, as the first request, would come without the menu.
-        runpy.run_path(str(ROUTER))
+        runpy.run_path(str(ROUTER), run_name="__main__")
         st.stop()
+    st.session_state["arrived"] = st.session_state.get("page") != question
+    st.session_state["page"] = question
     st.html(STYLE)
     st.title(question, anchor=False)
     st.markdown(answer)
