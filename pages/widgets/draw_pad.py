@@ -4,7 +4,6 @@ import base64
 
 import streamlit as st
 
-
 MAX_URL = 5 * 2**20
 PREFIX = "data:image/png;base64,"
 HTML = """
@@ -67,7 +66,9 @@ export default function({ parentElement, data, setStateValue }) {
       pen.lineWidth = width;
       pen.beginPath();
       pen.moveTo(points[0], points[1]);
-      pen.lineTo(points[0], points[1]);  // a dot
+      // A click leaves a dot: a line of no length to nowhere would leave nothing.
+      if (points.every((value, k) => value === points[k % 2]))
+        pen.lineTo(points[0] + 0.01, points[1]);
       for (let k = 2; k < points.length; k += 2) pen.lineTo(points[k], points[k + 1]);
       pen.stroke();
     }

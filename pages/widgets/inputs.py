@@ -13,7 +13,14 @@ from densembed.data import title as title_of
 from densembed.data.compact import MAX_TEXT, from_text, to_text
 from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
 from pages.widgets import draw_pad, thumbnails
-from pages.widgets.link import Numbers, check_link, in_link, linked_choice, linked_number, name_wrong
+from pages.widgets.link import (
+    Numbers,
+    check_link,
+    in_link,
+    linked_choice,
+    linked_number,
+    name_wrong,
+)
 from pages.widgets.moving import as_url, colours
 from pages.widgets.page import panel
 from pages.widgets.stills import show_stills, still
@@ -209,8 +216,8 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
         if file.size > MAX_BYTES:
             _forget_picture()
             st.error(
-                f"The picture has {file.size / 2**20:,.1f} MB, and at most {MAX_BYTES >> 20} MB are "
-                "read, so an example is shown. Choose a smaller picture."
+                f"The picture has {file.size / 2**20:,.1f} MB, more than the {MAX_BYTES >> 20} MB "
+                "that are read, so an example is shown. Choose a smaller picture."
             )
         else:
             st.session_state["picture"] = file.getvalue()

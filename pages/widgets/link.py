@@ -181,7 +181,9 @@ def turned_back() -> bool:
     return context is not None and context.is_history_navigation
 
 
-def linked_choice(widget: Callable, label: str, options: list[str], key: str, default: str, **kwargs):
+def linked_choice(
+    widget: Callable, label: str, options: list[str], key: str, default: str, **kwargs
+):
     """Buttons, of which the chosen one is the URL parameter `key`; on several pages.
 
     Not by `bind`: of a link that Back returns to, Streamlit drops what is bound on both pages.

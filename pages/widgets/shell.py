@@ -1,4 +1,4 @@
-"""The HTML document around Streamlit's pages: Streamlit's own, with a script that goes before it."""
+"""The HTML document around the pages: Streamlit's own, with a script that runs before it."""
 
 from collections.abc import Iterable
 from importlib.resources import files
@@ -28,6 +28,9 @@ addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
   if (link && link.origin === location.origin && link.pathname !== location.pathname)
     left = location.href;
+  // On a phone the menu lies over the page, and Streamlit leaves it open over the next one.
+  if (event.target.closest?.('[data-testid="stSidebarNavLink"]') && innerWidth <= 768)
+    setTimeout(() => document.querySelector('[data-testid="stSidebarCollapseButton"] button').click());
 }, true);
 </script>
 """
