@@ -46,6 +46,15 @@ STYLE = """
     flex: 0 0 128px; position: sticky; top: 4rem;
   }
 }
+@media print {
+  [data-testid="stPlotlyChart"] {height: auto !important; break-inside: avoid;}
+  .js-plotly-plot, .js-plotly-plot > .plot-container {width: 100% !important; height: auto !important;}
+  .js-plotly-plot .svg-container {
+    width: min(100%, var(--wide)) !important; height: auto !important;
+    aspect-ratio: var(--shape);
+  }
+  .js-plotly-plot .svg-container > .main-svg {width: 100% !important; height: auto !important;}
+}
 </style>
 """
 ROUTER = Path(__file__).parents[2] / "app.py"

@@ -32,6 +32,20 @@ addEventListener("click", (event) => {
   if (event.target.closest?.('[data-testid="stSidebarNavLink"]') && innerWidth <= 768)
     setTimeout(() => document.querySelector('[data-testid="stSidebarCollapseButton"] button').click());
 }, true);
+// A chart is as wide as on the screen: on paper it is scaled, or its right side would be cut off.
+addEventListener("beforeprint", () => {
+  for (const chart of document.querySelectorAll(".js-plotly-plot .svg-container")) {
+    const [width, height] = [chart.offsetWidth, chart.offsetHeight];
+    chart.style.setProperty("--shape", `${width} / ${height}`);
+    chart.style.setProperty("--wide", `${width}px`);
+    for (const part of chart.querySelectorAll(":scope > .main-svg"))
+      part.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  }
+});
+addEventListener("afterprint", () => {
+  for (const part of document.querySelectorAll(".js-plotly-plot .main-svg"))
+    part.removeAttribute("viewBox");
+});
 </script>
 """
 
