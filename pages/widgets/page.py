@@ -48,7 +48,9 @@ STYLE = """
 }
 @media print {
   [data-testid="stPlotlyChart"] {height: auto !important; break-inside: avoid;}
-  .js-plotly-plot, .js-plotly-plot > .plot-container {width: 100% !important; height: auto !important;}
+  .js-plotly-plot, .js-plotly-plot > .plot-container {
+    width: 100% !important; height: auto !important;
+  }
   .js-plotly-plot .svg-container {
     width: min(100%, var(--wide)) !important; height: auto !important;
     aspect-ratio: var(--shape);

@@ -29,8 +29,9 @@ addEventListener("click", (event) => {
   if (link && link.origin === location.origin && link.pathname !== location.pathname)
     left = location.href;
   // On a phone the menu lies over the page, and Streamlit leaves it open over the next one.
+  const close = '[data-testid="stSidebarCollapseButton"] button';
   if (event.target.closest?.('[data-testid="stSidebarNavLink"]') && innerWidth <= 768)
-    setTimeout(() => document.querySelector('[data-testid="stSidebarCollapseButton"] button').click());
+    setTimeout(() => document.querySelector(close)?.click());
 }, true);
 // A chart is as wide as on the screen: on paper it is scaled, or its right side would be cut off.
 addEventListener("beforeprint", () => {

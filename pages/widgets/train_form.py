@@ -24,7 +24,8 @@ def train_form() -> None:
     columns = st.columns([3, 2, 2], vertical_alignment="bottom")
     with columns[0]:
         model = st.selectbox(
-            "Model", MODELS, format_func=model_name, accept_new_options=True, key="new-model", **KEPT,
+            "Model", MODELS, format_func=model_name, accept_new_options=True, key="new-model",
+            **KEPT,
             help="Choose one, or type a name such as logistic-el-7 or logistic-el-mnn-12-6.",
         )  # fmt: skip
     with columns[1]:
