@@ -33,5 +33,9 @@ def main() -> None:
     page.run()
 
 
-if __name__ != "__mp_main__":  # a worker process that a page starts imports this file, too
+if __name__ == "__main__":  # Streamlit runs this file for every view of a page
     main()
+elif __name__ != "__mp_main__":  # the server imports it once; so does a worker process
+    from pages.widgets.shell import routes
+
+    app = st.App(__file__, routes=routes(["", "train", "compare", "paper", "lab"]))

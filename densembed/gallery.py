@@ -32,6 +32,7 @@ class Entry:
 
     key: str
     path: Path
+    name: str = ""
 
     def open(self) -> Checkpoint:
         """The checkpoint, read once for each version of the file. Raises CheckpointError."""
@@ -40,8 +41,8 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """One line: model, source of the data, error."""
-        return _title(self.path, self._version())
+        """One line: a run's name where it has one, model, source of the data, error."""
+        return " · ".join(filter(None, (self.name, _title(self.path, self._version()))))
 
     def _version(self) -> int:
         try:
@@ -79,7 +80,7 @@ def entries() -> Iterator[Entry]:
     yield from shipped()
     for run in all_runs():
         if run.checkpoint_path.is_file():
-            yield Entry(run.identifier, run.checkpoint_path)
+            yield Entry(run.identifier, run.checkpoint_path, run.name)
 
 
 def find(key: str) -> Entry | None:
@@ -87,7 +88,7 @@ def find(key: str) -> Entry | None:
     if found := next((entry for entry in shipped() if entry.key == key), None):
         return found
     if (run := Run.find(key)) and run.checkpoint_path.is_file():
-        return Entry(key, run.checkpoint_path)
+        return Entry(key, run.checkpoint_path, run.name)
     member = find_member(key)
     return Entry(key, member) if member else None
 

@@ -11,8 +11,8 @@ import os
 import numpy as np
 from PIL import ExifTags, Image, ImageOps
 
-MAX_BYTES = 5 * 2**20
-"""Largest file read, the same 5 MiB as the app's upload limit."""
+MAX_BYTES = 20 * 2**20
+"""Largest picture file that is read, by the app as well: more than a telephone's camera makes."""
 
 MAX_PIXELS = 25_000_000
 """Largest picture decoded. Phones send 12 million; 25 million RGBA pixels are 100 MB of memory."""

@@ -6,7 +6,7 @@ import streamlit as st
 
 from densembed.data.change import Change, changed
 from pages.widgets.inputs import Input
-from pages.widgets.link import Numbers, check_link
+from pages.widgets.link import Numbers, carry, check_link
 
 SLIDERS = {
     "right": ("Move to the right", -8.0, 8.0, 0.5, "%.1f pixels"),
@@ -20,17 +20,21 @@ SLIDERS = {
 
 
 def change_input(given: Input) -> Input:
-    """Sliders in a popover, and the input as they change it."""
+    """Sliders below the picture, not over it, and the input as they change it."""
     usual = asdict(Change())
     for key, (label, low, high, *_) in SLIDERS.items():
         check_link(key, label, Numbers(low, high), f"{usual[key]:g}")
-    with st.container(key="change"), st.popover("Move, turn, blur …", width="stretch"):
+        carry(key)
+    with st.container(key="change"), st.expander("Move, turn, blur …"):
+        places = [column for _ in range(0, len(SLIDERS), 2) for column in st.columns(2)]
         values = {
-            key: st.slider(
+            key: column.slider(
                 label, low, high, usual[key], step, form, key=key, bind="query-params",
                 persist_state="session",
             )
-            for key, (label, low, high, step, form) in SLIDERS.items()
+            for column, (key, (label, low, high, step, form)) in zip(
+                places, SLIDERS.items(), strict=True
+            )
         }  # fmt: skip
         st.button("Reset", on_click=_reset, disabled=values == usual, width="stretch")
     if values == usual or given.seen == "no ink":

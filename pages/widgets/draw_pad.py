@@ -4,8 +4,7 @@ import base64
 
 import streamlit as st
 
-from densembed.data.images import MAX_BYTES
-
+MAX_URL = 5 * 2**20
 PREFIX = "data:image/png;base64,"
 HTML = """
 <div class="pad">
@@ -67,7 +66,9 @@ export default function({ parentElement, data, setStateValue }) {
       pen.lineWidth = width;
       pen.beginPath();
       pen.moveTo(points[0], points[1]);
-      pen.lineTo(points[0], points[1]);  // a dot
+      // A click leaves a dot: a line of no length to nowhere would leave nothing.
+      if (points.every((value, k) => value === points[k % 2]))
+        pen.lineTo(points[0] + 0.01, points[1]);
       for (let k = 2; k < points.length; k += 2) pen.lineTo(points[k], points[k + 1]);
       pen.stroke();
     }
@@ -154,7 +155,7 @@ def drawn() -> bytes | None:
     """The PNG that is on the pad: as untrusted as any upload. None where nothing was drawn."""
     drawing = st.session_state.get("drawing")
     url = drawing.get("png") if isinstance(drawing, dict) else None
-    if not isinstance(url, str) or not url.startswith(PREFIX) or len(url) > MAX_BYTES:
+    if not isinstance(url, str) or not url.startswith(PREFIX) or len(url) > MAX_URL:
         return None
     try:
         return base64.b64decode(url[len(PREFIX) :], validate=True)

@@ -22,20 +22,22 @@ LAYOUT = (
     "testing."
 )
 SHOWN = 5
+KEPT = {"persist_state": "session"}
+"""What is filled in stays when a visitor looks at another page."""
 
 
 def pick_folder() -> str | None:
     """Widgets for the folder and the pictures' size; the data set's name, None without one."""
     columns = st.columns([5, 2], vertical_alignment="bottom")
     path = columns[0].text_input(
-        "Folder, on the machine where this app runs", key="new-folder", max_chars=180,
+        "Folder, on the machine where this app runs", key="new-folder", **KEPT, max_chars=180,
         placeholder="/home/me/photos", help=LAYOUT,
     )  # fmt: skip
     shapes = list(SHAPES)
     if (own := st.session_state.get("new-shape", "")) not in SHAPES:
         shapes.append(own)  # a duplicated run's
     shape = columns[1].selectbox(
-        "Size", shapes, format_func=lambda shape: SHAPES.get(shape, shape), key="new-shape",
+        "Size", shapes, format_func=lambda shape: SHAPES.get(shape, shape), key="new-shape", **KEPT,
         help="Every picture is brought to this size: cut to its shape at the middle, and resized.",
     )  # fmt: skip
     if not path.strip():

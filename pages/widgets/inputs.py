@@ -17,8 +17,8 @@ from pages.widgets.link import (
     Numbers,
     check_link,
     in_link,
+    linked_choice,
     linked_number,
-    linked_pills,
     name_wrong,
     plain,
 )
@@ -58,10 +58,7 @@ def pick_input(checkpoint: Checkpoint) -> Input:
     if st.session_state.get("from", "Samples") not in ways:
         st.session_state["from"] = "Samples"
     check_link("from", "Input", ways, "samples")
-    way = bar.segmented_control(
-        "Input", ways, default="Samples", key="from",
-        bind="query-params", required=True, persist_state="session",
-    )  # fmt: skip
+    way = linked_choice(bar.segmented_control, "Input", ways, "from", "Samples")
     _note_linked(checkpoint)
     if way == "Samples":
         given = pick_sample(_dataset(checkpoint), bar, place)
@@ -125,9 +122,10 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
     """
     usual, tested = _usual_class(dataset), dataset.tested
     untested = [name for name in dataset.classes if name not in tested]
-    wanted = linked_pills(
-        "Class", tested, "class", usual, bar, width="content",
-        expected="a class with test images" if in_link("class") in untested else None,
+    expected = "a class with test images" if in_link("class") in untested else None
+    check_link("class", "Class", tested, usual, expected)
+    wanted = linked_choice(
+        bar.pills, "Class", tested, "class", usual, format_func=plain, width="content",
         help=f"Without test images: {plain(', '.join(untested))}." if untested else None,
     )  # fmt: skip
     label = dataset.classes.index(wanted)
@@ -212,14 +210,21 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
     digit = checkpoint.reads_digits
     file = bar.file_uploader(
         "A picture of a handwritten digit" if digit else "A picture", key="upload",
-        help="Photograph, scan or drawing, up to 5 MB. It is read in memory and never stored; "
-        "the page's link carries the small picture that the model gets.",
+        on_change=_drop_removed,
+        help=f"Photograph, scan or drawing, up to {MAX_BYTES >> 20} MB. It is read in memory and "
+        "never stored; the page's link carries the small picture that the model gets.",
     )  # fmt: skip
     if file is not None:
         if file.size > MAX_BYTES:
-            st.error("The picture is larger than 5 MB: choose a smaller one.")
+            _forget_picture()
+            st.error(
+                f"The picture has {file.size / 2**20:,.1f} MB, more than the {MAX_BYTES >> 20} MB "
+                "that are read, so an example is shown. Choose a smaller picture."
+            )
         else:
             st.session_state["picture"] = file.getvalue()
+    elif {"picture", "linked"} & set(st.session_state):  # chosen on another page, or a link's
+        bar.button("Remove the picture", on_click=_forget_picture)
     if "picture" not in st.session_state:
         if (pixels := _linked(checkpoint)) is not None:
             return Input(pixels, None, "upload", _seen(pixels) if digit else "picture")
@@ -239,6 +244,17 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
         st.error(plain(str(error)))
         return _last_sample(checkpoint)
     return Input(picture.pixels, None, "upload", picture.seen, picture.clean)
+
+
+def _drop_removed() -> None:
+    """What was taken out of the uploader leaves the page and its link, too."""
+    if st.session_state["upload"] is None:
+        _forget_picture()
+
+
+def _forget_picture() -> None:
+    for own in ("picture", "linked"):
+        st.session_state.pop(own, None)
 
 
 def _draw(checkpoint: Checkpoint) -> Input:

@@ -6,9 +6,10 @@ widget is not on the page.
 """
 
 import difflib
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from densembed.markup import for_markdown as plain
 
@@ -146,7 +147,11 @@ def linked_number(label: str, high: int, key: str, **kwargs) -> int:
     Not by `bind`: Streamlit takes "2.9" for 2, and an infinite number is an error.
     """
     check_link(key, label, Numbers(1, high), 1)
-    wanted = st.session_state.get(key) or int(in_link(key, "1"))
+    linked = in_link(key, "1")
+    if turned_back():
+        wanted = int(linked) if linked in Numbers(1, high) else 1
+    else:
+        wanted = st.session_state.get(key) or int(linked)
     st.session_state[key] = min(max(wanted, 1), high)
     number = st.number_input(label, 1, high, key=key, persist_state="session", **kwargs)
     if number == 1:
@@ -156,26 +161,35 @@ def linked_number(label: str, high: int, key: str, **kwargs) -> int:
     return number
 
 
-def linked_pills(
-    label: str,
-    options: Sequence[str],
-    key: str,
-    default: str,
-    bar,
-    expected: str | None = None,
-    **kwargs,
-) -> str:
-    """Pills for one of some names, which are a stranger's, that is the URL parameter `key`.
+def carry(key: str) -> None:
+    """Bring the value of a bound widget along from the page before.
 
-    Not by `bind`: it writes what is shown, which is escaped, to the link.
+    To be called before the widget. Streamlit keeps the value, by `persist_state`, but the browser,
+    which has not met the widget on this page, would show its default and keep it out of the link.
     """
-    check_link(key, label, options, default, expected)
-    if st.session_state.get(key) not in options:  # of another model's data, or not yet chosen
-        linked = in_link(key, default)
+    if st.session_state["arrived"] and key in st.session_state:
+        st.session_state[key] = st.session_state[key]
+
+
+def turned_back() -> bool:
+    """Whether the browser's Back or Forward asks for this run: the link alone then counts."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
+
+
+def linked_choice(
+    widget: Callable, label: str, options: Sequence[str], key: str, default: str, **kwargs
+) -> str:
+    """Buttons, of which the chosen one is the URL parameter `key`; on several pages.
+
+    Not by `bind`: of a link that Back returns to, Streamlit drops what is bound on both pages, and
+    it would write a shown name, which may be escaped, to the link. Call `check_link` before.
+    """
+    if turned_back() or st.session_state.get(key) not in options:  # or of another model's data
+        linked = in_link(key)
         st.session_state[key] = linked if linked in options else default
-    choice = bar.pills(
-        label, options, key=key, format_func=plain, required=True, persist_state="session", **kwargs
-    )
+    carry(key)
+    choice = widget(label, options, key=key, required=True, persist_state="session", **kwargs)
     choice = choice or default
     if choice == default:
         st.query_params.pop(key, None)

@@ -110,6 +110,9 @@ def pick_checkpoint(
                 help="A .safetensors file that densembed wrote, up to 5 MB. It is read in memory, "
                 "kept for this session alone, and never executed.",
             )  # fmt: skip
+            if chosen in uploads() and not st.session_state.get(f"file-{key}"):
+                # It was brought on another page, or in another column: no × removes it here.
+                st.button("Remove this file", key=f"remove-{key}", on_click=forget, args=(chosen,))
     if complaint := st.session_state.pop(f"file-{key}-refused", None):
         st.error(plain(complaint))
     try:
@@ -145,20 +148,35 @@ def _name_gone_upload(key: str, default: str, options: dict[str, str]) -> None:
 
 
 def _take(key: str) -> None:
-    """Keep the file that was just brought, and choose it."""
-    file = st.session_state[f"file-{key}"]
+    """Keep the file that was just brought, and choose it; or forget the one that was removed."""
+    file, brought = st.session_state[f"file-{key}"], st.session_state.pop(f"file-{key}-brought", "")
     if file is None:
+        forget(brought)
         return
     try:
-        st.session_state[key] = keep(file.getvalue(), file.name)
+        st.session_state[key] = st.session_state[f"file-{key}-brought"] = keep(
+            file.getvalue(), file.name
+        )
     except CheckpointError as error:
         st.session_state[f"file-{key}-refused"] = str(error)
+
+
+def forget(brought: str) -> None:
+    """Take a visitor's file off the lists, and out of the page's link where it is shown."""
+    uploads().pop(brought, None)
+    for key, value in st.query_params.items():
+        if value == brought:
+            del st.query_params[key]
+            st.session_state.pop(key, None)
 
 
 def keep(data: bytes, name: str) -> str:
     """Keep a file for this session; its key. Raises CheckpointError with one sentence."""
     if len(data) > MAX_BYTES:
-        raise CheckpointError("The file is larger than 5 MB: choose a smaller checkpoint.")
+        raise CheckpointError(
+            f"The file has {len(data) / 2**20:,.1f} MB, and a checkpoint has at most "
+            f"{MAX_BYTES >> 20} MB here: choose a smaller one."
+        )
     checkpoint = Checkpoint.from_bytes(data)
     if len(checkpoint.steps) * prod(checkpoint.header.input_shape) > MAX_VALUES:
         raise CheckpointError(

@@ -41,9 +41,22 @@ STYLE = """
   .st-key-scene > :has(> .st-key-showing), .st-key-scene > .st-key-showing {order: -1;}
   /* The picture that the model gets, small, beside what changes it; a pad stays large. */
   .st-key-scene [data-testid="stColumn"]:has(.st-key-the-input) > [data-testid="stVerticalBlock"] {
-    flex-flow: row; align-items: center;
+    flex-flow: row; align-items: flex-start;
   }
-  .st-key-scene [data-testid="stLayoutWrapper"]:has(> * > .st-key-the-input) {flex: 0 0 128px;}
+  .st-key-scene [data-testid="stLayoutWrapper"]:has(> * > .st-key-the-input) {
+    flex: 0 0 128px; position: sticky; top: 4rem;
+  }
+}
+@media print {
+  [data-testid="stPlotlyChart"] {height: auto !important; break-inside: avoid;}
+  .js-plotly-plot, .js-plotly-plot > .plot-container {
+    width: 100% !important; height: auto !important;
+  }
+  .js-plotly-plot .svg-container {
+    width: min(100%, var(--wide)) !important; height: auto !important;
+    aspect-ratio: var(--shape);
+  }
+  .js-plotly-plot .svg-container > .main-svg {width: 100% !important; height: auto !important;}
 }
 </style>
 """
@@ -90,8 +103,10 @@ def begin(question: str, answer: str) -> None:
     if "routed" not in st.session_state:
         # Until the router has run once in a server, Streamlit serves a folder called pages by
         # itself: a link to a page, as the first request, would come without the menu.
-        runpy.run_path(str(ROUTER))
+        runpy.run_path(str(ROUTER), run_name="__main__")
         st.stop()
+    st.session_state["arrived"] = st.session_state.get("page") != question
+    st.session_state["page"] = question
     st.html(STYLE)
     st.title(question, anchor=False)
     st.markdown(answer)

@@ -5,6 +5,7 @@ a script, after the widget, is lost where that script is cut short by the page's
 """
 
 import contextlib
+from functools import partial
 
 import streamlit as st
 
@@ -49,8 +50,10 @@ def run_verbs(run: Run, state: str, config: RunConfig) -> None:
         )  # fmt: skip
     with row.popover("Rename"):
         key = f"name-{run.identifier}"
-        st.text_input("Name", run.name, MAX_NAME, key=key)
-        verb(st, "Rename", lambda: run.rename(st.session_state[key]))
+        rename = partial(_rename, run, key)
+        # Enter saves the name as the button does; who clicks the button saves it twice.
+        st.text_input("Name", run.name, MAX_NAME, key=key, on_change=_do, args=(CHANGED, rename))
+        verb(st, "Rename", rename)
     with row.popover("Delete"):
         st.write("What it learned is lost for good.")
         verb(st, "Delete for good", _delete, run)
@@ -73,6 +76,10 @@ def _do(changed: str, action, *args) -> None:
 def _resume(run: Run, epochs: int | None = None, data: str = "") -> None:
     run.resume(epochs, data)
     cluster().submit(run)
+
+
+def _rename(run: Run, key: str) -> None:
+    run.rename(st.session_state[key])
 
 
 def _delete(run: Run) -> None:

@@ -21,7 +21,15 @@ from pages.widgets.moving import colours
 from pages.widgets.page import CHART, panel
 from pages.widgets.run_verbs import CHANGED, run_verbs
 from pages.widgets.stills import NAME, UNIT, show_stills, still
-from pages.widgets.trainer import LIVE, WORDS, cluster, duration, estimate_wait, is_live
+from pages.widgets.trainer import (
+    LIVE,
+    WORDS,
+    cluster,
+    duration,
+    estimate_wait,
+    is_live,
+    watch,
+)
 from pages.widgets.zoom import DOUBLE_CLICK, keep_zoom
 
 INTERRUPTED = (
@@ -36,6 +44,8 @@ def run_view(run: Run) -> None:
     st.session_state.pop(CHANGED, None)  # the whole page is being drawn anew as it is
     live = is_live(run, run.state())
     st.fragment(_follow, run_every=1.0 if live else None)(run, live)
+    if not live:
+        watch(lambda: (run.state(), run.name, run.path.is_dir()))
 
 
 def _follow(run: Run, was_live: bool) -> None:

@@ -6,6 +6,7 @@ from densembed.config import RunConfig
 from densembed.data import DATASETS, is_available
 from densembed.sweep import Sweep
 from densembed.sweep_plan import FIXED, Plan, make_plan, read_values
+from pages.widgets.folder import KEPT
 from pages.widgets.link import plain
 from pages.widgets.train_form import MODELS
 from pages.widgets.trainer import cluster, follow, model_name, telling
@@ -22,23 +23,32 @@ def sweep_form() -> None:
     columns = st.columns([4, 2, 1, 1], vertical_alignment="bottom")
     models = columns[0].multiselect(
         "Models", MODELS, ["logistic-el-3", "logistic-el-5"], format_func=model_name,
-        accept_new_options=True, key="sweep-models",
+        accept_new_options=True, key="sweep-models", **KEPT,
     )  # fmt: skip
     dataset = columns[1].selectbox(
-        "Data", list(DATASETS), format_func=lambda name: DATASETS[name].TITLE, key="sweep-data"
+        "Data",
+        list(DATASETS),
+        format_func=lambda name: DATASETS[name].TITLE,
+        key="sweep-data",
+        **KEPT,
     )
-    epochs = columns[2].number_input("Epochs", 1, 10_000, 20, key="sweep-epochs")
+    epochs = columns[2].number_input("Epochs", 1, 10_000, 20, key="sweep-epochs", **KEPT)
     seeds = columns[3].number_input(
-        "Seeds", 1, 100, 3, key="sweep-seeds", help="Trainings of each combination."
+        "Seeds", 1, 100, 3, key="sweep-seeds", **KEPT, help="Trainings of each combination."
     )
     varied = st.multiselect(
-        "Try several values of", VARIED, ["learning_rate"], format_func=_words, key="sweep-varied"
+        "Try several values of",
+        VARIED,
+        ["learning_rate"],
+        format_func=_words,
+        key="sweep-varied",
+        **KEPT,
     )
     texts = {}
     if varied:
         for name, column in zip(varied, st.columns(len(varied)), strict=True):
             texts[name] = column.text_input(
-                _words(name).capitalize(), SUGGESTED.get(name, ""), key=f"sweep-{name}",
+                _words(name).capitalize(), SUGGESTED.get(name, ""), key=f"sweep-{name}", **KEPT,
                 help=f"{RunConfig.model_fields[name].description}: values, separated by commas",
             )  # fmt: skip
     if not models:

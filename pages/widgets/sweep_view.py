@@ -11,7 +11,7 @@ from pages.widgets.listing import line, on_page, pager
 from pages.widgets.page import CHART
 from pages.widgets.run_verbs import verb
 from pages.widgets.sweep_words import caption, extent, heading
-from pages.widgets.trainer import WORDS, cluster
+from pages.widgets.trainer import WORDS, cluster, watch
 
 CHANGED = "sweep-changed"
 PAGE = "sweeps-page"
@@ -27,6 +27,8 @@ def sweep_view(sweep: Sweep) -> None:
     st.session_state.pop(CHANGED, None)  # the whole page is being drawn anew as it is
     live = _is_live(sweep)
     st.fragment(_follow, run_every=2.0 if live else None)(sweep, live)
+    if not live:
+        watch(lambda: (_is_live(sweep), sweep.state(), sweep.plan is None))
 
 
 def _is_live(sweep: Sweep) -> bool:

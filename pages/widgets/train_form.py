@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from densembed.config import RunConfig, explain
 from densembed.data import DATASETS, DataError, is_available, is_folder
 from densembed.training import pick_device
-from pages.widgets.folder import FOLDER, folder_fields, pick_folder, show_folder
+from pages.widgets.folder import FOLDER, KEPT, folder_fields, pick_folder, show_folder
 from pages.widgets.link import plain
 from pages.widgets.trainer import cluster, duration, estimate, model_name, start
 
@@ -26,33 +26,36 @@ def train_form() -> None:
     with columns[0]:
         model = st.selectbox(
             "Model", MODELS, format_func=model_name, accept_new_options=True, key="new-model",
+            **KEPT,
             help="Choose one, or type a name such as logistic-el-7 or logistic-el-mnn-12-6.",
         )  # fmt: skip
     with columns[1]:
         source = st.selectbox(
-            "Data", [*DATASETS, FOLDER], key="new-data",
+            "Data", [*DATASETS, FOLDER], key="new-data", **KEPT,
             format_func=lambda name: DATASETS[name].TITLE if name in DATASETS else OWN_FOLDER,
         )  # fmt: skip
     with columns[2]:
         st.session_state.setdefault(f"new-epochs-{source}", EPOCHS.get(source, 5))
         epochs = st.number_input(
-            "Epochs", 1, 10_000, key=f"new-epochs-{source}",
+            "Epochs", 1, 10_000, key=f"new-epochs-{source}", **KEPT,
             help="Passes over the training images.",
         )  # fmt: skip
     dataset = pick_folder() if source == FOLDER else source
     with st.expander("More"):
         more = st.columns(4)
         rate = more[0].number_input(
-            "Learning rate", 1e-6, 1e6, step=0.001, format="%g", key="new-rate",
+            "Learning rate", 1e-6, 1e6, step=0.001, format="%g", key="new-rate", **KEPT,
             help="Maximum of the one-cycle schedule; the paper's is 0.002.",
         )  # fmt: skip
         batch = more[1].number_input(
-            "Batch size", 1, 100_000, key="new-batch", help="Images in a step."
+            "Batch size", 1, 100_000, key="new-batch", **KEPT, help="Images in a step."
         )
         seed = more[2].number_input(
-            "Seed", 0, 2**31 - 1, key="new-seed", help="The same seed, the same result."
+            "Seed", 0, 2**31 - 1, key="new-seed", **KEPT, help="The same seed, the same result."
         )
-        device = more[3].selectbox("Device", ["auto", "cpu", "cuda", "mps"], key="new-device")
+        device = more[3].selectbox(
+            "Device", ["auto", "cpu", "cuda", "mps"], key="new-device", **KEPT
+        )
         other = _others()
     try:
         config = RunConfig(

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import streamlit as st
 
@@ -21,6 +21,8 @@ WORDS = {
     "stopped": "stopped", "diverged": "diverged", "failed": "failed", "interrupted": "interrupted",
 }  # fmt: skip
 TROUBLE = "trouble"
+LOOK_EVERY = 2.0
+"""Seconds between two looks at a run or sweep that is at rest."""
 
 
 RESUME = "DENSEMBED_RESUME"
@@ -88,6 +90,16 @@ def start(config: RunConfig) -> bool:
         follow(run=run.identifier)
         return True
     return False
+
+
+def watch(look: Callable[[], object]) -> None:
+    """Have the whole page drawn anew when what `look` tells changes: another tab may do that."""
+    st.fragment(_watch, run_every=LOOK_EVERY)(look, look())
+
+
+def _watch(look: Callable[[], object], seen: object) -> None:
+    if look() != seen:
+        st.rerun()
 
 
 def follow(**link: str) -> None:

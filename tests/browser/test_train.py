@@ -127,8 +127,11 @@ def test_pause_in_one_tab_resume_in_another(visit, long_run):
     other = visit(link)
     verb(other, "Resume").click()
     trains(other)
-    page.reload()
-    trains(page)
+    trains(page)  # which showed "Paused", and follows by itself
+    verb(other, "Pause").click()
+    says(page, "Paused")
+    verb(other, "Stop").click()
+    says(page, "Stopped")
 
 
 def test_name_change_and_delete(visit):
@@ -138,8 +141,11 @@ def test_name_change_and_delete(visit):
     verb(page, "Rename").click()
     page.get_by_role("textbox", name="Name").fill("**mine** $x$")
     page.get_by_role("textbox", name="Name").press("Enter")
-    page.get_by_test_id("stPopoverBody").get_by_role("button", name="Rename").click()
     expect(page.get_by_role("heading", name="**mine** $x$")).to_be_visible()
+    elsewhere = visit(f"/?tour=0&model={page.url.partition('run=')[2]}")
+    expect(elsewhere.get_by_role("combobox", name="Model")).to_have_value(
+        re.compile(r"^\*\*mine\*\* \$x\$ · ")
+    )
     with page.expect_download() as download:
         verb(page, "Download").click()
     assert download.value.suggested_filename.endswith(".safetensors")

@@ -412,7 +412,7 @@ ERRORS = {
     "pdf": (b"%PDF-1.7\n%\xe2\xe3", "PDF"),
     "heic": (b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "HEIC"),
     "text": (b"seven", "not a picture"),
-    "too large": (b"\x89PNG" + bytes(MAX_BYTES), "larger than 5 MiB"),
+    "too large": (b"\x89PNG" + bytes(MAX_BYTES), "larger than 20 MiB"),
     "bomb": (bomb(), "far too many pixels"),
     "too many pixels": (encoded(Image.new("1", (6000, 5000))), "6000 x 5000"),
     "unknown format": (encoded(Image.new("L", (8, 8)), "PPM"), "not a picture"),

@@ -205,8 +205,8 @@ def test_the_input_is_changed_and_the_link_holds_it(small_gallery, trained):
 
 def test_upload_that_is_too_large_is_one_sentence(small_gallery, tmp_path):
     path = tmp_path / "large.png"
-    path.write_bytes(bytes(5 * 2**20 + 1))
-    assert "5 MB" in upload(visit(), path).error[0].value
+    path.write_bytes(bytes(21 * 2**20))
+    assert "21.0 MB, more than the 20 MB" in upload(visit(), path).error[0].value
 
 
 def test_upload_survives_other_pages(small_gallery, trained, pictures):

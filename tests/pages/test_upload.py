@@ -105,7 +105,7 @@ def large(trained, path) -> bytes:
     [
         (lambda *_: b"Dear reader, this is no model.", "not a densembed checkpoint"),
         (lambda good, *_: good[:-100], "damaged or incomplete"),
-        (lambda *_: b"\0" * (MAX_BYTES + 1), "larger than 5 MB"),
+        (lambda *_: b"\0" * (MAX_BYTES + 1), "has at most 5 MB"),
         (lambda good, trained, path: large(trained, path), "more snapshots of larger pictures"),
     ],
     ids=["letter", "cut", "long", "wild"],

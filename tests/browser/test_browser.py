@@ -1,0 +1,217 @@
+"""The browser around the page: its history, its menu, its console, its printer."""
+
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import painted, places, settle
+from tests.browser.test_compare import FIVE, bring
+from tests.browser.test_draw import link_picture
+from tests.browser.test_explore import seven
+
+
+def go(page: Page, name: str, title: str) -> Page:
+    """Follow the menu to another page."""
+    page.get_by_role("link", name=name, exact=True).click()
+    return arrived(page, title)
+
+
+def arrived(page: Page, title: str) -> Page:
+    expect(page.get_by_role("heading", name=title)).to_be_visible()
+    return settle(page)
+
+
+def chosen(page: Page, name: str) -> None:
+    expect(
+        page.locator(".st-key-class").get_by_role("radio", name=name, exact=True)
+    ).to_be_checked()
+
+
+def test_back_and_forward_go_a_page_at_a_time_and_restore_it(visit):
+    page = visit("/?tour=0&class=3&example=2")
+    entries = page.evaluate("history.length")
+    go(page, "Compare", "What differs")
+    chosen(page, "3")
+    page.wait_for_url(re.compile("class=3.*second=|second=.*class=3"))
+    page.locator(".st-key-class").get_by_role("radio", name="5", exact=True).click()
+    page.wait_for_url("**class=5**")
+    go(page, "Paper", "Does it hold up")
+    assert page.evaluate("history.length") == entries + 2
+    page.go_back()
+    chosen(arrived(page, "What differs"), "5")
+    page.go_back()
+    chosen(arrived(page, "look at"), "3")
+    expect(page.get_by_role("spinbutton", name="Example")).to_have_value("2")
+    page.go_forward()
+    chosen(arrived(page, "What differs"), "5")
+    page.go_back()
+    arrived(page, "look at")
+    page.go_back()
+    assert page.url == "about:blank"
+
+
+@pytest.mark.parametrize("link", ["/", "/train", "/compare", "/paper", "/lab"])
+def test_no_page_writes_an_error_to_the_console(browser, server, link):
+    context = browser.new_context()
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    page.on("response", lambda answer: answer.status >= 400 and errors.append(answer.url))
+    page.goto(server + link)
+    settle(page)
+    context.close()
+    assert errors == []
+
+
+def test_the_menu_of_a_phone_closes_over_the_new_page(visit):
+    page = visit("/?tour=0", width=420)
+    for name, title in (("Lab", "density"), ("Paper", "hold up")):
+        page.get_by_test_id("stExpandSidebarButton").click()
+        go(page, name, title)
+        expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
+        page.reload()
+        expect(settle(page).get_by_test_id("stExpandSidebarButton")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 420])
+def test_what_changes_the_input_does_not_cover_it(visit, width):
+    page = visit("/?tour=0", width=width)
+    page.get_by_text("Move, turn, blur").click()
+    expect(page.locator(".st-key-noise")).to_be_visible()
+    picture, sliders = places(page, ".st-key-change, .st-key-the-input figure")  # in their order
+    below = sliders["y"] >= picture["y"] + picture["height"]
+    beside = sliders["x"] >= picture["x"] + picture["width"]
+    assert below or beside
+
+
+def test_a_removed_picture_leaves_the_page_and_its_link(visit, pictures):
+    page = visit("/?tour=0&from=Upload")
+    page.locator("input[type=file]").set_input_files(pictures["digit"])
+    link_picture(page)
+    page.get_by_test_id("stFileChipDeleteBtn").get_by_role("button").click()
+    expect(page.get_by_text("Until then an example is shown")).to_be_visible()
+    assert "ink=" not in settle(page).url
+    np.testing.assert_allclose(painted(page, "figure", "the-input"), seven()[0] / 255, atol=1e-5)
+
+
+def test_a_removed_checkpoint_leaves_the_page_and_its_link(visit):
+    page = visit("/?tour=0")
+    before = page.get_by_role("combobox", name="Model").input_value()
+    bring(page, 0)
+    page.locator("input[type=file]").set_input_files(FIVE)
+    page.wait_for_url("**model=upload-**")
+    page.get_by_test_id("stFileChipDeleteBtn").get_by_role("button").click()
+    page.wait_for_url(re.compile(r"model=(?!upload)"))
+    expect(page.get_by_role("combobox", name="Model")).to_have_value(before)
+    expect(settle(page).get_by_text("kept for this session: a link")).to_have_count(0)
+
+
+def test_a_file_that_is_too_large_gets_a_sentence(visit, tmp_path):
+    path = tmp_path / "large.png"
+    path.write_bytes(bytes(21 * 2**20))
+    page = visit("/?tour=0&from=Upload")
+    page.locator("input[type=file]").set_input_files(path)
+    expect(page.get_by_text("has 21.0 MB, more than the 20 MB")).to_be_visible()
+
+
+def test_a_photograph_of_more_than_5_mb_is_read(visit, tmp_path):
+    noise = np.random.default_rng(0).integers(0, 9, (1500, 1500, 3), dtype=np.uint8)
+    path = tmp_path / "large.bmp"
+    Image.fromarray(noise + 200).save(path)
+    assert 5 * 2**20 < path.stat().st_size < 20 * 2**20
+    page = visit("/?tour=0&from=Upload")
+    page.locator("input[type=file]").set_input_files(path)
+    expect(page.get_by_text("Until then an example is shown")).to_have_count(0)
+    expect(page.get_by_text("larger than")).to_have_count(0)
+
+
+def test_a_click_leaves_a_dot_that_counts_as_ink(visit):
+    page = visit("/?tour=0&from=Draw")
+    (box,) = places(page, ".st-key-pad canvas")
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert link_picture(page).any()
+    ink = page.locator(".st-key-pad canvas").evaluate(
+        """canvas => {
+          const { data } = canvas.getContext("2d").getImageData(0, 0, 560, 560);
+          return Array.from({ length: 560 * 560 }, (_, k) => 255 - data[4 * k]);
+        }"""
+    )
+    assert np.sum(ink) / 255 == pytest.approx(np.pi * 22**2, rel=0.02)  # as wide as the pen
+
+
+@pytest.mark.parametrize("link", ["/?tour=0&from=Draw", "/lab?signal=own&layer=linear"])
+def test_ink_lands_under_the_pen_while_the_page_moves(visit, link):
+    """The pad moves between two events of a stroke; each counts where the pad then is."""
+    page = visit(link)
+    name = "pad" if "Draw" in link else "Drawing pad"
+    pad = page.get_by_role("img", name=re.compile(name, re.IGNORECASE)).first
+    pad.scroll_into_view_if_needed()
+    marked = pad.evaluate(
+        """canvas => {
+          canvas.setPointerCapture = () => {};
+          const fire = (kind, x, y) => {
+            const box = canvas.getBoundingClientRect();
+            canvas.dispatchEvent(new PointerEvent(kind, {
+              pointerId: 1, bubbles: true,
+              clientX: box.left + x * box.width, clientY: box.top + y * box.height,
+            }));
+          };
+          fire("pointerdown", 0.25, 0.5);
+          canvas.style.transform = "translate(40px, 60px)";
+          fire("pointermove", 0.75, 0.5);
+          const { width, height } = canvas;
+          const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+          const dark = (x, y) => {
+            const at = 4 * (Math.round(y * height) * width + Math.round(x * width));
+            return data[at + 3] > 0 && data[at] < 128;
+          };
+          fire("pointerup", 0.75, 0.5);
+          return [[0.3, 0.5], [0.5, 0.52], [0.7, 0.52], [0.5, 0.3], [0.7, 0.3]].map(
+            ([x, y]) => dark(x, y));
+        }"""
+    )
+    assert marked[2]
+    assert not marked[3]
+    assert not marked[4]
+
+
+def test_a_printed_chart_is_whole(visit, tmp_path):
+    """On paper, narrower than the screen, the chart of Table 1 keeps its right-hand marks."""
+    page = visit("/paper")
+    expect(page.locator(".st-key-table1 .js-plotly-plot .point").first).to_be_visible()
+    settle(page)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 750, "height": 1000})
+    box = page.locator(".st-key-table1").bounding_box()
+    marks = page.locator(".st-key-table1 .points path").evaluate_all(
+        "marks => marks.map(mark => mark.getBoundingClientRect().right)"
+    )
+    assert len(marks) >= 18
+    assert max(marks) <= box["x"] + box["width"]
+
+
+def test_the_forms_keep_what_is_filled_in(visit, tmp_path):
+    page = visit("/train")
+    data = page.get_by_role("combobox", name="Data")
+    data.fill("A folder")
+    data.press("Enter")
+    field = page.get_by_role("textbox", name=re.compile("Folder"))
+    field.fill(str(tmp_path))
+    field.press("Enter")
+    settle(page)
+    go(page, "Explore", "look at")
+    go(page, "Train", "learn")
+    expect(page.get_by_role("textbox", name=re.compile("Folder"))).to_have_value(str(tmp_path))
+    page.get_by_role("tab", name="A sweep").click()
+    seeds = page.get_by_role("spinbutton", name="Seeds")
+    seeds.fill("4")
+    seeds.press("Enter")
+    settle(page)
+    go(page, "Explore", "look at")
+    go(page, "Train", "learn")
+    page.get_by_role("tab", name="A sweep").click()
+    expect(page.get_by_role("spinbutton", name="Seeds")).to_have_value("4")
