@@ -259,7 +259,7 @@ def test_evaluate_on_another_data_set(run, trained_file, tmp_path):
     assert text.startswith("test error: ")
     (tmp_path / "file").write_text("in the way")
     result = run("evaluate", trained_file, "--dataset", "mnist", "--data-dir", tmp_path / "file")
-    assert "MNIST could not be downloaded" in fails(result)
+    assert "MNIST cannot be saved in" in fails(result)
     status, _, errors = run("evaluate", trained_file, "--dataset", "cats")
     assert status == 2
     assert "Unknown data set" in errors
