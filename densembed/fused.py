@@ -347,14 +347,11 @@ def _again(see: Callable, ctx, grad: Tensor, inputs: tuple[Tensor, ...], sizes) 
 def _factors(density: Density, loc: Tensor, scale: Tensor, sizes: tuple[int, int]) -> list[Tensor]:
     """Γ along the rows and along the columns, (..., K, size) each."""
     return [
-        interval_mass(density, loc[..., k], scale[..., k], edges)
-        for k, edges in _axes(loc, sizes)
+        interval_mass(density, loc[..., k], scale[..., k], edges) for k, edges in _axes(loc, sizes)
     ]
 
 
-def _tangent(
-    see: Callable, ctx, tangents: tuple[Tensor, ...], sizes: tuple[int, int]
-) -> Tensor:
+def _tangent(see: Callable, ctx, tangents: tuple[Tensor, ...], sizes: tuple[int, int]) -> Tensor:
     """Directional derivative of what `see` gives, which is linear in the signal and each factor."""
     signal, loc, scale = ctx.saved_tensors
     along_signal, along_loc, along_scale = tangents

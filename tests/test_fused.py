@@ -277,7 +277,9 @@ def test_layers_are_finite_at_any_beta(family, beta, dtype):
         for options in ({}, {"shared": True}, {"truncate": True}, {"moving": True}):
             moving = options.get("moving", False)
             if moving:
-                locator = nn.Sequential(nn.Flatten(), nn.Linear(2 * math.prod(sizes), 6 * len(sizes)))
+                locator = nn.Sequential(
+                    nn.Flatten(), nn.Linear(2 * math.prod(sizes), 6 * len(sizes))
+                )
                 layer = AdaptiveDensityEmbedding(locator, sizes, 2, 3, family)
             else:
                 layer = DensityEmbedding(sizes, 2, 3, family, **options)

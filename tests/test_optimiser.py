@@ -54,5 +54,7 @@ def test_a_short_training_moves(total):
     adam = Adam(start.clone(), torch.tensor([[0.1]], dtype=torch.float64), total)
     adam.update(torch.tensor([[1e-3, -5.0, 70.0]], dtype=torch.float64), adam.table[0])
     moved = (start - adam.parameters).abs()
-    torch.testing.assert_close(moved, torch.full_like(moved, 0.1 * adam.shares[0]), rtol=1e-4, atol=0)
+    torch.testing.assert_close(
+        moved, torch.full_like(moved, 0.1 * adam.shares[0]), rtol=1e-4, atol=0
+    )
     assert max(adam.shares) > 0.8
