@@ -80,8 +80,9 @@ def _mirrored(z: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
 
 def _overlap(z: Tensor, width: Tensor) -> Tensor:
     """Length of [z, z + width] within [−1, 1]: exactly `width` inside."""
-    shorter = torch.minimum(torch.minimum(width, 1 - z), 1 + z + width)
-    return shorter.clamp(0, 2)
+    # Beside a large z the 1 would be lost, and with it a narrow density on the interval's end.
+    from_left = torch.where(z < -1000, 1 + (z + width), 1 + z + width)
+    return torch.minimum(torch.minimum(width, 1 - z), from_left).clamp(0, 2)
 
 
 def _margin(z: Tensor, overlap: Tensor) -> Tensor:

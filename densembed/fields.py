@@ -1,6 +1,8 @@
 """Receptive fields as arrays with their coordinates: what the figures and the exports show."""
 
+import copy
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -44,19 +46,35 @@ def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTIO
         x: (N, C, H, W) in [0, 1]; needed by adaptive models.
         resolution: r, cells a pixel on each axis.
     """
-    embedding = model.embedding
-    height, width = (size * resolution for size in embedding.sizes)
-    if model.adaptive and x is not None:
+    height, width = (size * resolution for size in model.embedding.sizes)
+
+    def summed(model: nn.Module, x: Tensor | None) -> Tensor:
+        embedding = model.embedding
+        if not model.adaptive or x is None:
+            return _sum(embedding, x, resolution)
         chunk = max(1, CHUNK_CELLS // (height * width * embedding.in_channels))
         parts = [_sum(embedding, part, resolution) for part in x.split(chunk)]
-        values = torch.cat(parts) if parts else torch.empty(0, embedding.in_channels, height, width)
-    else:
-        values = _sum(embedding, x, resolution)
+        return torch.cat(parts) if parts else x.new_empty(0, embedding.in_channels, height, width)
+
+    values = _retry_in_float64(summed, model, x)
     return Field(
         values.float().cpu().numpy(),
         (np.arange(width) + 0.5) / resolution,
         (np.arange(height) + 0.5) / resolution,
     )
+
+
+def _retry_in_float64(
+    compute: Callable[[nn.Module, Tensor | None], Tensor], model: nn.Module, x: Tensor | None
+) -> Tensor:
+    """What `compute` gives, in float64 where sums of large weights overflow float32.
+
+    With weights of 1e38 a location is NaN, as ∞ − ∞, though it lies at the domain's edge.
+    """
+    values = compute(model, x)
+    if values.isfinite().all():
+        return values
+    return compute(copy.deepcopy(model).double(), None if x is None else x.double())
 
 
 def _sum(embedding: nn.Module, x: Tensor | None, resolution: int) -> Tensor:
@@ -78,10 +96,16 @@ def finite(values: np.ndarray) -> np.ndarray:
 @torch.inference_mode()
 def pixel_field(model: nn.Module, x: Tensor | None = None) -> np.ndarray:
     """Σ_i Γ_i[m, n], the mass that the densities have in each pixel: (inputs, channels, H, W)."""
-    embedding = model.embedding
-    loc, scale = embedding.placement(x)
-    rows, columns = axes_gamma(embedding.density, loc, scale, embedding.sizes, embedding.truncate)
-    return finite((rows.transpose(-1, -2) @ columns).float().cpu().numpy())
+
+    def summed(model: nn.Module, x: Tensor | None) -> Tensor:
+        embedding = model.embedding
+        loc, scale = embedding.placement(x)
+        rows, columns = axes_gamma(
+            embedding.density, loc, scale, embedding.sizes, embedding.truncate
+        )
+        return rows.transpose(-1, -2) @ columns
+
+    return finite(_retry_in_float64(summed, model, x).float().cpu().numpy())
 
 
 @dataclass(frozen=True)
@@ -156,7 +180,8 @@ def view(
         fields.append(finite(found.values[0]))
         if not np.isfinite(found.values[0]).all():
             broken.setdefault("fields", []).append(checkpoint.steps[index])
-        shares = model(x)[0].softmax(0).numpy()
+        scores = _retry_in_float64(lambda model, x: model(x), model, x)[0]
+        shares = scores.softmax(0).float().numpy()
         if not np.isfinite(shares).all():
             broken.setdefault("scores", []).append(checkpoint.steps[index])
             shares = np.zeros_like(shares)

@@ -1,5 +1,7 @@
 """Receptive fields as arrays: sums, coordinates, mass."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from torch.nn.functional import softmax
 
 from densembed import fields
 from densembed.checkpoint import Checkpoint
-from densembed.fields import View, field, view
+from densembed.fields import View, field, pixel_field, view
 from densembed.models import build
 
 MODELS = ["linear", "logistic-el-3", "gaussian-el-4", "logistic-el-mnn-3-2"]
@@ -167,3 +169,26 @@ def test_top_of_the_scale_is_shared_by_all_steps():
         [0], np.arange(100), np.arange(10), [np.concatenate((flat, flat))], np.ones((1, 10))
     )
     assert channels.top == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "name", ["logistic-el-mnn-3-2", "logistic-el-3", "adaptive-conv-pool-logistic-el-mnn-3-2"]
+)
+@pytest.mark.parametrize("weight", [1e30, 3e38])
+@pytest.mark.parametrize("beta", [-90.0, -3e38, 3e38])
+def test_extreme_finite_parameters_give_finite_fields(name, weight, beta):
+    """Sums of weights overflow float32; locations at the domain's edge are what they mean."""
+    torch.manual_seed(0)
+    model = build(name, (1, 8, 8))
+    with torch.no_grad():
+        for each, parameter in model.named_parameters():
+            if each.endswith("embedding.beta"):
+                parameter.fill_(beta)
+            elif not each.endswith("beta"):
+                parameter.copy_(weight * parameter.sign())
+    x = torch.rand(2, 1, 8, 8)
+    values = field(model, x).values
+    assert np.isfinite(values).all()
+    assert np.isfinite(pixel_field(model, x)).all()
+    shown = field(copy.deepcopy(model).double(), x.double()).values
+    np.testing.assert_allclose(values, shown, rtol=1e-3, atol=1e-6 * max(1.0, shown.max()))

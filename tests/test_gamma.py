@@ -237,3 +237,14 @@ def test_row_depends_on_lengths_in_scales_alone(name, loc, scale, factor):
     stretched = interval_mass(FAMILIES[name], loc * factor, scale * factor, edges * factor)
     masses = interval_mass(FAMILIES[name], loc, scale, edges)
     torch.testing.assert_close(stretched, masses, rtol=1e-8, atol=1e-11)
+
+
+@each_family
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", [2.0**-32, 1e-12, 1e-5])
+def test_a_narrow_density_on_an_edge_has_half_its_mass_on_either_side(name, dtype, scale):
+    loc = torch.tensor([0.0, 3.0, 7.0], dtype=dtype)
+    rows = gamma(FAMILIES[name], loc, torch.tensor(scale, dtype=dtype), 7)
+    expected = torch.zeros(3, 7, dtype=dtype)
+    expected[0, 0] = expected[1, 2] = expected[1, 3] = expected[2, 6] = 0.5
+    torch.testing.assert_close(rows, expected, rtol=0, atol=1e-4)
