@@ -94,7 +94,7 @@ def test_sections_show_their_reports(page, reports):
     rows = reports["table2-cifar-10-jpeg-tuned"]["rows"]
     assert list(values(drawn["table2"], "x", 1)) == [row["mean"] for row in rows]
     assert "CIFAR-10 (JPEG)" in [title.value for title in app.subheader][-4]
-    assert "All **3** rows" in text
+    assert "All **3** models" in text
     assert "64.81 ± 1.06 % by recipe tuned, 65.06 ± 0.44 % in the paper" in text
     table = reports["families-digits-paper"]
     assert families.finding(table) in text
