@@ -12,7 +12,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from densembed.checkpoint import Checkpoint
-from pages.widgets.link import JOINER
+from densembed.markup import JOINER
 
 ROOT = Path(__file__).parents[2]
 
