@@ -109,7 +109,8 @@ export default function({ parentElement, data, setStateValue }) {
   };
   canvas.onpointermove = (event) => {
     if (!pad.now || event.pointerId !== pad.finger) return;  // another finger draws nothing
-    for (const part of event.getCoalescedEvents?.() ?? [event]) pad.now.points.push(...at(part));
+    const parts = event.getCoalescedEvents?.() ?? [];
+    for (const part of parts.length ? parts : [event]) pad.now.points.push(...at(part));
     draw();
   };
   canvas.onpointerup = canvas.onpointercancel = (event) => {

@@ -164,7 +164,7 @@ def _take(key: str) -> None:
 def forget(brought: str) -> None:
     """Take a visitor's file off the lists, and out of the page's link where it is shown."""
     uploads().pop(brought, None)
-    for key, value in st.query_params.items():
+    for key, value in list(st.query_params.items()):
         if value == brought:
             del st.query_params[key]
             st.session_state.pop(key, None)
