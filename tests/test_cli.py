@@ -472,7 +472,7 @@ def test_render_a_page(run, trained_file, pictures, tmp_path):
     status, _, errors = run("render", trained_file, "--image", pictures["digit"], "--out", out)
     assert (status, errors) == (0, "")
     page = out.read_text(encoding="utf-8")
-    assert "after training" in page
+    assert "Play" in page
     assert not re.search(r"<script[^>]*src\s*=", page)
 
 

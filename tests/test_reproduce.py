@@ -153,7 +153,7 @@ def test_table2_has_the_papers_parameters_and_says_what_it_learned_from(
     assert main([*arguments, "--out", str(tmp_path), "--gallery", str(gallery)]) == 0
     assert r"### CIFAR\-10 \(JPEG\), recipe paper" in capsys.readouterr().out
     name = "table2-cifar-10-jpeg-paper"
-    assert "### CIFAR-10 (JPEG)" in (tmp_path / f"{name}.md").read_text()
+    assert r"### CIFAR\-10 \(JPEG\)" in (tmp_path / f"{name}.md").read_text()
     text = (gallery / f"{name}.json").read_text()
     assert str(small_cifar) not in text
     table = json.loads(text)
