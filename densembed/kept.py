@@ -1,5 +1,6 @@
 """What is computed once and kept as long as there is room: counted in bytes, not in entries."""
 
+import atexit
 import ctypes
 import sys
 from collections import OrderedDict
@@ -30,6 +31,8 @@ class Kept:
         self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = RLock()
         self._freed = 0
+        # Modules of torch that are still alive when the interpreter is torn down make it hang.
+        atexit.register(self._values.clear)
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The value of a key, made where it is not kept."""
