@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
-from pages.widgets.link import JOINER
+from densembed.markup import JOINER
 from tests.browser.conftest import ROOT, settle
 from tests.pages.test_stranger import WORDS
 
