@@ -17,7 +17,7 @@ from densembed import __version__, plugins
 from densembed.checkpoint import Checkpoint, CheckpointError, Recorder, error_text
 from densembed.cluster import Cluster
 from densembed.config import RunConfig, explain
-from densembed.data import DATASETS, DataError, Dataset, as_input, load_dataset
+from densembed.data import DATASETS, DataError, Dataset, Split, as_input, load_dataset
 from densembed.data.images import ImageError, read_picture
 from densembed.densities import FAMILIES
 from densembed.experiments import (
@@ -28,6 +28,7 @@ from densembed.experiments import (
     reproduce_command,
 )
 from densembed.familiar import unlike_training
+from densembed.fields import logits, view
 from densembed.models import forms
 from densembed.names import closest, unknown
 from densembed.process import settle
@@ -426,17 +427,13 @@ def _errors(
         )
     test = (dataset.in_order(classes) or dataset).test
     models = [checkpoint.model(member=member) for member in range(checkpoint.members)]
-    if not all(_finite_scores(model, dataset) for model in models):
-        raise UsageError(
-            f"{name}: its scores are not finite numbers, so its test error means nothing: its "
-            "weights are too large."
-        )
-    return [test_error(model, test) for model in models], len(test)
+    return [test_error(_widened(model, test), test) for model in models], len(test)
 
 
-def _finite_scores(model, dataset: Dataset) -> bool:
-    """Whether a model answers the first test images by numbers."""
-    return bool(model(as_input(dataset.test.images[:64])).isfinite().all())
+def _widened(model, split: Split):
+    """The model, in float64 where its scores overflow float32."""
+    finite = model(as_input(split.images[:64])).isfinite().all()
+    return model if finite else model.double()
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -489,12 +486,6 @@ def _read(options: argparse.Namespace) -> int:
     return status
 
 
-UNANSWERED = (
-    "The model's scores for this picture are not finite numbers, so it gives no answer: its "
-    "weights are too large."
-)
-
-
 def _read_one(
     checkpoint: Checkpoint, model, path: Path, labels: dict[str, str], data_dir: Path | None
 ) -> dict:
@@ -508,9 +499,7 @@ def _read_one(
         return result | {"seen": "nothing", "error": str(error)}
     result["seen"] = picture.seen
     if picture.has_ink:
-        probabilities = model(as_input(picture.pixels[None]))[0].softmax(0)
-        if not probabilities.isfinite().all():
-            return result | {"error": UNANSWERED}
+        probabilities = logits(model, as_input(picture.pixels[None]))[0].softmax(0)
         best = int(probabilities.argmax())
         result["class"] = checkpoint.header.classes[best]
         result["probability"] = round(probabilities[best].item(), 4)
@@ -551,7 +540,6 @@ def _labels(path: Path) -> dict[str, str]:
 
 def _render(options: argparse.Namespace) -> int:
     from densembed.export import write_html, write_npz, write_printed
-    from densembed.fields import view
 
     writers = {".html": write_html, ".npz": write_npz}
     writers |= dict.fromkeys((".svg", ".pdf", ".png"), write_printed)
@@ -570,8 +558,6 @@ def _render(options: argparse.Namespace) -> int:
     # A page has a slider over all steps; what is printed has the first and the last.
     snapshots = None if ending == ".html" else [0, -1]
     seen = view(checkpoint, picture.pixels, snapshots, resolution=options.resolution)
-    if seen.remark:
-        print(f"densembed: {seen.remark}", file=sys.stderr)
     writers[ending](options.out, checkpoint, picture.pixels, seen)
     print(f"saved: {printable(options.out)}")
     return 0

@@ -1,7 +1,6 @@
 """Receptive fields as arrays with their coordinates: what the figures and the exports show."""
 
 import copy
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -108,14 +107,18 @@ def pixel_field(model: nn.Module, x: Tensor | None = None) -> np.ndarray:
     return finite(_retry_in_float64(summed, model, x).float().cpu().numpy())
 
 
+@torch.inference_mode()
+def logits(model: nn.Module, x: Tensor) -> Tensor:
+    """The scores of a model, (N, classes), in float64 where they overflow float32."""
+    return _retry_in_float64(lambda model, x: model(x), model, x)
+
+
 @dataclass(frozen=True)
 class View:
     """What a checkpoint makes of one input at some of its snapshots.
 
     `steps` of the snapshots, their `fields` (one array (C, H · r, W · r) for each) and
-    `probabilities` (snapshots, classes). Both are finite whatever the model's weights: fields are
-    cut off at `LARGEST`, and probabilities are all 0 where the scores are no finite numbers.
-    `broken` says at which steps something was not finite.
+    `probabilities` (snapshots, classes). Both are finite whatever the model's weights.
     """
 
     steps: list[int]
@@ -123,24 +126,6 @@ class View:
     y: np.ndarray
     fields: list[np.ndarray]
     probabilities: np.ndarray
-    broken: dict[str, list[int]] = dataclasses.field(default_factory=dict)
-
-    @property
-    def remark(self) -> str:
-        """One sentence about what is not finite, empty where all is."""
-        if not self.broken:
-            return ""
-        what = " and ".join(self.broken)
-        steps = sorted(set().union(*self.broken.values()))
-        when = (
-            f"at step {steps[0]:,}"
-            if len(steps) == 1
-            else (f"at {len(steps):,} steps, the first of them step {steps[0]:,}")
-        )
-        return (
-            f"The {what} of this model are not finite numbers {when}: its weights are too large. "
-            "There it gives no answer, and a field is cut off or left empty."
-        )
 
     @property
     def size(self) -> tuple[int, int]:
@@ -173,24 +158,16 @@ def view(
     count = len(checkpoint.steps)
     snapshots = list(range(count)) if snapshots is None else [index % count for index in snapshots]
     x = as_input(pixels[None])
-    fields, probabilities, broken = [], [], {}
+    fields, probabilities = [], []
     for index in snapshots:
         model = checkpoint.network(index, member)
         found = field(model, x, resolution)
         fields.append(finite(found.values[0]))
-        if not np.isfinite(found.values[0]).all():
-            broken.setdefault("fields", []).append(checkpoint.steps[index])
-        scores = _retry_in_float64(lambda model, x: model(x), model, x)[0]
-        shares = scores.softmax(0).float().numpy()
-        if not np.isfinite(shares).all():
-            broken.setdefault("scores", []).append(checkpoint.steps[index])
-            shares = np.zeros_like(shares)
-        probabilities.append(shares)
+        probabilities.append(logits(model, x)[0].softmax(0).float().numpy())
     return View(
         [checkpoint.steps[index] for index in snapshots],
         found.x,
         found.y,
         fields,
         np.stack(probabilities),
-        broken,
     )

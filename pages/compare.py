@@ -5,7 +5,6 @@ import streamlit as st
 from densembed.sheet import WIDTHS
 from pages.widgets.columns import PARTS, show_columns
 from pages.widgets.compared_files import TAKE, take_compared
-from pages.widgets.computed import seen_by
 from pages.widgets.differences import ATLAS, CURVES, TABLE, atlases, curves, table
 from pages.widgets.disagreement import CONFUSED, DISAGREE, confused, disagree
 from pages.widgets.inputs import pick_input, remark, show_input
@@ -55,9 +54,6 @@ with picture, st.container(key="aside"):
 with fields:
     show_columns(sides, given, moment, hidden)
 remark_fields(sides)
-for side in sides:
-    if side.takes(given) and (sentence := seen_by(side.checkpoint, given.pixels).remark):
-        st.warning(sentence.replace("this model", f"the {side.name} model"))
 
 options = [TABLE, CURVES, DISAGREE, CONFUSED, ATLAS, TAKE]
 check_link("open", "More", options, "none of them")

@@ -53,8 +53,6 @@ with st.container(horizontal=True, horizontal_alignment="distribute"):
 
 known = see(checkpoint, given.pixels)
 seen = known.view
-if seen.remark:
-    st.warning(seen.remark)
 count = len(known.densities[0].loc) if known.densities else 0
 if count:
     check_link("density", "Density", Numbers(1, count), 1)

@@ -58,12 +58,7 @@ def said(probabilities: np.ndarray | None, classes: list[str], steps: int) -> li
     """A model's answer at each step in words; without probabilities there was no ink."""
     if probabilities is None:
         return ["nothing: no digit was found"] * steps
-    return [
-        f"{classes[row.argmax()]}, at {100 * row.max():.1f} %"
-        if row.any()
-        else "nothing: its scores are not finite"
-        for row in probabilities
-    ]
+    return [f"{classes[row.argmax()]}, at {100 * row.max():.1f} %" for row in probabilities]
 
 
 def as_url(pixels: Tensor, invert: bool = False) -> str:

@@ -164,8 +164,6 @@ def pictures(
     with picture:
         pinned, what = _pin(checkpoint)
     seen = view(checkpoint, pinned, [0, -1])
-    if seen.remark:
-        st.warning(seen.remark)
     last = checkpoint.steps[-1]
     titles = ("before training", f"after {last:,} steps")
     notes = ("epoch 0", f"epoch {checkpoint.epoch_of(last):.3g}")

@@ -18,6 +18,7 @@ from densembed.training import train
 from tests.conftest import is_sentence
 from tests.pages.conftest import (
     ROOT,
+    as_read,
     charts,
     component,
     pills,
@@ -87,8 +88,8 @@ def test_what_is_no_picture_gets_our_sentence_whatever_its_name_is(small_gallery
     path.write_bytes(b"\0\0\0\x18ftypheic" + bytes(100))
     app = upload(visit(model="small"), path, name, "image/heic")
     (error,) = app.error
-    assert error.value.startswith("The file is a HEIC, AVIF or video file, not a picture")
-    assert is_sentence(error.value)
+    assert as_read(error.value).startswith("The file is a HEIC, AVIF or video file, not a picture")
+    assert is_sentence(as_read(error.value))
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -17,6 +17,7 @@ from densembed.training import train
 from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT
 from pages.widgets.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
 from tests.pages.conftest import (
+    as_read,
     columns,
     pills,
     settle,
@@ -201,11 +202,11 @@ def test_a_class_without_test_images_breaks_no_page(untested, page):
     if page == "explore":  # on a later page the session's own class goes before the link's
         (said,) = [text for text in warnings(app) if "green" in text]
         assert "a class with test images" in said
-    assert list(pills(app, "class").options) == ["blue [sky]", "red*"]
+    assert list(map(as_read, pills(app, "class").options)) == ["blue [sky]", "red*"]
     assert "green" in pills(app, "class").help
     titles = app.selectbox(key="model" if page == "explore" else "first").options
     assert sum(title.endswith("% error on 4 test images") for title in titles) == 2
-    assert any("(4 test images)" in caption.value for caption in app.caption)
+    assert any("(4 test images)" in as_read(caption.value) for caption in app.caption)
     opened = {
         "explore": ("more", [WHAT, ONE, COMPUTES, ATLAS]),
         "compare": ("open", ["Model and recipe", "Where they disagree", "What they mistake"]),
@@ -234,7 +235,7 @@ def test_train_shows_a_run_whose_class_has_no_test_images(untested, runs_root):
     run.append("end", state="done")
     app = visit("train", run=run.identifier, **{"class": "green"})
     assert f"test error {epoch.test_error[0]:.2f} % of 4 test images" in app.success[0].value
-    assert list(pills(app, "class").options) == ["blue [sky]", "red*"]
+    assert list(map(as_read, pills(app, "class").options)) == ["blue [sky]", "red*"]
 
 
 def test_a_checkpoint_from_before_natural_order_is_shown_right(small_gallery, tmp_path):

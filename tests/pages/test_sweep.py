@@ -10,7 +10,7 @@ from densembed.checkpoint import Checkpoint
 from densembed.sweep import Sweep, all_sweeps, train_group
 from densembed.sweep_plan import make_plan
 from tests.conftest import is_sentence
-from tests.pages.conftest import charts, settle, values, visit, warnings
+from tests.pages.conftest import as_read, charts, settle, values, visit, warnings
 
 BASE = {"epochs": 1, "batch_size": 256, "device": "cpu", "seeds": 2}
 GRID = {"model": ["logistic-el-2", "linear"], "learning_rate": [0.002, 0.05]}
@@ -78,7 +78,7 @@ def test_a_value_out_of_range_is_told_the_range(small_gallery, runs_root):
     app = open_tab(visit("train"))
     app.text_input(key="sweep-learning_rate").set_value("0.1, fast")
     settle(app.run())
-    assert app.error[0].value == (
+    assert as_read(app.error[0].value) == (
         "Learning rate takes a number above 0 and up to 1,000,000; got 'fast'."
     )
 
@@ -228,7 +228,9 @@ def test_a_sweep_that_failed_says_why(sweep):
     assert "The disk is full." in sweep.reason()
     sweep.groups()[1].path.mkdir()
     sweep.groups()[1].append("end", state="failed", reason="The disk is full.")
-    assert "Failed: The disk is full. 0 of 8" in text(visit("train", sweep=sweep.identifier))
+    assert "Failed: The disk is full. 0 of 8" in as_read(
+        text(visit("train", sweep=sweep.identifier))
+    )
 
 
 def test_delete(sweep, handed):
