@@ -5,12 +5,12 @@ import os
 import streamlit as st
 import torch
 
-from densembed import plugins
-from pages.widgets.link import plain
+from densembed.models import plugins
+from pages.widgets.common.link import plain
 
 
 def main() -> None:
-    st.session_state.routed = True  # see pages.widgets.page.begin
+    st.session_state.routed = True  # see pages.widgets.common.page.begin
     torch.set_num_threads(1)  # a page computes little; a second thread waits for training's
     page = st.navigation(
         [
@@ -27,7 +27,7 @@ def main() -> None:
     except plugins.PluginError as error:
         st.error(plain(str(error)))
     if os.environ.get("DENSEMBED_RESUME"):
-        from pages.widgets.trainer import cluster
+        from pages.widgets.train.cluster import cluster
 
         cluster()  # goes on with what is half done, whatever page is visited first
     page.run()
@@ -36,6 +36,6 @@ def main() -> None:
 if __name__ == "__main__":  # Streamlit runs this file for every view of a page
     main()
 elif __name__ != "__mp_main__":  # the server imports it once; so does a worker process
-    from pages.widgets.shell import routes
+    from pages.widgets.common.shell import routes
 
     app = st.App(__file__, routes=routes(["", "train", "compare", "paper", "lab"]))

@@ -2,11 +2,11 @@
 
 __version__ = "0.1.0"
 
-from densembed.checkpoint import Checkpoint, CheckpointError, load
-from densembed.config import RunConfig
-from densembed.models import build, parameter_count
-from densembed.plugins import load_from_environment, register_density, register_model
-from densembed.training import train
+from densembed.models.names import build, parameter_count
+from densembed.models.plugins import load_from_environment, register_density, register_model
+from densembed.training.checkpoint import Checkpoint, CheckpointError, load
+from densembed.training.config import RunConfig
+from densembed.training.loop import train
 
 __all__ = [
     "Checkpoint",

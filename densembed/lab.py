@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.densities import FAMILIES
-from densembed.gamma import axes_gamma
-from densembed.intervals import bounded_logit
+from densembed.functional.densities import FAMILIES
+from densembed.functional.gamma import axes_gamma
+from densembed.functional.uniform import bounded_logit
 from densembed.layers import (
     AdaptiveConv1d,
     AdaptivePool1d,

@@ -2,16 +2,16 @@
 
 import streamlit as st
 
-from densembed.sheet import WIDTHS
-from pages.widgets.columns import PARTS, show_columns
-from pages.widgets.compared_files import TAKE, take_compared
-from pages.widgets.differences import ATLAS, CURVES, TABLE, atlases, curves, table
-from pages.widgets.disagreement import CONFUSED, DISAGREE, confused, disagree
-from pages.widgets.inputs import pick_input, remark, show_input
-from pages.widgets.link import check_link, close_link
-from pages.widgets.page import begin, hide
-from pages.widgets.sides import pick_moment, pick_sides, remark_fields, remark_sides
-from pages.widgets.take import copy_link
+from densembed.figures.printed import WIDTHS
+from pages.widgets.common.downloads import copy_link
+from pages.widgets.common.link import check_link, close_link
+from pages.widgets.common.page import begin, hide
+from pages.widgets.compare.columns import PARTS, show_columns
+from pages.widgets.compare.differences import ATLAS, CURVES, TABLE, atlases, curves, table
+from pages.widgets.compare.disagreement import CONFUSED, DISAGREE, confused, disagree
+from pages.widgets.compare.downloads import TAKE, take_compared
+from pages.widgets.compare.models import pick_moment, pick_sides, remark_fields, remark_sides
+from pages.widgets.inputs.choose import pick_input, remark, show_input
 
 STYLE = """
 <style>

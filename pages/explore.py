@@ -2,17 +2,27 @@
 
 import streamlit as st
 
-from densembed.sheet import WIDTHS
-from pages.widgets.changes import change_input
-from pages.widgets.inputs import pick_input, remark, show_input
-from pages.widgets.link import Numbers, check_link, close_link
-from pages.widgets.models import pick_checkpoint
-from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT, atlas, computes, one, what
-from pages.widgets.page import begin, hide
-from pages.widgets.stage import chosen_step, show_stage
-from pages.widgets.take import copy_link, take_away
-from pages.widgets.tour import tour
-from pages.widgets.views import pick_show, see
+from densembed.figures.printed import WIDTHS
+from pages.widgets.common.downloads import copy_link, take_away
+from pages.widgets.common.link import Numbers, check_link, close_link
+from pages.widgets.common.page import begin, hide
+from pages.widgets.explore.details import (
+    ATLAS,
+    COMPUTES,
+    ONE,
+    TAKE,
+    WHAT,
+    atlas,
+    computes,
+    one,
+    what,
+)
+from pages.widgets.explore.stage import chosen_step, show_stage
+from pages.widgets.explore.tour import tour
+from pages.widgets.explore.views import pick_show, see
+from pages.widgets.inputs.changes import change_input
+from pages.widgets.inputs.checkpoints import pick_checkpoint
+from pages.widgets.inputs.choose import pick_input, remark, show_input
 
 begin(
     "What does this network look at?",

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from pages.widgets.lab_controls import Controls
-from pages.widgets.lab_picture import picture_tab
-from pages.widgets.lab_signal import signal_tab
-from pages.widgets.link import close_link
-from pages.widgets.page import begin
+from pages.widgets.common.link import close_link
+from pages.widgets.common.page import begin
+from pages.widgets.lab.controls import Controls
+from pages.widgets.lab.picture import picture_tab
+from pages.widgets.lab.signal import signal_tab
 
 TABS = {"signal": "One signal", "picture": "One picture"}
 

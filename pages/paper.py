@@ -1,9 +1,9 @@
 """Does it hold up?"""
 
-from pages.sections import deviations, evidence, figure1, table1, times
-from pages.sections.tables import ARXIV
-from pages.widgets.link import close_link
-from pages.widgets.page import begin
+from pages.widgets.common.link import close_link
+from pages.widgets.common.page import begin
+from pages.widgets.paper import deviations, evidence, figure1, table1, times
+from pages.widgets.paper.tables import ARXIV
 
 # What the page shows, in this order: a new section is a module with `show()`, and its name here.
 SECTIONS = (table1, figure1, times, evidence, deviations)

@@ -4,21 +4,20 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from densembed import gallery
-from densembed.checkpoint import CheckpointError
-from densembed.models import describe
-from densembed.runs import Run, read_only
-from densembed.sweep import Sweep
-from densembed.training_figures import Course
-from pages.widgets.link import check_link, close_link, in_link
-from pages.widgets.models import first_choice
-from pages.widgets.page import begin
-from pages.widgets.run_list import run_list
-from pages.widgets.run_view import pictures, run_view
-from pages.widgets.sweep_form import sweep_form
-from pages.widgets.sweep_view import sweep_list, sweep_view
-from pages.widgets.train_form import train_form
-from pages.widgets.trainer import tell
+from densembed.figures.curves import Course
+from densembed.models.names import describe
+from densembed.runs import Run, gallery, read_only
+from densembed.runs.sweep import Sweep
+from densembed.training.checkpoint import CheckpointError
+from pages.widgets.common.link import check_link, close_link, in_link
+from pages.widgets.common.page import begin
+from pages.widgets.inputs.checkpoints import first_choice
+from pages.widgets.train.cluster import tell
+from pages.widgets.train.form import train_form
+from pages.widgets.train.run_list import run_list
+from pages.widgets.train.run_view import pictures, run_view
+from pages.widgets.train.sweep_form import sweep_form
+from pages.widgets.train.sweep_view import sweep_list, sweep_view
 
 ONE, SEVERAL = "One model", "A sweep"
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from PIL import Image
 
-from densembed.checkpoint import Checkpoint, Recorder
-from densembed.config import RunConfig
 from densembed.data import Dataset, load_dataset
-from densembed.training import train
+from densembed.training.checkpoint import Checkpoint, Recorder
+from densembed.training.config import RunConfig
+from densembed.training.loop import train
 
 torch.set_num_threads(1)
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from densembed import layers
-from densembed.densities import FAMILIES, Density
+from densembed.functional.densities import FAMILIES, Density
 
 RUN = ["tests/layers", "tests/test_densities.py", "tests/test_gamma.py"]
 MADE_OF = ("in_channels", "out_channels", "channels", "in_features", "out_features", "sizes")

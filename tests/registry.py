@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from densembed import models, plugins
-from densembed.densities import FAMILIES
+from densembed.functional.densities import FAMILIES
+from densembed.models import names, plugins
 
 
 @contextmanager
 def restored() -> Iterator[None]:
-    registries = (FAMILIES, models.MODELS, plugins._origins, plugins._loaded)
+    registries = (FAMILIES, names.MODELS, plugins._origins, plugins._loaded)
     kept = [dict(registry) for registry in registries]
     failures = list(plugins._failure)
     try:

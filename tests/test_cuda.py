@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from densembed.config import RunConfig
 from densembed.data import Dataset, Split, load_dataset
-from densembed.fields import field
-from densembed.models import build
-from densembed.optimiser import Adam
-from densembed.step import Flat, step, stepper
-from densembed.training import Epoch, Resume, Snapshot, train
+from densembed.fields.field import field
+from densembed.models.names import build
+from densembed.training.config import RunConfig
+from densembed.training.loop import Epoch, Resume, Snapshot, train
+from densembed.training.optimiser import Adam
+from densembed.training.step import Flat, step, stepper
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 MODELS = [

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from densembed import lab
-from densembed.densities import FAMILIES
+from densembed.functional.densities import FAMILIES
 from tests.conftest import is_sentence
 
 NOISE = lab.signal("noise", 23, seed=4)

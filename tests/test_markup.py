@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from densembed.comparison_figures import confusion_figure
-from densembed.density_figures import atlas_figure, weights_figure
+from densembed.figures.confusion import confusion_figure
+from densembed.figures.densities import atlas_figure, weights_figure
 from densembed.markup import for_html, for_markdown, for_plotly, one_line
 
 NAMES = ["<a href='http://x.example'>7</a>", "a & b", "&lt;"]

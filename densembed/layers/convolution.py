@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.intervals import (
+from densembed.functional.uniform import (
     bounded,
     bounded_logit,
     check_dtype,
@@ -403,7 +403,7 @@ class AdaptiveConv1d(_AdaptiveConv):
         normalize: densities of mass 1 (height K/p). As printed they have height 1, so mass p/K.
         bounds: (a, b) as multiples of K, 0 < a < b. A fixed stride costs a kernel of ⌈b⌉ pixels.
         start: p at the start as a multiple of K, strictly within the bounds.
-        lr_scale: longer steps in λ, see `densembed.intervals.step_scaled`.
+        lr_scale: longer steps in λ, see `densembed.functional.uniform.step_scaled`.
         dilation: D as in torch: tap i starts at p/K · D(i−1), so p stretches the gaps, too.
 
     Parameters: `weight`, `bias` as torch's; `amplitude_logit` = λ / lr_scale, shape

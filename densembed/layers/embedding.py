@@ -11,9 +11,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from densembed.densities import Density, Logistic, density
-from densembed.gamma import axes_gamma, embed, fold, negligible, outer
-from densembed.intervals import check_dtype, per_axis, step_scaled, widened
+from densembed.functional.densities import Density, Logistic, density
+from densembed.functional.gamma import axes_gamma, embed, fold, negligible, outer
+from densembed.functional.uniform import check_dtype, per_axis, step_scaled, widened
 
 ALPHA_STD = 0.4
 """α ~ N(0, 0.4) (appendix; read as a standard deviation)."""
@@ -183,7 +183,7 @@ class DensityEmbedding(Embedding):
         shared: the same densities for every channel, else a set for each (the default).
         truncate: renormalise to the domain (off in the paper).
         location_lr_scale: longer steps for the locations, see
-            `densembed.intervals.step_scaled`; the start and all that can be learned stay.
+            `densembed.functional.uniform.step_scaled`; the start and all that can be learned stay.
 
     Parameters: `alpha` = α / location_lr_scale and `beta`, of shape (C or 1, K, axes): 4·C·K
     numbers for images. Input (batch, C, *sizes); ValueError for another shape.

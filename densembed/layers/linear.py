@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.intervals import check_dtype, indicator, overlap
+from densembed.functional.uniform import check_dtype, indicator, overlap
 
 
 class DensityLinear(nn.Linear):

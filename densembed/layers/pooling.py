@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.intervals import (
+from densembed.functional.uniform import (
     bounded,
     check_dtype,
     indicator,
@@ -212,7 +212,7 @@ class AdaptivePool1d(_AdaptivePool):
             and channels. They start at torch's window. Where an end lies exactly on the edge of
             a pixel, as it does at the start, the gradient counts the pixel inside alone.
         min_length: least length of a learned interval, in pixels, below the kernel's size.
-        lr_scale: longer steps for the ends, see `densembed.intervals.step_scaled`.
+        lr_scale: longer steps for the ends, see `densembed.functional.uniform.step_scaled`.
 
     Parameters: `beta`, (C or 1,); `ends_logit`, (axes, 2), where the ends are learned.
     Input (batch, C, N), output (batch, C, L); ValueError for one that the kernel does not fit.

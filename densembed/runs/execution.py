@@ -13,14 +13,21 @@ import filelock
 import torch
 from pydantic import ValidationError
 
-from densembed.checkpoint import Recorder
-from densembed.config import explain
 from densembed.data import DataError, load_dataset
 from densembed.data.download import Cancelled, watching
-from densembed.resume import Data, carry_over, code_path, differences, load_resume, save_resume
 from densembed.runs.events import accepted_data, end_state, starts
 from densembed.runs.folder import Run
-from densembed.training import Diverged, Epoch, Event, Progress, Resume, Snapshot, train
+from densembed.training.checkpoint import Recorder
+from densembed.training.config import explain
+from densembed.training.loop import Diverged, Epoch, Event, Progress, Resume, Snapshot, train
+from densembed.training.resume import (
+    Data,
+    carry_over,
+    code_path,
+    differences,
+    load_resume,
+    save_resume,
+)
 
 SAVE_EVERY = 1.0
 """Seconds between checkpoints while snapshots and epochs come fast; the end always writes one."""

@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from densembed.checkpoint import Checkpoint
-from densembed.comparison import along, answers, confusion, disagreement
 from densembed.data import load_dataset
-from densembed.fields import view
+from densembed.fields.agreement import along, answers, confusion, disagreement
+from densembed.fields.field import view
+from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import (
     ROOT,
     chart,
@@ -22,7 +22,7 @@ from tests.browser.conftest import (
     stage_at,
 )
 from tests.browser.test_explore import DIGITS, width_needed
-from tests.test_export import figure_of, values
+from tests.figures.test_export import figure_of, values
 
 FIXED = DIGITS.with_name("logistic-el-15-digits.safetensors")
 FIVE = DIGITS.with_name("logistic-el-5.safetensors")

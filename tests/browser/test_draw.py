@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from densembed.checkpoint import Checkpoint
 from densembed.data.compact import from_text
-from densembed.fields import view
+from densembed.fields.field import view
+from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import drag, expect, painted, places, settle
 from tests.browser.test_explore import DIGITS
 

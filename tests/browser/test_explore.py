@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
 from densembed.data.images import read_picture
-from densembed.fields import view
+from densembed.fields.field import view
+from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import (
     PATIENCE,
     ROOT,

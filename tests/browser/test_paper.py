@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
-from densembed.fields import view
-from densembed.models import describe
-from densembed.reproduce import FIGURE1
+from densembed.experiments.reproduce import FIGURE1
+from densembed.fields.field import view
+from densembed.models.names import describe
+from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import ROOT, chart, expect, places, settle
 from tests.browser.test_explore import width_needed
 

@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
-from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
 from densembed.markup import JOINER
+from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import ROOT, settle
 from tests.pages.test_stranger import WORDS
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from densembed.checkpoint import Checkpoint
 from densembed.data import load_dataset
-from densembed.models import describe
+from densembed.models.names import describe
 from densembed.runs import all_runs
+from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import chart, drag, expect, painted, serve, settle, until, visitor
 from tests.waiting import wait_for
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from densembed.checkpoint import Checkpoint
 from densembed.data import as_input, load_dataset
-from densembed.fields import view
-from densembed.meaning import (
+from densembed.fields.field import view
+from densembed.fields.measures import (
     class_weights,
     densities,
     input_gradient,
@@ -19,6 +18,7 @@ from densembed.meaning import (
     spread_of_fields,
     weighted_field,
 )
+from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import expect, painted, point, settle
 from tests.browser.test_explore import DIGITS, width_needed
 

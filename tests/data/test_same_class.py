@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from densembed.checkpoint import Checkpoint
 from densembed.data import as_input
 from densembed.data.images import read_picture
+from densembed.training.checkpoint import Checkpoint
 from tests.data.test_images import SAMPLES, drawn, on_transparency, placed, saved
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints/paper/logistic-el-mnn-10-5.safetensors"

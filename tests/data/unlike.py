@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from PIL import Image
 
-from densembed.checkpoint import Checkpoint
 from densembed.data import Dataset, load_dataset
 from densembed.data.images import Picture, read_picture
-from densembed.familiar import familiar, unlike
+from densembed.fields.novelty import familiar, unlike
+from densembed.training.checkpoint import Checkpoint
 
 SCALE = 6  # pixels of a scan a pixel of the digit
 

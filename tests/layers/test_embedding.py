@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from densembed.densities import FAMILIES, Logistic
+from densembed.functional.densities import FAMILIES, Logistic
 from densembed.layers.embedding import (
     AdaptiveDensityEmbedding,
     AdaptiveDensityEmbedding1d,
@@ -20,7 +20,7 @@ from densembed.layers.embedding import (
     bounded_loc,
     bounded_scale,
 )
-from tests.test_densities import REFERENCES, each_family
+from tests.functional.test_densities import REFERENCES, each_family
 
 
 def adaptive(

@@ -8,9 +8,9 @@ from torch import nn
 from torch.autograd import gradcheck
 from torch.func import functional_call, vmap
 
-from densembed.densities import density
-from densembed.gamma import gamma as closed_form
-from densembed.gamma import outer
+from densembed.functional.densities import density
+from densembed.functional.gamma import gamma as closed_form
+from densembed.functional.gamma import outer
 from densembed.layers import DensityEmbedding, QuadratureEmbedding
 from densembed.layers.quadrature import gamma_by_quadrature, legendre_rule
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from densembed.checkpoint import Checkpoint
 from densembed.markup import JOINER
+from densembed.training.checkpoint import Checkpoint
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,15 +10,15 @@ import psutil
 import pytest
 import torch
 
-from densembed.checkpoint import Checkpoint, Recorder
-from densembed.comparison import answers, disagreement, facts
-from densembed.config import RunConfig
 from densembed.data import as_input, load_dataset
-from densembed.fields import field, view
-from densembed.sheet import WIDTHS
-from densembed.training import train
-from pages.widgets.computed import averaged_images
-from pages.widgets.take import printed
+from densembed.fields.agreement import answers, disagreement, facts
+from densembed.fields.field import field, view
+from densembed.figures.printed import WIDTHS
+from densembed.training.checkpoint import Checkpoint, Recorder
+from densembed.training.config import RunConfig
+from densembed.training.loop import train
+from pages.widgets.common.cache import averaged_images
+from pages.widgets.common.downloads import printed
 from tests.pages.conftest import (
     ROOT,
     assert_shows,
@@ -331,7 +331,7 @@ def test_words_of_a_file_are_no_markup(mnist_model, small_gallery):
 
 
 def test_where_they_disagree(mnist_model, trained, digits, monkeypatch):
-    monkeypatch.setattr("pages.widgets.disagreement.THUMBNAILS", 5)
+    monkeypatch.setattr("pages.widgets.compare.disagreement.THUMBNAILS", 5)
     link = {"first": "small", "second": "other", "open": "Where they disagree"}
     app = visit("compare", **link)
     move(app, 1)

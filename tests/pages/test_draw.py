@@ -8,7 +8,7 @@ import torch
 
 from densembed.data.compact import to_text
 from densembed.data.images import read_picture
-from densembed.fields import view
+from densembed.fields.field import view
 from tests.pages.conftest import column, headings, pills, settle, stage, visit, warnings
 
 

@@ -5,13 +5,13 @@ import shutil
 
 import pytest
 
-from densembed import families, frontier, robustness
-from densembed.config import RunConfig
-from densembed.densities import FAMILIES
-from densembed.frontier import Candidate, Choice
-from densembed.jobs import Job, together
-from densembed.paper import TABLES
-from densembed.reproduce import Result, as_json
+from densembed.experiments import families, frontier, robustness
+from densembed.experiments.frontier import Candidate, Choice
+from densembed.experiments.paper import TABLES
+from densembed.experiments.reproduce import Result, as_json
+from densembed.functional.densities import FAMILIES
+from densembed.runs.jobs import Job, together
+from densembed.training.config import RunConfig
 from tests.pages.conftest import ROOT, charts, settle, values, visit
 
 SHIPPED = ROOT / "checkpoints" / "paper"

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from densembed.checkpoint import Checkpoint, Recorder
-from densembed.config import RunConfig
 from densembed.data import load_dataset
-from densembed.data.change import Change, changed
 from densembed.data.images import read_picture
-from densembed.fields import view
-from densembed.training import train
+from densembed.data.transform import Change, changed
+from densembed.fields.field import view
+from densembed.training.checkpoint import Checkpoint, Recorder
+from densembed.training.config import RunConfig
+from densembed.training.loop import train
 from tests.conftest import is_sentence
+from tests.fields.test_novelty import photographs
 from tests.pages.conftest import (
     ROOT,
     as_read,
@@ -29,7 +30,6 @@ from tests.pages.conftest import (
     visit,
     warnings,
 )
-from tests.test_familiar import photographs
 
 SHIPPED = sorted((ROOT / "checkpoints/paper").glob("*.safetensors"))
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from densembed.checkpoint import Checkpoint, Recorder
-from densembed.config import RunConfig
 from densembed.data import load_dataset
-from densembed.fields import view
-from densembed.training import train
-from pages.widgets.more import ATLAS, COMPUTES, ONE, TAKE, WHAT
-from pages.widgets.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
+from densembed.fields.field import view
+from densembed.training.checkpoint import Checkpoint, Recorder
+from densembed.training.config import RunConfig
+from densembed.training.loop import train
+from pages.widgets.explore.details import ATLAS, COMPUTES, ONE, TAKE, WHAT
+from pages.widgets.explore.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
 from tests.pages.conftest import (
     as_read,
     columns,
@@ -224,8 +224,7 @@ def test_a_class_without_test_images_breaks_no_page(untested, page):
 
 
 def test_train_shows_a_run_whose_class_has_no_test_images(untested, runs_root):
-    from densembed import gallery
-    from densembed.runs import Run
+    from densembed.runs import Run, gallery
 
     checkpoint = gallery.find("one").open()
     run = Run.create(checkpoint.config)

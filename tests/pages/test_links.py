@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from pages.widgets.changes import SLIDERS
+from pages.widgets.inputs.changes import SLIDERS
 from tests.conftest import is_sentence
 from tests.pages.conftest import ROOT, settle, visit, warnings
 
@@ -212,7 +212,7 @@ def test_the_lab_shares_no_parameter_with_another_page():
 def script() -> None:
     import streamlit as st
 
-    from pages.widgets.link import FLAG, Numbers, check_link, linked_number, open_notices
+    from pages.widgets.common.link import FLAG, Numbers, check_link, linked_number, open_notices
 
     open_notices()
     check_link("real", "Real", Numbers(-2.0, 2.0), 0)

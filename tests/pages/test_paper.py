@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from densembed import gallery
-from densembed.checkpoint import Checkpoint
-from densembed.config import RunConfig
+from densembed.cli.reproduce import SEEDS, USUAL_SEEDS, add_reproduce
 from densembed.data import load_dataset
-from densembed.experiments import SEEDS, USUAL_SEEDS, add_reproduce
-from densembed.fields import view
-from densembed.models import describe
-from densembed.reproduce import FIGURE1, table_jobs
-from densembed.reproduce import RECIPES as SETTINGS
+from densembed.experiments.reproduce import FIGURE1, table_jobs
+from densembed.experiments.reproduce import RECIPES as SETTINGS
+from densembed.fields.field import view
+from densembed.models.names import describe
+from densembed.runs import gallery
+from densembed.training.checkpoint import Checkpoint
+from densembed.training.config import RunConfig
 from tests.pages.conftest import ROOT, charts, pills, settle, values, visit, warnings
 
 SHIPPED = ROOT / "checkpoints/paper"

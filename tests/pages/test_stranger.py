@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from densembed.__main__ import main
-from densembed.checkpoint import Checkpoint
+from densembed.cli.main import main
+from densembed.training.checkpoint import Checkpoint
 from tests.pages.conftest import as_read, settle, visit
 from tests.pages.test_upload import bring
 

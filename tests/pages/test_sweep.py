@@ -6,9 +6,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from densembed.checkpoint import Checkpoint
-from densembed.sweep import Sweep, all_sweeps, train_group
-from densembed.sweep_plan import make_plan
+from densembed.runs.sweep import Sweep, all_sweeps, train_group
+from densembed.runs.sweep_plan import make_plan
+from densembed.training.checkpoint import Checkpoint
 from tests.conftest import is_sentence
 from tests.pages.conftest import as_read, charts, settle, values, visit, warnings
 
@@ -21,7 +21,7 @@ def handed(monkeypatch) -> list:
     """Groups that were handed to the cluster, which is not there."""
     groups = []
     monkeypatch.setattr(
-        "densembed.cluster.Cluster.submit",
+        "densembed.workers.cluster.Cluster.submit",
         lambda self, group, data_dir=None, train=None: groups.append((group, train)),
     )
     return groups

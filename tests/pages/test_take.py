@@ -1,6 +1,6 @@
 """Take it away: the files that the page offers."""
 
-from densembed.export import snippet
+from densembed.figures.export import snippet
 from tests.pages.conftest import visit
 from tests.pages.test_explore import sample
 

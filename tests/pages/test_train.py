@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from densembed.config import RunConfig
 from densembed.data import load_dataset
-from densembed.fields import view
+from densembed.fields.field import view
 from densembed.runs import Run, execute
+from densembed.training.config import RunConfig
 from tests.conftest import is_sentence
 from tests.pages.conftest import (
     ROOT,
@@ -32,7 +32,9 @@ QUICK = RunConfig(model="logistic-el-3", epochs=2, batch_size=256, device="cpu")
 def submitted(monkeypatch) -> list[Run]:
     """Runs that were handed to the cluster, which is not there."""
     runs = []
-    monkeypatch.setattr("densembed.cluster.Cluster.submit", lambda self, run: runs.append(run))
+    monkeypatch.setattr(
+        "densembed.workers.cluster.Cluster.submit", lambda self, run: runs.append(run)
+    )
     return runs
 
 
@@ -340,7 +342,9 @@ def test_a_waiting_run_sees_its_place(small_gallery, runs_root, monkeypatch):
     first, second, run = (Run.create(QUICK) for _ in range(3))
     for one, step in ((first, 6), (second, 9)):  # 6 and 3 steps of 256 are left
         one.append("progress", step=step, steps=12, loss=1.0, images_per_second=25.6)
-    monkeypatch.setattr("densembed.cluster.Cluster.ahead", lambda self, run: [first, second])
+    monkeypatch.setattr(
+        "densembed.workers.cluster.Cluster.ahead", lambda self, run: [first, second]
+    )
     app = visit("train", run=run.identifier)
     assert app.get("progress")[0].proto.text == "waiting to start · 2 before it · about 2 minutes …"
     settle(app.button(key="pause").click().run())

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from densembed.checkpoint import Checkpoint
-from densembed.fields import view
-from pages.widgets.models import MAX_BYTES, MAX_KEPT, MAX_VALUES
+from densembed.fields.field import view
+from densembed.training.checkpoint import Checkpoint
+from pages.widgets.inputs.checkpoints import MAX_BYTES, MAX_KEPT, MAX_VALUES
 from tests.conftest import is_sentence
 from tests.pages.conftest import column, settle, visit, warnings
 from tests.pages.test_compare import sample

@@ -9,12 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
-from densembed.checkpoint import Checkpoint, Recorder
-from densembed.config import RunConfig
 from densembed.data import Split, as_input
 from densembed.data.compact import to_text
-from densembed.fields import view
-from densembed.meaning import (
+from densembed.fields.field import view
+from densembed.fields.measures import (
     class_weights,
     densities,
     input_gradient,
@@ -24,7 +22,9 @@ from densembed.meaning import (
     spread_of_fields,
     weighted_field,
 )
-from densembed.training import train
+from densembed.training.checkpoint import Checkpoint, Recorder
+from densembed.training.config import RunConfig
+from densembed.training.loop import train
 from tests.pages.conftest import (
     assert_shows,
     charts,

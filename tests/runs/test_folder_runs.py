@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from densembed.config import RunConfig
 from densembed.data import folder, load_dataset
 from densembed.runs import Run, execute
 from densembed.runs.execution import _reason
-from densembed.training import test_error as error_of
+from densembed.training.config import RunConfig
+from densembed.training.loop import test_error as error_of
 
 
 @pytest.fixture

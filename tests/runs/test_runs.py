@@ -22,10 +22,10 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torchvision.datasets import MNIST
 
-from densembed import training
-from densembed.checkpoint import Checkpoint
-from densembed.config import RunConfig
 from densembed.runs import Run, all_runs, events, execute, execution, folder, runs_folder
+from densembed.training import loop
+from densembed.training.checkpoint import Checkpoint
+from densembed.training.config import RunConfig
 from tests import waiting
 from tests.conftest import is_sentence
 from tests.waiting import work
@@ -241,7 +241,7 @@ def test_other_failures(new, monkeypatch, error, words):
 def test_cuda_out_of_memory_keeps_the_last_checkpoint(new, monkeypatch):
     """In the midst of a step; with room again, it goes on from what it kept."""
     undisturbed, run = new(epochs=5), new(epochs=5)
-    real = training.stepper
+    real = loop.stepper
     monkeypatch.setattr(execution, "KEEP_EVERY", 0.0)
 
     def greedy(*args):
@@ -255,7 +255,7 @@ def test_cuda_out_of_memory_keeps_the_last_checkpoint(new, monkeypatch):
         return step
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "stepper", greedy)
+        patch.setattr(loop, "stepper", greedy)
         assert execute(str(run.path)) == "failed"
     assert end_of(run)["reason"] == (
         "The memory ran out: choose a smaller batch size, a smaller model or another device. "

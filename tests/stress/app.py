@@ -21,8 +21,8 @@ from pathlib import Path
 import psutil
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from densembed.config import RunConfig
 from densembed.runs import Run, execute
+from densembed.training.config import RunConfig
 from tests.browser.conftest import FLAGS, ROOT, chromium, serve
 
 FIRST, LAST = 5, 20

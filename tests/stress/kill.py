@@ -20,10 +20,10 @@ from statistics import mean
 
 import torch
 
-from densembed.cluster import Cluster
-from densembed.config import RunConfig
 from densembed.runs import Run
 from densembed.runs.execution import RESTARTS
+from densembed.training.config import RunConfig
+from densembed.workers.cluster import Cluster
 from tests.waiting import wait_for, work
 
 CONFIGS = (

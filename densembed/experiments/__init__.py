@@ -1,0 +1,1 @@
+"""The paper's results and further experiments, each made by one command."""

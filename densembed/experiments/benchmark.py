@@ -1,0 +1,467 @@
+"""Every performance claim, measured side by side in one process: python -m densembed benchmark.
+
+Variants of a case take turns, so that what else the machine does falls on all of them. A value
+is the median over the rounds, its spread half the distance between the quartiles. Ours run as in
+a process that trains (`densembed.training.threads`), everything else as in an ordinary one.
+"""
+
+import gc
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import densembed
+from densembed.data import Dataset, Split, as_input
+from densembed.experiments.baselines import Baseline, UserStep, by_autograd, by_formulas, user_epoch
+from densembed.fields.field import field
+from densembed.models.names import build
+from densembed.training.config import RunConfig
+from densembed.training.loop import Epoch, train
+from densembed.training.optimiser import Adam
+from densembed.training.step import Flat, step, stepper
+from densembed.training.threads import settle, unsettle
+
+PIXELS, CLASSES = 28 * 28, 10
+STEP_MODELS = (
+    "linear", "logistic-el-5", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-8-4",
+    "logistic-el-mnn-10-5",
+)  # fmt: skip
+QUICK_MODELS = ("linear", "logistic-el-15", "logistic-el-mnn-10-5")
+EPOCH_IMAGES = 12_800
+"""Images of the epoch that is timed: a part of MNIST's 60,000, the same for all variants."""
+
+
+CALLS = {"cpu": 5, "cuda": 20}
+"""Calls in a row that give one time: a step of a run follows another of the same run."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Something to be timed, in a process that is settled for training or as it comes."""
+
+    call: Callable[[], object]
+    settled: bool = True
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measured number."""
+
+    case: str
+    value: float
+    unit: str
+    spread: float
+    n: int
+
+
+def machine(device: str = "cpu") -> dict[str, str | int]:
+    """What the figures belong to."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": torch.cuda.get_device_name() if device == "cuda" else _processor(),
+        "cores": os.cpu_count() or 1,
+        "threads": torch.get_num_threads(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "densembed": densembed.__version__,
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or "CPU"
+
+
+def measure(
+    variants: dict[str, Variant], rounds: int, unit: str = "ms", device: str = "cpu", calls: int = 0
+) -> list[Case]:
+    """Time variants in turns, after one call each to warm up: medians of the time of a call."""
+    calls = calls or CALLS[device]
+    for variant in variants.values():
+        variant.call()
+    times: dict[str, list[float]] = {name: [] for name in variants}
+    gc.collect()
+    for _ in range(rounds):
+        for name, variant in variants.items():
+            settle() if variant.settled else unsettle()
+            _wait(device)
+            started = time.perf_counter()
+            for _ in range(calls):
+                variant.call()
+            _wait(device)
+            times[name].append((time.perf_counter() - started) / calls)
+    factor = {"ms": 1e3, "s": 1.0}[unit]
+    return [_case(name, [factor * t for t in taken], unit) for name, taken in times.items()]
+
+
+def _wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def _case(name: str, values: list[float], unit: str) -> Case:
+    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
+    return Case(name, middle, unit, (high - low) / 2, len(values))
+
+
+def _split(images: int, device: str = "cpu") -> Split:
+    """Pictures of noise in the shape of MNIST."""
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randint(256, (images, 1, 28, 28), dtype=torch.uint8, generator=generator)
+    return Split(pixels, torch.randint(CLASSES, (images,), generator=generator)).to(device)
+
+
+def our_step(
+    model: str, batch: int, device: str = "cpu", kind: str = "ours", members: int = 1
+) -> Variant:
+    """One of our training steps on the same batch: as runs take it, `compiled`, or `eager`."""
+    flat = Flat([build(model).to(device) for _ in range(members)])
+    adam = Adam(flat.values, torch.full((members, 1), 0.002, device=device), 100)
+    split = _split(batch, device)
+    index = torch.arange(batch, device=device).expand(members, batch)
+    row = adam.table[50]
+    if kind == "eager":
+        return Variant(lambda: step(flat, adam, split.images[index], split.labels[index], row))
+    take = stepper(flat, adam, split, batch, kind == "compiled")
+    return Variant(lambda: take(index, row))
+
+
+def user_step(
+    model: nn.Module, batch: int, device: str = "cpu", compiled: bool = False, settled: bool = False
+) -> Variant:
+    """The ordinary step of a module on the same batch."""
+    split = _split(batch, device)
+    model = model.to(device)
+    run = UserStep(torch.compile(model) if compiled else model, 10**6)
+    index = torch.arange(batch, device=device)
+    return Variant(lambda: run(as_input(split.images[index]), split.labels[index]), settled)
+
+
+def steps(models: Iterable[str], batches: Iterable[int], full: bool, rounds: int, device: str):
+    """1., 3. and 4. Step time against the formulas, plain autograd, nn.Linear and the floor."""
+    rate, bandwidth = matrix_rate(device), memory_bandwidth(device)
+    yield Case("machine.matrix_rate", rate / 1e9, "GFLOP/s", 0.0, 1)
+    yield Case("machine.bandwidth", bandwidth / 1e9, "GB/s", 0.0, 1)
+    for batch in batches:
+        for model in models:
+            torch.compiler.reset()
+            name = f"step.{model}.{batch}"
+            variants = {f"{name}.ours": our_step(model, batch, device)}
+            if full:
+                variants[f"{name}.compiled"] = our_step(model, batch, device, "compiled")
+            if device == "cuda":
+                variants[f"{name}.eager"] = our_step(model, batch, device, "eager")
+            # In the turns of every model: what else the machine does changes from minute to minute.
+            variants[f"{name}.linear"] = user_step(build("linear"), batch, device)
+            if full:
+                compiled = user_step(build("linear"), batch, device, compiled=True)
+                variants[f"{name}.linear-compiled"] = compiled
+            if model != "linear":
+                plain = Baseline(build(model), by_autograd)
+                variants[f"{name}.autograd"] = user_step(plain, batch, device)
+            yield from measure(variants, rounds, device=device)
+            if model != "linear":
+                slow = {f"{name}.formulas": False}
+                if full and device == "cpu":
+                    slow[f"{name}.formulas-settled"] = True
+                written = {
+                    key: user_step(
+                        Baseline(build(model), by_formulas), batch, device, settled=settled
+                    )
+                    for key, settled in slow.items()
+                }
+                yield from measure(written, max(3, rounds // 10), device=device, calls=1)
+            work, traffic = floor(model, batch)
+            yield Case(f"{name}.floor", 1e3 * (work / rate + traffic / bandwidth), "ms", 0.0, 1)
+
+
+def floor(model: str, batch: int) -> tuple[float, float]:
+    """FLOPs and bytes that a step cannot do without; the formulas are in docs/performance.md."""
+    network = build(model)
+    parameters = sum(p.numel() for p in network.parameters())
+    edges = 29
+    embedding = network.embedding
+    classify = 3 * 2 * batch * network.classifier.in_features * CLASSES
+    if model == "linear":
+        work = 2 * 2 * batch * PIXELS * CLASSES
+    elif network.adaptive:
+        inner = embedding.locator[0].densities
+        look = 3 * 2 * inner * edges * edges + 2 * 2 * batch * PIXELS * inner
+        locate = 3 * 2 * batch * inner * 2 * embedding.densities
+        work = look + locate + 2 * 2 * batch * embedding.densities * edges * edges + classify
+    else:
+        fold = 3 * 2 * CLASSES * embedding.densities * edges * edges
+        work = fold + 2 * 2 * batch * PIXELS * CLASSES
+    # Pixels as bytes once; parameters, both moments read and written, the gradient once.
+    traffic = batch * PIXELS + 4 * (7 * parameters + 2 * batch * CLASSES)
+    if network.adaptive:  # locations and their gradient, two axes, written and read
+        traffic += 4 * 4 * batch * 2 * embedding.densities
+    return work, traffic
+
+
+def matrix_rate(device: str = "cpu") -> float:
+    """FLOP/s of float32 matrix products, as a process that trains does them."""
+    size = {"cpu": 768, "cuda": 8192}[device]
+    a, b = torch.randn(size, size, device=device), torch.randn(size, size, device=device)
+    product = Variant(lambda: a @ b)
+    best = min(measure({"mm": product}, 15, device=device)[0].value for _ in range(2)) / 1e3
+    return 2 * size**3 / best
+
+
+def memory_bandwidth(device: str = "cpu", size: int = 2**25) -> float:
+    """Bytes/s of a copy between arrays larger than any cache, read and written."""
+    source, target = torch.zeros(size, device=device), torch.empty(size, device=device)
+    copy = Variant(lambda: target.copy_(source))
+    return 8 * size / (measure({"copy": copy}, 7, device=device)[0].value / 1e3)
+
+
+def epochs(images: int, rounds: int, device: str) -> Iterator[Case]:
+    """2. An epoch against the loop that a user would write, in turns."""
+    dataset = _noise(images)
+    pixels, labels = dataset.train.images, dataset.train.labels
+    for model in ("logistic-el-15", "logistic-el-mnn-10-5"):
+        config = RunConfig(model=model, epochs=1, device=device)
+        taken: dict[str, list[float]] = {"ours": [], "user-autograd": [], "user-formulas": []}
+        for _ in range(rounds):
+            settle()
+            events = train(config, dataset)
+            taken["ours"] += [event.seconds for event in events if isinstance(event, Epoch)]
+            unsettle()
+            for name, act in (("user-autograd", by_autograd), ("user-formulas", by_formulas)):
+                network = Baseline(build(model), act).to(device)
+                started = time.perf_counter()
+                sum(user_epoch(network, pixels, labels, 128))
+                taken[name].append(time.perf_counter() - started)
+        for name, seconds in taken.items():
+            yield _case(f"epoch.{model}.{images}.{name}", seconds, "s")
+
+
+def members(rounds: int, full: bool, device: str) -> Iterator[Case]:
+    """5. Time per member and step when several train together."""
+    kinds = ("ours", "compiled") if full else ("ours",)
+    for model in ("logistic-el-15", "logistic-el-mnn-10-5"):
+        torch.compiler.reset()
+        variants = {
+            f"members.{model}.{count}.{kind}": our_step(model, 128, device, kind, count)
+            for count in (1, 2, 5, 10)
+            for kind in kinds
+        }
+        for case in measure(variants, rounds, device=device):
+            count = int(case.case.split(".")[2])
+            yield Case(case.case, case.value / count, "ms per member", case.spread / count, case.n)
+
+
+PROCESS_STEPS = 50
+
+
+def processes(rounds: int) -> Iterator[Case]:
+    """5. The same for members in processes of one thread, as `reproduce` trains them on a CPU."""
+    count = os.cpu_count() or 1
+    model = "logistic-el-mnn-10-5"
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+        taken = []
+        for _ in range(rounds + 1):  # the first one starts them
+            slowest = max(pool.map(_steps_alone, [model] * count))
+            taken.append(1e3 * slowest / PROCESS_STEPS / count)
+    yield _case(f"members.{model}.{count}.processes", taken[1:], "ms per member")
+
+
+def _steps_alone(model: str) -> float:
+    """Seconds of some steps in this process."""
+    settle()
+    call = our_step(model, 128).call
+    call()
+    started = time.perf_counter()
+    for _ in range(PROCESS_STEPS):
+        call()
+    return time.perf_counter() - started
+
+
+def peers(rounds: int, device: str) -> Iterator[Case]:
+    """6. Adaptive convolution beside torch's and, where it is installed, DCLS."""
+    from densembed.layers import AdaptiveConv2d
+
+    x = torch.randn(32, 16, 28, 28, requires_grad=True, device=device)
+    layers = {
+        "peer.conv2d.torch": nn.Conv2d(16, 32, 5, padding=2),
+        "peer.conv2d.ours": AdaptiveConv2d(16, 32, 5, padding=2),
+    }
+    try:
+        from DCLS.construct.modules import Dcls2d
+    except ImportError:
+        pass
+    else:
+        layers["peer.conv2d.dcls"] = Dcls2d(
+            16, 32, kernel_count=25, dilated_kernel_size=5, padding=2
+        )
+
+    def both(layer: nn.Module) -> Variant:
+        layer = layer.to(device)
+        return Variant(lambda: layer(x).square().mean().backward())
+
+    variants = {name: both(layer) for name, layer in layers.items()}
+    yield from measure(variants, rounds, device=device)
+
+
+def fields(rounds: int, device: str = "cpu") -> Iterator[Case]:
+    """7. Receptive fields: one input with a loaded model, a thousand in one call."""
+    model = build("logistic-el-mnn-10-5").to(device).eval()
+    x = torch.rand(1000, 1, 28, 28, device=device)
+    few = {
+        f"fields.{count}": Variant(lambda count=count: field(model, x[:count]))
+        for count in (1, 10, 100)
+    }
+    yield from measure(few, rounds, device=device)
+    many = {"fields.1000": Variant(lambda: field(model, x))}
+    yield from measure(many, 3, device=device, calls=1)
+
+
+GROWTH = (
+    (5, 28, 100), (10, 28, 100), (25, 28, 100), (50, 28, 100),
+    (10, 56, 100), (10, 112, 100), (10, 224, 100), (10, 224, 1), (10, 224, 10), (10, 224, 1000),
+)  # fmt: skip
+"""B, pixels of an axis, inputs: fields on the pixels' own grid grow with each of them."""
+
+
+def growth(rounds: int, device: str) -> Iterator[Case]:
+    """7. How the time of fields grows with the densities, the pixels and the inputs."""
+    for b, size, inputs in GROWTH:
+        model = build(f"logistic-el-mnn-{b}-5", (1, size, size)).to(device).eval()
+        x = torch.rand(inputs, 1, size, size, device=device)
+        call = Variant(lambda model=model, x=x: field(model, x, 1))
+        yield from measure({f"fields.B{b}.{size}px.{inputs}": call}, rounds, "ms", device, 1)
+
+
+def _peak() -> float:
+    """Peak memory of this process so far, in MB."""
+    return _megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def _megabytes(peak: int) -> float:
+    """ru_maxrss is in kB on Linux and in bytes on a Mac."""
+    return peak * (1 if platform.system() == "Darwin" else 1024) / 1e6
+
+
+def memory() -> Case:
+    """What two epochs on as many images as MNIST has add to the process, data set included.
+
+    Measured first: a peak never falls again.
+    """
+    before = _peak()
+    config = RunConfig(model="logistic-el-mnn-10-5", epochs=2, batch_size=512, device="cpu")
+    for _ in train(config, _noise(60_000)):
+        pass
+    return Case("memory.training.logistic-el-mnn-10-5", _peak() - before, "MB", 0.0, 1)
+
+
+APP_SECONDS = 300
+APP = """
+import resource
+from pathlib import Path
+from streamlit.testing.v1 import AppTest
+assert not AppTest.from_file(str(Path("app.py").absolute()), default_timeout=120).run().exception
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def app_memory() -> Iterator[Case]:
+    """7. Peak memory of a process that has shown the app's first page, where the app is at hand."""
+    if not Path("app.py").exists():
+        return
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", APP], capture_output=True, text=True, timeout=APP_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return
+    if done.returncode == 0:
+        yield Case("memory.app", _megabytes(int(done.stdout.split()[-1])), "MB", 0.0, 1)
+
+
+def _noise(images: int) -> Dataset:
+    split = _split(images)
+    tiny = Split(split.images[:10], split.labels[:10])
+    return Dataset("noise", "noise", tuple("0123456789"), split, tiny)
+
+
+def run(quick: bool = False, device: str = "cpu") -> Iterator[Case]:
+    """All cases, as they are measured."""
+    yield memory()
+    if quick:
+        yield from steps(QUICK_MODELS, (128,), False, 40, device)
+        yield from fields(5, device)
+    else:
+        yield from app_memory()
+        yield from steps(STEP_MODELS, (128, 512), True, 60, device)
+        yield from epochs(EPOCH_IMAGES, 5, device)
+        yield from members(30, True, device)
+        if device == "cpu":
+            yield from processes(7)
+        yield from peers(30, device)
+        yield from fields(20, device)
+        yield from growth(5, device)
+
+
+def report(cases: list[Case], device: str = "cpu") -> dict:
+    """The JSON file's content."""
+    return {"machine": machine(device), "cases": [asdict(case) for case in cases]}
+
+
+RATIOS = (
+    ("step.{model}.{batch}.formulas", "step.{model}.{batch}.ours"),
+    ("step.{model}.{batch}.autograd", "step.{model}.{batch}.ours"),
+    ("step.{model}.{batch}.ours", "step.{model}.{batch}.floor"),
+    ("step.{model}.{batch}.formulas", "step.{model}.{batch}.compiled"),
+    ("step.{model}.{batch}.compiled", "step.{model}.{batch}.floor"),
+    ("step.{model}.{batch}.formulas-settled", "step.{model}.{batch}.ours"),
+    ("step.{model}.{batch}.ours", "step.{model}.{batch}.linear"),
+    ("step.{model}.{batch}.compiled", "step.{model}.{batch}.linear"),
+    ("step.{model}.{batch}.compiled", "step.{model}.{batch}.linear-compiled"),
+)
+
+
+def as_markdown(content: dict) -> str:
+    """The report for people: ratios of medians, then every case."""
+    values = {case["case"]: case["value"] for case in content["cases"]}
+    about = ", ".join(f"{key} {value}" for key, value in content["machine"].items())
+    lines = [f"Made by `python -m densembed benchmark` on: {about}.", ""]
+    lines += ["| ratio of medians | value |", "| --- | ---: |"]
+    for model in STEP_MODELS[1:]:
+        for batch in (128, 512):
+            for upper, lower in RATIOS:
+                names = [name.format(model=model, batch=batch) for name in (upper, lower)]
+                if all(name in values for name in names):
+                    ratio = values[names[0]] / values[names[1]]
+                    lines.append(f"| {names[0]} / {names[1]} | {ratio:.2f} |")
+    for name, value in values.items():
+        part, _, kind = name.rpartition(".")
+        if name.startswith("epoch.") and kind != "ours":
+            lines.append(f"| {name} / {part}.ours | {value / values[part + '.ours']:.2f} |")
+        if name.startswith("members.") and ".1." not in name:
+            alone = ".".join((*name.split(".")[:2], "1", "ours" if kind == "processes" else kind))
+            lines.append(f"| {name} / {alone}, each member | {value / values[alone]:.2f} |")
+    lines += ["", "| case | median | unit | spread | n |", "| --- | ---: | --- | ---: | ---: |"]
+    for case in content["cases"]:
+        lines.append(
+            f"| {case['case']} | {case['value']:.4g} | {case['unit']} | {case['spread']:.2g} "
+            f"| {case['n']} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Receptive fields of trained models as arrays, and measures of them."""

@@ -1,0 +1,145 @@
+"""What a receptive field says: single densities, their weights, numbers, class atlases."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from densembed.fields.field import RESOLUTION, field
+from densembed.layers import FeatureEmbedding
+from densembed.models.architectures import DensityNetwork
+
+MASS = 0.9
+"""Share of a field's mass whose area is measured."""
+
+
+@dataclass(frozen=True)
+class Densities:
+    """The densities of a network for one input.
+
+    `loc` and `scale` are (D, 2) in pixels, along the columns and then the rows; D counts those of
+    every channel. `weights` (classes, D) tells how much each class gets from each of them, summed
+    over feature maps that share a density; None where a hidden layer lies between.
+    """
+
+    loc: np.ndarray
+    scale: np.ndarray
+    weights: np.ndarray | None
+
+
+@torch.inference_mode()
+def densities(model: DensityNetwork, x: Tensor) -> Densities:
+    """Where the densities of a network lie for one input (1, C, H, W), and what they weigh."""
+    loc, scale = model.embedding.placement(x)
+    weights = class_weights(model)
+    return Densities(
+        loc[0].flatten(0, 1).float().numpy(),
+        scale[0].flatten(0, 1).float().numpy(),
+        None if weights is None else weights.flatten(1).float().numpy(),
+    )
+
+
+def class_weights(model: DensityNetwork) -> Tensor | None:
+    """w_ci as (classes, channels or 1, K), None where a hidden layer lies between."""
+    classifier, count = getattr(model, "classifier", None), model.embedding.densities
+    if not isinstance(classifier, nn.Linear) or classifier.in_features % count:
+        return None
+    weight = classifier.weight.detach().unflatten(1, (-1, count))
+    return weight.sum(1, keepdim=True) if model.embedding.groups == 1 else weight
+
+
+def on_pixels(model: nn.Module) -> bool:
+    """Whether the densities lie on the pixels themselves, not on the maps of other layers."""
+    return not isinstance(model.embedding, FeatureEmbedding)
+
+
+@torch.inference_mode()
+def weighted_field(
+    model: DensityNetwork, x: Tensor, weights: Tensor, resolution: int = RESOLUTION
+) -> np.ndarray:
+    """Σ_i w_i φ_i(t, u) for one input (1, C, H, W), per square pixel: (channels, H · r, W · r).
+
+    Args:
+        weights: (channels or 1, K), e.g. those of one class of `class_weights`.
+    """
+    rows, columns = model.embedding.pdf_axes(x, resolution)
+    summed = (rows[0] * weights[..., None].to(rows)).transpose(-1, -2) @ columns[0]
+    return summed.float().numpy()
+
+
+def one_density(
+    model: DensityNetwork, x: Tensor, index: int, resolution: int = RESOLUTION
+) -> np.ndarray:
+    """φ_i(t, u) of one of `densities`, per square pixel: (1, H · r, W · r)."""
+    weights = torch.zeros(model.embedding.groups * model.embedding.densities)
+    weights[index] = 1
+    chosen = weights.unflatten(0, (model.embedding.groups, model.embedding.densities))
+    return weighted_field(model, x, chosen, resolution).sum(0, keepdims=True)
+
+
+def input_gradient(model: nn.Module, x: Tensor) -> np.ndarray:
+    """∂ logit_c / ∂ x for one input (1, C, H, W): (classes, C, H, W).
+
+    The effective receptive field of Luo et al. (2016), with its sign. For fixed densities and a
+    linear classifier it is the same for every input: the kernel of `DensityNetwork.fold`.
+    """
+    with torch.enable_grad():
+        x = x.clone().requires_grad_()
+        logits = model(x)[0]
+        rows = [torch.autograd.grad(logit, x, retain_graph=True)[0] for logit in logits]
+    return torch.cat(rows).numpy()
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Numbers of one field, in pixels.
+
+    `centre` (t, u) of its mass; `spread`, the root mean square distance from there; `entropy` in
+    bits, log₂ of the number of pixels for an even field; `area` in pixels, the smallest that holds
+    the share `MASS` of the mass; `elsewhere`, the share of the mass that lies elsewhere than in the
+    field before training (total variation).
+    """
+
+    centre: tuple[float, float]
+    spread: float
+    entropy: float
+    area: float
+    elsewhere: float
+
+
+def measure(values: np.ndarray, before: np.ndarray, x: np.ndarray, y: np.ndarray) -> Measures:
+    """The numbers of a field (C, H · r, W · r), its channels added, within the picture.
+
+    Args:
+        before: the field before training, of the same shape.
+        x, y: centres of the cells in pixels.
+    """
+    cell = float(x[0] * 2 * y[0] * 2)
+    mass, start = (each.sum(0).astype(np.float64) for each in (values, before))
+    mass, start = mass / (mass.sum() or 1), start / (start.sum() or 1)
+    along, down = mass.sum(0), mass.sum(1)
+    centre = float(along @ x), float(down @ y)
+    spread = np.sqrt(along @ (x - centre[0]) ** 2 + down @ (y - centre[1]) ** 2)
+    inked = mass[mass > 0]
+    largest = np.cumsum(np.sort(mass, axis=None)[::-1])
+    return Measures(
+        centre,
+        float(spread),
+        float(-(inked * np.log2(inked / cell)).sum()),
+        float(np.searchsorted(largest, MASS) + 1) * cell,
+        float(abs(mass - start).sum() / 2),
+    )
+
+
+def moved(first: Densities, second: Densities) -> float:
+    """Mean distance between the locations of the same densities, in pixels."""
+    return float(np.linalg.norm(second.loc - first.loc, axis=1).mean())
+
+
+def spread_of_fields(
+    model: nn.Module, x: Tensor, resolution: int = 2
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of the field over inputs (N, C, H, W), channels added: (H · r, W · r)."""
+    values = field(model, x, resolution).values.sum(1)
+    return values.mean(0), values.std(0)

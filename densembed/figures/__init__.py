@@ -1,0 +1,1 @@
+"""Arrays to figures: Plotly for curves on the screen, matplotlib for print."""

@@ -1,0 +1,51 @@
+"""The families' errors, and their fields side by side."""
+
+import plotly.graph_objects as go
+
+from densembed.experiments.families import of_kind
+from densembed.fields.codec import unpack
+from densembed.figures.densities import atlas_figure
+from densembed.figures.heatmaps import AFTER, BEFORE
+from densembed.figures.paper import CLEAR
+from densembed.functional.densities import in_words
+
+
+def families_figure(table: dict, kind: str) -> go.Figure:
+    """Test error of each family in one kind of network, mean ± standard deviation, best first.
+
+    The paper's own is in colour.
+    """
+    rows = of_kind(table, kind)
+    figure = go.Figure(
+        go.Scatter(
+            x=[row["mean"] for row in rows],
+            y=[in_words(row["family"]) for row in rows],
+            error_x={"array": [row["deviation"] for row in rows], "thickness": 1.5, "width": 4},
+            mode="markers",
+            marker={
+                "size": 10,
+                "color": [AFTER if row["family"] == "logistic" else BEFORE for row in rows],
+            },
+            customdata=[[row["deviation"], row["step_ms"]] for row in rows],
+            hovertemplate="%{y}: %{x:.2f} ± %{customdata[0]:.2f} %<br>"
+            "%{customdata[1]:.2f} ms a step<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title="test error, %")
+    figure.update_yaxes(autorange="reversed", automargin=True)
+    return figure.update_layout(height=380, margin={"l": 8, "r": 8, "t": 8, "b": 48}, **CLEAR)
+
+
+def family_fields_figure(table: dict, kind: str) -> go.Figure:
+    """What the trained fields of one kind of network look like for one input, best first."""
+    rows = of_kind(table, kind)
+    height, width = table["picture"]["size"]
+    figure = atlas_figure(
+        [unpack(row["field"]) for row in rows],
+        [f"{in_words(row['family'])}, {row['mean']:.2f} %" for row in rows],
+        (width, height),
+        rows[0]["field"]["top"],
+        "density per pixel²",
+        columns=3,
+    )
+    return figure.update_annotations(font_size=12)  # so that they fit on a phone

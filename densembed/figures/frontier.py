@@ -1,0 +1,52 @@
+"""Test error against parameters: what each budget came to, beside the paper and plain networks."""
+
+import plotly.graph_objects as go
+
+from densembed.experiments.frontier import KINDS
+from densembed.figures.heatmaps import AFTER, BEFORE
+from densembed.figures.paper import CLEAR, TICKS
+from densembed.models.names import describe
+
+LOOKS = {
+    "densities": (AFTER, "circle", "solid"),
+    "cnn": ("#d1892b", "square", "dash"),
+    "mlp": ("#7a6fa8", "triangle-up", "dot"),
+}
+
+
+def frontier_figure(table: dict) -> go.Figure:
+    """Both axes logarithmic; mean ± standard deviation; further down and left is better."""
+    figure = go.Figure()
+    if table["paper"]:
+        _series(figure, "the paper's rows", table["paper"], (BEFORE, "diamond-open", None))
+    for kind, look in LOOKS.items():
+        own = [entry for entry in table["entries"] if entry["kind"] == kind]
+        if own:
+            _series(figure, KINDS[kind], sorted(own, key=lambda e: e["parameters"]), look)
+    figure.update_xaxes(
+        title="parameters (logarithmic)", type="log", tickvals=[100, 200, 500, 1000, 2000, 5000,
+        10_000, 20_000, 50_000], tickformat=",d",
+    )  # fmt: skip
+    figure.update_yaxes(
+        title="test error, % (logarithmic)", type="log", tickvals=[0.5, 0.7, *TICKS]
+    )
+    return figure.update_layout(
+        height=480, margin={"l": 8, "r": 8, "t": 32, "b": 48},
+        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom"}, **CLEAR,
+    )  # fmt: skip
+
+
+def _series(figure: go.Figure, name: str, rows: list[dict], look) -> None:
+    colour, symbol, dash = look
+    figure.add_scatter(
+        x=[row["parameters"] for row in rows],
+        y=[row["mean"] for row in rows],
+        error_y={"array": [row["deviation"] for row in rows], "thickness": 1.5, "width": 4},
+        name=name,
+        mode="lines+markers" if dash else "markers",
+        line={"color": colour, "dash": dash or "solid", "width": 1.5},
+        marker={"size": 10, "color": colour, "symbol": symbol},
+        customdata=[[describe(row["model"]), row["deviation"]] for row in rows],
+        hovertemplate="%{customdata[0]}<br>%{x:,} parameters<br>"
+        "%{y:.2f} ± %{customdata[1]:.2f} %<extra>" + name + "</extra>",
+    )

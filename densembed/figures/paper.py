@@ -1,0 +1,145 @@
+"""The paper's figures, and its tables as pictures."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from densembed.figures.heatmaps import AFTER, COLOURS, DENSITY_SCALE, _bar
+from densembed.models.names import describe
+
+CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
+
+
+def table_figure(rows: Sequence[dict]) -> go.Figure:
+    """Test errors with bars of ± a standard deviation: the paper's, and ours under it.
+
+    Args:
+        rows: of `reproduce.as_json`.
+
+    The axis is logarithmic where the errors differ by large factors.
+    """
+    figure = go.Figure()
+    names = [describe(row["model"]) for row in rows]
+    series = (
+        ("the paper", "paper_mean", "paper_deviation", COLOURS[1], "diamond", -APART),
+        ("ours", "mean", "deviation", COLOURS[0], "circle", APART),
+    )
+    for name, middle, deviation, colour, symbol, shift in series:
+        figure.add_scatter(
+            x=[row[middle] for row in rows],
+            y=[k + shift for k in range(len(rows))],
+            error_x={"array": [row[deviation] for row in rows], "thickness": 1.5, "width": 4},
+            name=name,
+            mode="markers",
+            marker={"size": 9, "color": colour, "symbol": symbol, "line": {"width": 0}},
+            customdata=[[of, row[deviation]] for of, row in zip(names, rows, strict=True)],
+            hovertemplate="%{customdata[0]}<br>"
+            + name
+            + ": %{x:.2f} ± %{customdata[1]:.2f} %<extra></extra>",
+        )
+    means = [row[middle] for _, middle, *_ in series for row in rows]
+    if max(means) > WIDE * min(means):
+        figure.update_xaxes(type="log", tickvals=TICKS)
+    figure.update_xaxes(title="test error, %")
+    figure.update_yaxes(
+        range=[len(rows) - 0.5, -0.5],
+        tickvals=list(range(len(rows))),
+        ticktext=[
+            f"{name}<br><span style='font-size:0.85em'>{row['parameters']:,} parameters</span>"
+            for name, row in zip(names, rows, strict=True)
+        ],
+        zeroline=False,
+        fixedrange=True,
+        automargin=True,
+    )
+    figure.update_layout(
+        height=60 + 44 * len(rows) + 60,
+        margin={"l": 8, "r": 8, "t": 32, "b": 48},
+        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom"},
+        **CLEAR,
+    )
+    return figure
+
+
+APART = 0.14
+"""Rows between the paper's mark and ours: their bars would else lie on each other."""
+WIDE = 2.5
+"""The largest error over the smallest from which the axis is logarithmic."""
+TICKS = [1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 60, 80]
+
+
+def times_figure(rows: Sequence[dict]) -> go.Figure:
+    """Seconds an epoch, mean and standard deviation over the runs."""
+    figure = go.Figure(
+        go.Bar(
+            x=[row["mean"] for row in rows],
+            y=[describe(row["model"]) for row in rows],
+            error_x={"array": [row["deviation"] for row in rows], "thickness": 1.5},
+            orientation="h",
+            marker={"color": AFTER},
+            hovertemplate="%{y}: %{x:.2f} s<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title="seconds an epoch")
+    figure.update_yaxes(autorange="reversed", automargin=True)
+    figure.update_layout(
+        height=60 + 34 * len(rows) + 40, margin={"l": 8, "r": 8, "t": 8, "b": 48}, **CLEAR
+    )
+    return figure
+
+
+def figure1_part(
+    rows: Sequence[tuple[np.ndarray | None, np.ndarray, np.ndarray]], top: float
+) -> go.Figure:
+    """A part of Figure 1: the fields of one model before and after training, on one scale.
+
+    Args:
+        rows: of each the input (C, H, W) as uint8, or None where the field is the same for every
+            input; the field before and the field after, (C, H · r, W · r).
+        top: end of the colour scale, per square pixel.
+    """
+    titles = ["before training", "after training"]
+    if rows[0][0] is not None:
+        titles.insert(0, "input")
+    figure = make_subplots(
+        len(rows), len(titles), column_titles=titles,
+        horizontal_spacing=0.03 / len(titles), vertical_spacing=0.03 / len(rows),
+    )  # fmt: skip
+    for row, (picture, *fields) in enumerate(rows, 1):
+        if picture is not None:
+            ink = go.Heatmap(
+                z=picture.mean(0, dtype=np.float32) / 255, colorscale="Greys_r", zmin=0, zmax=1,
+                showscale=False, hovertemplate="ink %{z:.2f}<extra></extra>",
+            )  # fmt: skip
+            figure.add_trace(ink, row, 1)
+        for column, field in enumerate(fields, len(titles) - 1):
+            heat = go.Heatmap(
+                z=field.sum(0).astype(np.float32), coloraxis="coloraxis",
+                hovertemplate="%{z:.4f} per pixel²<extra></extra>",
+            )  # fmt: skip
+            figure.add_trace(heat, row, column)
+    for k in range(1, len(rows) * len(titles) + 1):
+        number = k if k > 1 else ""
+        figure.update_layout({f"yaxis{number}": {"scaleanchor": f"x{number}"}})
+    hidden = {"visible": False, "constrain": "domain", "fixedrange": True}
+    figure.update_xaxes(**hidden)
+    figure.update_yaxes(autorange="reversed", **hidden)
+    figure.update_annotations(font_size=13)
+    return figure.update_layout(
+        width=CELL * len(titles),
+        height=CELL * len(rows) + 88,
+        margin={"l": 4, "r": 4, "t": 24, "b": 64},
+        coloraxis={
+            "cmin": 0,
+            "cmax": top,
+            "colorscale": DENSITY_SCALE,
+            "colorbar": _bar("density per pixel²"),
+        },
+        **CLEAR,
+    )
+
+
+CELL = 250
+"""Pixels of a cell where no page decides."""

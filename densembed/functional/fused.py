@@ -1,0 +1,416 @@
+"""Γ and its action in few passes over memory: the fast paths behind `densembed.functional.gamma`.
+
+Three facts make them:
+
+1. Summation by parts. Σ_n (F(n) − F(n−1)) x_n = Σ_e F(e) (x_e − x_{e+1}) with x_0 = x_{N+1} = 0.
+   So R = F_rowᵀ X″ F_col with X″ the second difference of the padded picture: Γ is never
+   differenced, and F and f are evaluated once at each edge.
+2. Diagonal Jacobian. R_k depends on the location and scale of density k alone, so the forward
+   pass can return ∂R/∂μ and ∂R/∂s with R, and nothing of size batch · K · N is kept.
+3. Folding. A linear map after fixed densities is one picture for each of its outputs,
+   K_o = Σ_i w_oi Γ_i, whose size does not depend on the number of densities.
+
+They are exact up to rounding, but to an absolute accuracy: F near 1 has lost what distinguishes
+it from 1. `gamma.gamma` keeps the relative one.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import repeat
+
+import torch
+from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
+
+from densembed.functional.densities import Density
+from densembed.functional.masses import forward_mode, interval_mass, mass_tangent
+
+
+def jumps(x: Tensor) -> Tensor:
+    """Second difference of pictures, padded by zeros: (..., H, W) → (..., H + 1, W + 1)."""
+    return torch.nn.functional.pad(x, (1, 1, 1, 1)).diff(dim=-1).diff(dim=-2)
+
+
+def _edges(size: int, like: Tensor) -> Tensor:
+    """The edges as a column, so that an axis of densities beside it is the one in memory order."""
+    return torch.arange(size, dtype=like.dtype, device=like.device)[:, None]
+
+
+def _standard(edges: Tensor, loc: Tensor, inverse: Tensor) -> Tensor:
+    """z = (t − μ)/s: (..., K) → (..., E, K), in one pass where μ has the larger shape."""
+    return edges * inverse[..., None, :] - (loc * inverse)[..., None, :]
+
+
+def moving_value(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
+    """R for densities of each input, without gradients. Shapes as in `moving`."""
+    jump, inverse = jumps(x), scale.reciprocal()
+    rows, columns = (
+        density.cdf(_standard(_edges(jump.shape[axis], loc), loc[..., k], inverse[..., k]))
+        for k, axis in ((1, -2), (0, -1))
+    )
+    return (jump @ columns).mul_(rows).sum(-2)
+
+
+CHUNK_CELLS = 3 * 2**18
+"""Values of F held at once on a CPU: with what belongs to them they stay in a core's cache."""
+
+
+class _Moving(torch.autograd.Function):
+    """R, and its diagonal Jacobian as two more outputs that only the backward pass sees."""
+
+    @staticmethod
+    def forward(x, loc, scale, density):
+        cells = loc[..., :1, :, :, 0].numel() * (x.shape[-1] + x.shape[-2] + 2)
+        images = max(1, CHUNK_CELLS // max(1, cells))
+        if loc.shape[-4] <= images or x.is_cuda:
+            return _with_slopes(x, loc, scale, density)
+        scales = repeat(scale) if scale.shape[-4] == 1 else scale.split(images, -4)
+        chunks = [
+            _with_slopes(*parts, density)
+            for parts in zip(x.split(images, -4), loc.split(images, -4), scales, strict=False)
+        ]
+        dims = (-3, -4, -4)
+        return tuple(
+            torch.cat(c, dim) for c, dim in zip(zip(*chunks, strict=True), dims, strict=True)
+        )
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, loc, scale, density = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(x, loc, scale, *output[1:])
+        ctx.density = density
+
+    @staticmethod
+    def backward(ctx, grad, *unused):
+        x, loc, scale, by_loc, by_scale = ctx.saved_tensors
+        if _differentiated(x, loc, scale, grad):
+            return *_again(_see_moving, ctx, grad, (x, loc, scale), x.shape[-2:]), None
+        by_x = None
+        if ctx.needs_input_grad[0]:
+            inverse = scale.reciprocal()
+            columns, rows = (
+                ctx.density.cdf(
+                    _standard(_edges(x.shape[axis] + 1, loc), loc[..., k], inverse[..., k])
+                ).diff(dim=-2)
+                for k, axis in ((0, -1), (1, -2))
+            )
+            by_x = ((rows * grad[..., None, :]) @ columns.mT).sum_to_size(x.shape)
+        grad = grad[..., None]
+        return by_x, grad * by_loc, (grad * by_scale).sum_to_size(scale.shape), None
+
+    @staticmethod
+    def vmap(info, dims, x, loc, scale, density):
+        return _apply_moving(*_in_front(dims, x, loc, scale), density), (0, 0, 0)
+
+
+def _with_slopes(
+    x: Tensor, loc: Tensor, scale: Tensor, density: Density
+) -> tuple[Tensor, Tensor, Tensor]:
+    """R, ∂R/∂μ and ∂R/∂s: (..., C, K), (..., C, K, 2), (..., C, K, 2)."""
+    jump, inverse = jumps(x), scale.reciprocal()
+    along, down = (_edges(jump.shape[axis], loc) for axis in (-1, -2))
+    columns, pdf_columns = density.cdf_pdf(_standard(along, loc[..., 0], inverse[..., 0]))
+    rows, pdf_rows = density.cdf_pdf(_standard(down, loc[..., 1], inverse[..., 1]))
+    seen = jump.mT @ rows
+    # The pdfs are ours alone, so they hold the products: fresh memory costs page faults.
+    sums = (
+        _sums(pdf_columns.mul_(seen), along),
+        _sums(pdf_rows.mul_(jump @ columns), down),
+    )
+    total, moment = (torch.stack(parts, -1) for parts in zip(*sums, strict=True))
+    by_loc, by_scale = _slopes(total, moment, loc, inverse)
+    return seen.mul_(columns).sum(-2), by_loc, by_scale
+
+
+def _sums(weighted: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ_e y_e f(z_e) and Σ_e y_e f(z_e) e; overwrites y · f."""
+    return weighted.sum(-2), weighted.mul_(edges).sum(-2)
+
+
+NARROW = 2.0**-10
+"""Pixels. Of a density below it the nearest edge alone counts, but for heavy tails."""
+
+
+def _slopes(total: Tensor, moment: Tensor, loc: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    """∂R/∂μ = −Σ_e y_e f(z_e) / s and ∂R/∂s = −Σ_e y_e f(z_e) z_e / s from the sums.
+
+    The second is Σ_e y_e f(z_e) (e − μ), a difference of the sums: its rounding, divided by s²,
+    would be all there is for a narrow density. There e − μ is taken from the nearest edge, and
+    what else there is counts only where it exceeds the rounding.
+    """
+    by_loc = total * -inverse
+    spread = torch.addcmul(moment, loc, total, value=-1)
+    nearest = loc.round()
+    beyond = torch.addcmul(moment, nearest, total, value=-1).abs()
+    lost = (beyond <= moment.abs() * (8 * torch.finfo(loc.dtype).eps)) & (inverse > 1 / NARROW)
+    spread = torch.where(lost, (nearest - loc) * total, spread)
+    return by_loc, spread * (-inverse * inverse)
+
+
+def moving(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
+    """R(x) = Γ(x) x for two-dimensional densities that differ from input to input.
+
+    Args:
+        x: (..., C, H, W).
+        loc: (..., C or 1, K, 2); scale: the same or with axes of length 1 in front.
+    Returns:
+        (..., C, K).
+    """
+    # Under vmap no tensor says whether it needs a gradient; a graph to keep has its own.
+    if not torch.is_grad_enabled() or torch.compiler.is_exporting():
+        return moving_value(x, loc, scale, density)
+    loc = loc.expand(*loc.shape[:-3], x.shape[-3], *loc.shape[-2:])
+    return _apply_moving(x, loc, scale, density)[0]
+
+
+class _Fixed(torch.autograd.Function):
+    """R of the same densities for every input, one matrix product, and its gradient, another.
+
+    Both axes are evaluated in one tensor, on as many edges as the longer one has.
+    """
+
+    @staticmethod
+    def forward(x, loc, scale, density):
+        height, width = x.shape[-2:]
+        loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()  # (..., C, 2, K)
+        cdf, pdf = density.cdf_pdf(_standard(_edges(max(height, width) + 1, loc), loc, inverse))
+        seen = x.flatten(-2).transpose(-3, -2) @ _dense(cdf, height, width)  # (..., C, N, K)
+        return seen.transpose(-3, -2), cdf, pdf
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, loc, scale, density = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(x, loc, scale, *output[1:])
+        ctx.density = density
+
+    @staticmethod
+    def backward(ctx, grad, *unused):
+        x, loc, scale, cdf, pdf = ctx.saved_tensors
+        if _differentiated(x, loc, scale, grad):
+            return *_again(_see_fixed, ctx, grad, (x, loc, scale), x.shape[-2:]), None
+        height, width = x.shape[-2:]
+        by_x = None
+        if ctx.needs_input_grad[0]:
+            by_x = grad.transpose(-3, -2) @ _dense(cdf, height, width).mT  # (..., C, N, H · W)
+            by_x = by_x.transpose(-3, -2).unflatten(-1, (height, width)).sum_to_size(x.shape)
+        columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
+        by_gamma = grad.movedim(-3, -1) @ x.flatten(-2).transpose(-3, -2)  # (..., C, K, H · W)
+        # Γ is a second difference, which is its own transpose, padded.
+        by_gamma = jumps(by_gamma.unflatten(-1, (height, width))).movedim(-3, -1)
+        by_cdf = torch.zeros_like(cdf)
+        by_cdf[..., 0, : width + 1, :] = (by_gamma * rows[..., :, None, :]).sum(-3)
+        by_cdf[..., 1, : height + 1, :] = (by_gamma * columns[..., None, :, :]).sum(-2)
+        loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()
+        slopes = _slopes(*_sums(by_cdf.mul_(pdf), _edges(cdf.shape[-2], loc)), loc, inverse)
+        return by_x, *(slope.mT.sum_to_size(loc.mT.shape) for slope in slopes), None
+
+    @staticmethod
+    def vmap(info, dims, x, loc, scale, density):
+        return _apply_fixed(*_in_front(dims, x, loc, scale), density), (0, 0, 0)
+
+
+def _dense(cdf: Tensor, height: int, width: int) -> Tensor:
+    """Γ from F at the edges of both axes: (..., C, 2, E, K) → (..., C, H · W, K)."""
+    mass = cdf.diff(dim=-2)
+    gamma = mass[..., 1, :height, None, :] * mass[..., 0, None, :width, :]
+    return gamma.flatten(-3, -2)
+
+
+def fixed(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
+    """R(x) = Γx for two-dimensional densities that are the same for every input.
+
+    Args:
+        x: (..., N, C, H, W).
+        loc, scale: (..., C or 1, K, 2).
+    Returns:
+        (..., N, C, K).
+    """
+    groups = (*loc.shape[:-3], x.shape[-3], *loc.shape[-2:])
+    return _apply_fixed(x, loc.expand(groups), scale.expand(groups), density)[0]
+
+
+class _Fold(torch.autograd.Function):
+    """K = Σ_i w_i Γ_i and its gradient, each as two matrix products and what surrounds them.
+
+    Both axes are evaluated in one tensor, on as many edges as the longer one has.
+    """
+
+    @staticmethod
+    def forward(weight, loc, scale, density, sizes):
+        height, width = sizes
+        loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()  # (..., C, 2, K)
+        edges = _edges(max(sizes) + 1, loc)
+        cdf, pdf = density.cdf_pdf(_standard(edges, loc, inverse))  # (..., C, 2, E, K)
+        columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
+        weighted = weight.movedim(-3, -2)[..., None, :] * columns[..., None, :, :]
+        summed = weighted.flatten(-3, -2) @ rows.mT  # (..., C, O · (W + 1), H + 1)
+        summed = summed.unflatten(-2, weighted.shape[-3:-1]).diff(dim=-1).diff(dim=-2)
+        return summed.mT.movedim(-4, -3), cdf, pdf, weighted
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        weight, loc, scale, density, sizes = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(weight, loc, scale, *output[1:])
+        ctx.density, ctx.sizes = density, sizes
+
+    @staticmethod
+    def backward(ctx, grad, *unused):
+        weight, loc, scale, cdf, pdf, weighted = ctx.saved_tensors
+        if _differentiated(weight, loc, scale, grad):
+            inputs = (weight, loc, scale)
+            return *_again(_spread, ctx, grad, inputs, ctx.sizes), None, None
+        height, width = ctx.sizes
+        columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
+        # The second difference is its own transpose, padded.
+        grad = jumps(grad).movedim(-3, -4).mT.flatten(-3, -2)  # (..., C, O · (W + 1), H + 1)
+        by_weighted = (grad @ rows).view_as(weighted)
+        by_cdf = torch.zeros_like(cdf)
+        by_cdf[..., 1, : height + 1, :] = grad.mT @ weighted.flatten(-3, -2)
+        by_weight = (by_weighted * columns[..., None, :, :]).sum(-2).movedim(-2, -3)
+        by_weighted.mul_(weight.movedim(-3, -2)[..., None, :])
+        by_cdf[..., 0, : width + 1, :] = by_weighted.sum(-3)
+        loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()
+        slopes = _slopes(*_sums(by_cdf.mul_(pdf), _edges(cdf.shape[-2], loc)), loc, inverse)
+        by_loc, by_scale = (slope.mT.sum_to_size(loc.mT.shape) for slope in slopes)
+        return by_weight.sum_to_size(weight.shape), by_loc, by_scale, None, None
+
+    @staticmethod
+    def vmap(info, dims, weight, loc, scale, density, sizes):
+        return _apply_fold(*_in_front(dims, weight, loc, scale), density, sizes), (0, 0, 0, 0)
+
+
+def fold(
+    weight: Tensor, loc: Tensor, scale: Tensor, density: Density, sizes: tuple[int, int]
+) -> Tensor:
+    """K_o = Σ_i w_oi Γ_i as pictures: (..., O, C, K), (..., C, K, 2) → (..., O, C, H, W)."""
+    return _apply_fold(weight, loc, scale, density, sizes)[0]
+
+
+def _in_front(dims: tuple, *parts: Tensor) -> list[Tensor]:
+    """Members: every tensor gets the mapped axis in front, and one call does them all."""
+    return [
+        part[None] if dim is None else part.movedim(dim, 0)
+        for part, dim in zip(parts, dims, strict=False)
+    ]
+
+
+# The same by the formulas, one factor of Γ an axis: for derivatives of derivatives, and forwards.
+
+
+def _see_moving(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    return ((rows @ x) * columns).sum(-1)
+
+
+def _see_fixed(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    dense = (rows[..., :, None] * columns[..., None, :]).flatten(-2)
+    return torch.einsum("...ncx,...ckx->...nck", x.flatten(-2), dense)
+
+
+def _spread(weight: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    return torch.einsum("...ock,...ckh,...ckw->...ochw", weight, rows, columns)
+
+
+def _axes(loc: Tensor, sizes: tuple[int, int]) -> Iterator[tuple[int, Tensor]]:
+    """Index and edges of the rows, then of the columns."""
+    for index, size in ((1, sizes[0]), (0, sizes[1])):
+        yield index, torch.arange(size + 1, dtype=loc.dtype, device=loc.device)
+
+
+def _differentiated(*parts: Tensor) -> bool:
+    """Whether somebody differentiates the gradient, backwards or forwards."""
+    if torch.is_grad_enabled():
+        return True
+    return not torch.compiler.is_compiling() and any(
+        unpack_dual(part).tangent is not None for part in parts
+    )
+
+
+def _again(see: Callable, ctx, grad: Tensor, inputs: tuple[Tensor, ...], sizes) -> list:
+    """Gradients that can be differentiated again: by the formulas, not by the fast way."""
+    needed = ctx.needs_input_grad[: len(inputs)]
+
+    def value(*wanted: Tensor) -> Tensor:
+        given = iter(wanted)
+        signal, loc, scale = (
+            next(given) if needs else part for part, needs in zip(inputs, needed, strict=True)
+        )
+        return see(signal, *_factors(ctx.density, loc, scale, sizes))
+
+    wanted = [part for part, needs in zip(inputs, needed, strict=True) if needs]
+    _, pull = torch.func.vjp(value, *wanted)
+    found = iter(pull(grad))
+    return [next(found) if needs else None for needs in needed]
+
+
+def _factors(density: Density, loc: Tensor, scale: Tensor, sizes: tuple[int, int]) -> list[Tensor]:
+    """Γ along the rows and along the columns, (..., K, size) each."""
+    return [
+        interval_mass(density, loc[..., k], scale[..., k], edges) for k, edges in _axes(loc, sizes)
+    ]
+
+
+def _tangent(see: Callable, ctx, tangents: tuple[Tensor, ...], sizes: tuple[int, int]) -> Tensor:
+    """Directional derivative of what `see` gives, which is linear in the signal and each factor."""
+    signal, loc, scale = ctx.saved_tensors
+    along_signal, along_loc, along_scale = tangents
+    rows, columns = _factors(ctx.density, loc, scale, sizes)
+    by_rows, by_columns = (
+        mass_tangent(
+            ctx.density, loc[..., k], scale[..., k], edges, along_loc[..., k], along_scale[..., k]
+        )
+        for k, edges in _axes(loc, sizes)
+    )
+    return (
+        see(along_signal, rows, columns)
+        + see(signal, by_rows, columns)
+        + see(signal, rows, by_columns)
+    )
+
+
+class _ForwardMoving(_Moving):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _Moving.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*inputs[:3])
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        sizes = ctx.saved_tensors[0].shape[-2:]
+        return _tangent(_see_moving, ctx, tangents[:3], sizes), None, None
+
+
+class _ForwardFixed(_Fixed):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _Fixed.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*inputs[:3])
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        sizes = ctx.saved_tensors[0].shape[-2:]
+        return _tangent(_see_fixed, ctx, tangents[:3], sizes), None, None
+
+
+class _ForwardFold(_Fold):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _Fold.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*inputs[:3])
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        return _tangent(_spread, ctx, tangents[:3], ctx.sizes), None, None, None
+
+
+def _apply_moving(*inputs) -> tuple[Tensor, ...]:
+    return forward_mode(_Moving, _ForwardMoving).apply(*inputs)
+
+
+def _apply_fixed(*inputs) -> tuple[Tensor, ...]:
+    return forward_mode(_Fixed, _ForwardFixed).apply(*inputs)
+
+
+def _apply_fold(*inputs) -> tuple[Tensor, ...]:
+    return forward_mode(_Fold, _ForwardFold).apply(*inputs)

@@ -1,0 +1,1 @@
+"""The networks of Section 4 of the paper, by name."""

@@ -1,0 +1,1 @@
+"""Training: a config and a data set in, events and checkpoints out."""

@@ -1,0 +1,102 @@
+"""What a run is told: one validated model whose fields are flags, URL parameters and metadata."""
+
+from typing import Annotated, Literal, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from densembed.models.names import check_name
+from densembed.names import closest
+from densembed.text import printable
+
+
+class RunConfig(BaseModel):
+    """Everything that decides a training run's outcome, apart from the machine.
+
+    The defaults are the paper's training as far as it is stated: 20 epochs of Adam, one cycle up
+    to a learning rate of 0.002 (Section 4). The batch size is our choice.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: Annotated[str, AfterValidator(check_name)] = Field(
+        "logistic-el-mnn-10-5", description="network, by name", max_length=60
+    )
+    dataset: str = Field("digits", description="data set, by name", max_length=200)
+    epochs: int = Field(20, ge=1, le=10_000, description="passes over the training images")
+    batch_size: int = Field(128, ge=1, le=100_000, description="images a step")
+    learning_rate: float = Field(
+        0.002, gt=0, le=1e6, allow_inf_nan=False, description="maximum of the one-cycle schedule"
+    )
+    density_rate: float = Field(
+        1.0, gt=0, le=1e3, allow_inf_nan=False,
+        description="learning rate of the densities' α and β over that of the weights",
+    )  # fmt: skip
+    weight_decay: float = Field(
+        0.0, ge=0, le=1, allow_inf_nan=False, description="decoupled, on the weights alone"
+    )
+    locator_rate: float = Field(
+        1.0, gt=0, le=1e3, allow_inf_nan=False,
+        description="learning rate of a micro network's weights over that of the others",
+    )  # fmt: skip
+    locator_decay: float = Field(
+        0.0, ge=0, le=10, allow_inf_nan=False,
+        description="decoupled weight decay of a micro network's weights, beside that of all",
+    )  # fmt: skip
+    location_start: Literal["normal", "grid"] = Field(
+        "normal", description="initial locations: the paper's N(0, 0.4), or a regular grid"
+    )
+    scale_start: float = Field(
+        -3.0, ge=-8, le=4, allow_inf_nan=False, description="mean of the initial β"
+    )
+    seed: int = Field(0, ge=0, lt=2**31, description="of initialisation and order of the data")
+    seeds: int = Field(1, ge=1, le=100, description="members trained together: seed, seed + 1, …")
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="where to train")
+    compile: bool = Field(
+        False, description="compile the step: takes some 10 s at first, pays in a long run"
+    )
+
+
+def explain(error: ValidationError) -> str:
+    """One sentence from a ValidationError: the first field that is wrong, and what it takes."""
+    first = error.errors(include_url=False)[0]
+    # A surplus field has the name that a stranger gave it: kept on one line, and short.
+    place = [" ".join(str(part).split())[:40] for part in first["loc"]]
+    field = ".".join(place) or "config"
+    if first["type"] == "value_error":  # said by us
+        return f"{str(first['ctx']['error']).rstrip('.')}."
+    if first["type"] == "extra_forbidden":
+        meant = closest(place[-1], RunConfig.model_fields)
+        return f"There is no field {field!r}" + (f"; did you mean {meant!r}?" if meant else ".")
+    owner, name = place[-2:] if len(place) > 1 else (error.title, field)
+    if owner in ("RunConfig", "Plan", "config", "base") and name in RunConfig.model_fields:
+        words = name.replace("_", " ").capitalize()
+        if first["type"] == "string_unicode":  # a path whose bytes are not UTF-8
+            return f"{words} is not valid UTF-8: {printable(first['input'])}. Rename it."
+        return f"{words} takes {takes(name)}; got {_short(first['input'])}."
+    return f"The field {field!r} is missing or damaged."
+
+
+def takes(name: str) -> str:
+    """What a field of the config takes: its kind and its range, in words."""
+    field = RunConfig.model_fields[name]
+    kind = field.annotation
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(get_args(kind))}"
+    if kind is bool:
+        return "true or false"
+    bounds = {
+        bound: value
+        for rule in field.metadata
+        for bound in ("ge", "gt", "le", "lt", "max_length")
+        if (value := getattr(rule, bound, None)) is not None
+    }
+    if kind is str:
+        return f"a text of at most {bounds['max_length']} characters"
+    least = f"from {bounds['ge']:,}" if "ge" in bounds else f"above {bounds['gt']:,} and up"
+    most = bounds["le"] if "le" in bounds else bounds["lt"] - 1
+    return f"{'a whole number' if kind is int else 'a number'} {least} to {most:,.10g}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]} …"

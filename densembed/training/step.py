@@ -1,0 +1,160 @@
+"""One optimisation step of several members of the same shape at once.
+
+All parameters of all members are one tensor (members, P), so the optimiser's work does not
+depend on how many layers there are, and the whole step (forward, backward, update) is one
+function that `torch.compile` can take, or CUDA capture as a graph.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.nn.functional import cross_entropy
+
+from densembed.data import Split, as_input
+from densembed.training.optimiser import Adam
+
+
+class Flat:
+    """The parameters of M modules of the same shape as one tensor (M, P).
+
+    The parameters of a single module are views of it; of several, one module stands for all.
+    """
+
+    def __init__(self, modules: list[nn.Module]):
+        self.module = modules[0]
+        shapes = {name: p.shape for name, p in self.module.named_parameters()}
+        self.names = list(shapes)
+        self.shapes = list(shapes.values())
+        self.sizes = [shape.numel() for shape in self.shapes]
+        self.values = torch.stack(
+            [nn.utils.parameters_to_vector(module.parameters()).detach() for module in modules]
+        ).requires_grad_()
+        self.single = list(self.module.parameters()) if len(modules) == 1 else []
+        for name, part in self.named(self.values.detach()[0]).items() if self.single else ():
+            self.module.get_parameter(name).data = part
+
+    def __len__(self) -> int:
+        return self.values.shape[0]
+
+    def named(self, values: Tensor) -> dict[str, Tensor]:
+        """(..., P) → name: (..., *shape)."""
+        parts = values.split(self.sizes, -1)
+        return {
+            name: part.unflatten(-1, shape)
+            for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
+        }
+
+    def logits(self, x: Tensor) -> Tensor:
+        """(M, N, C, H, W) → (M, N, classes), each member on its own inputs."""
+        if self._direct:
+            return self.module(x[0])[None]
+        if len(self) == 1:
+            return functional_call(self.module, self.named(self.values[0]), (x[0],))[None]
+        return vmap(lambda values, x: functional_call(self.module, values, (x,)))(
+            self.named(self.values), x
+        )
+
+    def gradient(self, loss: Tensor) -> Tensor:
+        """Of a loss of `logits` by all parameters, (M, P)."""
+        if self._direct:
+            # One that the loss does not reach has a gradient of zeros.
+            parts = torch.autograd.grad(loss, self.single, materialize_grads=True)
+            return torch.cat([part.flatten() for part in parts])[None]
+        return torch.autograd.grad(loss, self.values)[0]
+
+    @property
+    def _direct(self) -> bool:
+        """Whether to skip the functional call, which costs as much as a linear layer.
+
+        Not for the compiler: it does not see that the module's parameters are views.
+        """
+        return bool(self.single) and not torch.compiler.is_compiling()
+
+    @torch.no_grad()
+    def state(self) -> dict[str, Tensor]:
+        """A copy on the CPU, name: (M, *shape)."""
+        return {name: part.to("cpu", copy=True) for name, part in self.named(self.values).items()}
+
+    @torch.no_grad()
+    def member(self, index: int) -> nn.Module:
+        """The module with the parameters of one member, until the next call."""
+        for name, part in self.named(self.values[index]).items():
+            self.module.get_parameter(name).copy_(part)
+        return self.module
+
+
+Step = Callable[[Tensor, Tensor], Tensor]
+"""A step on the images of an index (M, N), with a line of the optimiser's table: losses (M,)."""
+
+
+def step(flat: Flat, adam: Adam, images: Tensor, labels: Tensor, row: Tensor) -> Tensor:
+    """Forward, backward and update.
+
+    Args:
+        images: (M, N, C, H, W) uint8; labels: (M, N).
+        row: the step's line of the optimiser's table.
+    Returns:
+        The loss of each member, (M,).
+    """
+    logits = flat.logits(as_input(images, flat.values.dtype))
+    losses = cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+    losses = losses.view(labels.shape).mean(1)
+    gradient = flat.gradient(losses.sum())
+    with torch.no_grad():
+        adam.update(gradient, row)
+    return losses.detach()
+
+
+def stepper(flat: Flat, adam: Adam, split: Split, batch: int, compiled: bool = False) -> Step:
+    """The step on a split's images, by the fastest way there is for full batches.
+
+    That is a captured graph on CUDA, and the compiled step where asked for. The short batch at
+    the end of an epoch is not worth a second one: it takes the eager step.
+    """
+
+    def on_split(function: Callable) -> Step:
+        return lambda index, row: function(
+            flat, adam, split.images[index], split.labels[index], row
+        )
+
+    short = on_split(step)
+    full = on_split(torch.compile(step, dynamic=False)) if compiled else short
+    if flat.values.is_cuda and batch <= len(split):
+        full = _captured(full, flat, adam, batch)
+    return lambda index, row: (full if index.shape[1] == batch else short)(index, row)
+
+
+WARM_UP_STEPS = 3
+
+
+def _captured(function: Step, flat: Flat, adam: Adam, batch: int) -> Step:
+    """A CUDA graph of a step: the host launches one thing instead of some hundred kernels.
+
+    What warming up changes is put back. The loss that a replay returns is overwritten by the next.
+    """
+    changed = flat.values, adam.first, adam.second
+    kept = [part.detach().clone() for part in changed]
+    index = torch.zeros(len(flat), batch, dtype=torch.int64, device=adam.table.device)
+    row = adam.table[0].clone()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UP_STEPS):
+            function(index, row)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = function(index, row)
+    with torch.no_grad():
+        for part, value in zip(changed, kept, strict=True):
+            part.copy_(value)
+
+    def replay(wanted: Tensor, line: Tensor) -> Tensor:
+        index.copy_(wanted)
+        row.copy_(line)
+        graph.replay()
+        return loss
+
+    return replay

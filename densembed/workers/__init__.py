@@ -1,0 +1,1 @@
+"""Processes that train: local ones, or those of a Dask scheduler."""

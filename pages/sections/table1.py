@@ -1,7 +1,0 @@
-"""Table 1: MNIST."""
-
-from pages.sections.tables import show_table
-
-
-def show() -> None:
-    show_table("table1", "mnist")

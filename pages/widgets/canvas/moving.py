@@ -1,0 +1,95 @@
+"""What moves in the browser without the server: components, fields as they travel, colours."""
+
+import base64
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from plotly.colors import get_colorscale, unlabel_rgb
+from torch import Tensor
+
+from densembed.data.compact import to_png
+from densembed.fields.field import LARGEST, finite
+from densembed.figures.heatmaps import DENSITY_SCALE, SIGNED_SCALE
+
+FOLDER = Path(__file__).parent
+LEVELS = 65535
+"""A field travels as 16 bits a cell: wrong by at most 1/131070 of the range of all steps."""
+
+
+def moving(name: str) -> Callable:
+    """The component whose arrangement is in the files of that name, after the shared parts."""
+
+    def read(file: str) -> str:
+        return (FOLDER / file).read_text("utf-8")
+
+    js, css = (read(f"moving.{kind}") + read(f"{name}.{kind}") for kind in ("js", "css"))
+    component = st.components.v2.component(name, html=read(f"{name}.html"), css=css, js=js)
+
+    def draw(*, data: dict, **kwargs):
+        return component(data=as_json(data), **kwargs)
+
+    return draw
+
+
+def as_json(value):
+    """Data as JSON can have it: what is not finite is null. All of these components' data."""
+    if isinstance(value, dict):
+        return {key: as_json(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def pack(values: np.ndarray) -> dict:
+    """Numbers (steps, rows, columns) as 16 bits each between the lowest and the highest."""
+    values = finite(values)
+    low, high = float(values.min()), float(values.max())
+    shares = (values.astype(np.float64) - low) / ((high - low) or 1)
+    packed = np.rint(LEVELS * shares).astype("<u2")
+    return {"stack": text(packed), "shape": values.shape[1:], "low": low, "high": high}
+
+
+def said(probabilities: np.ndarray | None, classes: list[str], steps: int) -> list[str]:
+    """A model's answer at each step in words; without probabilities there was no ink."""
+    if probabilities is None:
+        return ["nothing: no digit was found"] * steps
+    return [f"{classes[row.argmax()]}, at {100 * row.max():.1f} %" for row in probabilities]
+
+
+def as_url(pixels: Tensor, invert: bool = False) -> str:
+    """A picture as `to_png` has it, as an address that a page can show."""
+    return "data:image/png;base64," + base64.b64encode(to_png(pixels, invert)).decode()
+
+
+def text(values: np.ndarray) -> str:
+    """An array's bytes as they travel."""
+    return base64.b64encode(values.tobytes()).decode()
+
+
+def colours(low: float, high: float, name: str, unit: str, scale: str | None = None) -> dict:
+    """A colour scale: its ends, its name and unit, its stops.
+
+    Its colours, where `scale` names none, are those of signed fields if `low` is below zero, else
+    those of densities. Fields go beyond their ends, which leave out the few highest values.
+    """
+    low, high = (float(np.clip(np.nan_to_num(end), -LARGEST, LARGEST)) for end in (low, high))
+    stops = get_colorscale(scale or (SIGNED_SCALE if low < 0 else DENSITY_SCALE))
+    return {
+        "low": low,
+        "high": high if high > low else low + 1,
+        "name": name,
+        "unit": unit,
+        "open": scale is None,
+        "stops": [(share, _hex(colour)) for share, colour in stops],
+    }
+
+
+def _hex(colour: str) -> str:
+    if colour.startswith("#"):
+        return colour
+    return "#" + "".join(f"{round(part):02x}" for part in unlabel_rgb(colour))

@@ -1,0 +1,49 @@
+"""Fields that stand still: one, a few side by side, or one for each class on one scale."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pages.widgets.canvas.moving import colours, moving, pack
+
+NAME, UNIT = "density per pixel²", "per pixel²"
+CLASSES_IN_A_ROW = 5
+_still = moving("still")
+
+
+def still(
+    values: np.ndarray, size: tuple[float, float], scale: dict, title: str, note: str, alt: str
+) -> dict:
+    """One field (rows, columns) with its words; `alt` says what it is, for who hears the page.
+
+    Args:
+        size: width and height of the picture in pixels.
+        scale: as `colours` makes it.
+    """
+    return {
+        "title": title, "note": note, "alt": alt, "size": [round(side) for side in size],
+        "scale": scale, "contours": False, "dots": None, "picture": None, **pack(values[None]),
+    }  # fmt: skip
+
+
+def show_stills(figures: Sequence[dict], key: str) -> None:
+    """Fields side by side, each with its own colour bar."""
+    _still(data={"figures": figures, "columns": len(figures), "together": None}, key=key)
+
+
+def show_classes(
+    fields: Sequence[np.ndarray], classes: Sequence[str], size: tuple[float, float], top: float,
+    title: str, note: str, key: str, name: str = NAME,
+) -> None:  # fmt: skip
+    """One field (rows, columns) for each class, on one colour scale from 0 to `top`.
+
+    Args:
+        name: of what the scale measures.
+    """
+    scale = colours(0, top, name, UNIT)
+    figures = [
+        still(values, size, scale, own, "", f"{title}, a heatmap, class")
+        for values, own in zip(fields, classes, strict=True)
+    ]
+    together = {"title": title, "note": note, "scale": scale}
+    _still(data={"figures": figures, "columns": CLASSES_IN_A_ROW, "together": together}, key=key)

@@ -1,0 +1,126 @@
+"""What a visitor can take away, and the page's link."""
+
+from collections.abc import Callable
+from functools import partial
+
+import streamlit as st
+from torch import Tensor
+
+from densembed.data.compact import to_png
+from densembed.fields.field import View
+from densembed.figures import export
+from densembed.figures.film import film
+from densembed.figures.printed import DPI, KINDS, SIZES, WIDTHS
+from densembed.training.checkpoint import Checkpoint
+from pages.widgets.explore.views import CLASS, Show, class_field
+from pages.widgets.inputs.checkpoints import file_of
+
+MIMES = ("image/svg+xml", "application/pdf", "image/png")
+HTML = '<button type="button">Copy link</button>'
+CSS = """
+button {
+  font: 14px var(--st-font, sans-serif); color: var(--st-text-color); background: none;
+  cursor: pointer; padding: 5px 12px; border-radius: 16px; white-space: nowrap; width: 100%;
+  border: 1px solid var(--st-border-color, #8884);
+}
+button:hover {color: var(--st-primary-color); border-color: var(--st-primary-color);}
+"""
+JS = """
+export default function({ parentElement }) {
+  const button = parentElement.querySelector("button");
+  button.onclick = async () => {
+    try {
+      await navigator.clipboard.writeText(window.location.href);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy link"; }, 1500);
+    } catch {  // no clipboard without HTTPS, or a person forbade it
+      window.prompt("The link of this view", window.location.href);
+    }
+  };
+}
+"""
+_copy = st.components.v2.component("copy_link", html=HTML, css=CSS, js=JS)
+
+
+def copy_link() -> None:
+    """A button that copies the page's address, which holds the view."""
+    with st.container(key="copy-link", width=110):
+        _copy(key="copy")
+
+
+def pick_columns() -> str:
+    """A widget for the width of a figure for print."""
+    return st.segmented_control(
+        "Printed figure", list(WIDTHS), default="two columns", key="printed", bind="query-params",
+        required=True,
+        help=f"{_either(WIDTHS)} mm wide, with text of at least {_either(SIZES)} points: it needs "
+        f"no scaling. SVG and PDF keep their text as text; PNG has {DPI} pixels per inch.",
+    )  # fmt: skip
+
+
+def _either(numbers: dict[str, float]) -> str:
+    return " or ".join(f"{number:g}" for number in numbers.values())
+
+
+def printed(stem: str, columns: str, page: Callable[[str], bytes]) -> list[tuple]:
+    """Files of a figure for print, which `page` makes of a kind among `KINDS`.
+
+    Args:
+        columns: the width among `WIDTHS`, which is in the files' names.
+    """
+    stem = f"{stem}-{columns.replace(' ', '-')}"
+    return [
+        (f"Figure, {kind}", f"{stem}.{kind.lower()}", mime, partial(page, kind))
+        for kind, mime in zip(KINDS, MIMES, strict=True)
+    ]
+
+
+def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show) -> None:
+    """The numbers and the page of the shown figure, the model, the input, a program."""
+    name = st.session_state["model"]
+    columns = pick_columns()
+    stem = f"{name}-step-{seen.steps[index]}"
+    title = export.title_of(checkpoint)
+
+    def more() -> dict:
+        if show.way != CLASS:
+            return {}
+        ends = (("before", 0), ("after", index))
+        return {
+            f"class_weight_{when}": class_field(checkpoint, pixels, show.label, k)
+            for when, k in ends
+        }
+
+    def page(kind: str) -> bytes:
+        return export.printed(checkpoint, pixels, seen, index, kind, columns)
+
+    files = (
+        ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(seen, index, **more())),
+        (
+            "Numbers, NPZ", f"{stem}.npz", "application/octet-stream",
+            lambda: export.npz(pixels, seen, index, **more()),
+        ),
+        (
+            "Figure, HTML", f"{stem}.html", "text/html",
+            lambda: export.html(checkpoint, pixels, seen, index),
+        ),
+        *printed(stem, columns, page),
+        ("Film, GIF", f"{name}.gif", "image/gif", lambda: film(seen, "GIF", title)),
+        ("Film, WebP", f"{name}.webp", "image/webp", lambda: film(seen, "WEBP", title)),
+        ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
+        (
+            "Model", f"{name}.safetensors", "application/octet-stream",
+            file_of(name),
+        ),
+    )  # fmt: skip
+    with st.container(horizontal=True):
+        for label, file_name, mime, data in files:
+            st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
+    st.caption(
+        "The numbers are per square pixel at the cells' centres, in pixels from the upper left "
+        "corner. The figures for print hold the field before training and at the slider's step, "
+        f"the HTML page {export.steps_in_page(seen, index)}, and the films all of them. Each field "
+        "above can also be saved as it is shown, as SVG or PNG: the buttons at its upper right. "
+        "With the model's file beside it, this program makes the same numbers:"
+    )
+    st.code(export.snippet(f"{name}.safetensors", pixels, seen.steps[index]), wrap_lines=True)

@@ -1,0 +1,119 @@
+"""How every page begins, and what a link may hide of it."""
+
+import runpy
+from collections.abc import Collection
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+from densembed.figures.web import CONFIG
+from pages.widgets.common.link import in_link, name_wrong, open_notices
+
+STYLE = """
+<style>
+[data-testid="stMainBlockContainer"] {max-width: 1340px; padding: 3.5rem 1rem 0.75rem;}
+[data-testid="stMainBlockContainer"] h1 {font-size: 2rem; font-weight: 600; padding-bottom: 4px;}
+:has(> .st-key-tour) {position: absolute; width: 0;}
+/* The button to bring a model shows its icon alone; its name is there for who hears the page. */
+[class*="st-key-bring-"] button [data-testid="stMarkdownContainer"] {
+  position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
+}
+[data-testid="stSelectbox"] input {text-overflow: ellipsis;}
+.st-key-choices [data-testid="stCaptionContainer"] {margin-top: -8px;}
+.st-key-choices [data-testid="stCaptionContainer"] p {line-height: 1.3;}
+.panel {text-align: center; font-weight: 600; margin: 0 0 -0.75rem 0;}
+.panel small {font-weight: 400; opacity: 0.7;}
+@media (max-width: 640px) {
+  /* On a phone the fields and what changes them come into one view: words are small, and where a
+     control shows what it is its label is only heard. */
+  [data-testid="stMainBlockContainer"] h1 {font-size: 1.4rem;}
+  [data-testid="stMainBlockContainer"] :is(h2, h3) {font-size: 1.15rem;}
+  .st-key-choices [data-testid="stVerticalBlock"],
+  .st-key-choices > * > [data-testid="stHorizontalBlock"],
+  .st-key-choices > [data-testid="stHorizontalBlock"] {gap: 0.5rem;}
+  .st-key-choices [data-testid="stWidgetLabel"] {
+    position: absolute; width: 1px; height: 1px; min-height: 0; overflow: hidden;
+    clip-path: inset(50%);
+  }
+  .st-key-choices [data-testid="stCaptionContainer"] {margin-top: 0;}
+  .st-key-class {order: 1;}
+  .st-key-scene > :has(> .st-key-showing), .st-key-scene > .st-key-showing {order: -1;}
+  /* The picture that the model gets, small, beside what changes it; a pad stays large. */
+  .st-key-scene [data-testid="stColumn"]:has(.st-key-the-input) > [data-testid="stVerticalBlock"] {
+    flex-flow: row; align-items: flex-start;
+  }
+  .st-key-scene [data-testid="stLayoutWrapper"]:has(> * > .st-key-the-input) {
+    flex: 0 0 128px; position: sticky; top: 4rem;
+  }
+}
+@media print {
+  [data-testid="stPlotlyChart"] {height: auto !important; break-inside: avoid;}
+  .js-plotly-plot, .js-plotly-plot > .plot-container {
+    width: 100% !important; height: auto !important;
+  }
+  .js-plotly-plot .svg-container {
+    width: min(100%, var(--wide)) !important; height: auto !important;
+    aspect-ratio: var(--shape);
+  }
+  .js-plotly-plot .svg-container > .main-svg {width: 100% !important; height: auto !important;}
+}
+</style>
+"""
+ROUTER = Path(__file__).parents[3] / "app.py"
+CHART = CONFIG
+"""Of Plotly's toolbar only what saves the picture, and that only under the pointer."""
+
+
+HIDDEN = {
+    "menu": 'header, [data-testid="stHeader"]',
+    "sidebar": ".st-key-choices",
+    "change": ".st-key-change",
+    "ways": ".st-key-showing",
+    "more": ".st-key-more, .st-key-open, .st-key-copy-link",
+}
+"""What a link may hide of Explore and of Compare, by CSS; and of what moves in the browser:"""
+MOVING = ("predictions", "before", "numbers", "steps")
+
+
+def hide(moving: Collection[str] = MOVING) -> list[str]:
+    """Hide what the link says, `?hide=sidebar,predictions`, so that a class sees one thing.
+
+    Args:
+        moving: names of the parts of the page's moving figures.
+
+    Returns those of them to leave out; an unknown name is named.
+    """
+    asked = {name.strip() for name in in_link("hide", "").split(",")} - {""}
+    known = {*HIDDEN, *moving}
+    if wrong := sorted(asked - known):
+        name_wrong(
+            "hide", ", ".join(wrong), f"one of {', '.join(sorted(known))}", "everything else"
+        )
+        st.query_params["hide"] = ",".join(sorted(asked & known))
+        if not asked & known:
+            del st.query_params["hide"]
+    if rules := ", ".join(HIDDEN[name] for name in HIDDEN if name in asked):
+        st.html(f"<style>{rules} {{display: none !important;}}</style>")
+    return [name for name in moving if name in asked]
+
+
+def begin(question: str, answer: str) -> None:
+    """The page's question as its title, and one sentence."""
+    if "routed" not in st.session_state:
+        # Until the router has run once in a server, Streamlit serves a folder called pages by
+        # itself: a link to a page, as the first request, would come without the menu.
+        runpy.run_path(str(ROUTER), run_name="__main__")
+        st.stop()
+    st.session_state["arrived"] = st.session_state.get("page") != question
+    st.session_state["page"] = question
+    st.html(STYLE)
+    st.title(question, anchor=False)
+    st.markdown(answer)
+    open_notices()
+
+
+def panel(title: str, note: str = "") -> None:
+    """A centred heading over a picture, with a line for a note so that neighbours align."""
+    note = escape(note) or "&nbsp;"
+    st.html(f'<div class="panel">{escape(title)}<br><small>{note}</small></div>')

@@ -1,0 +1,168 @@
+"""Compare's answers: confusion matrices, and the inputs that only one model gets right."""
+
+import base64
+
+import numpy as np
+import streamlit as st
+
+from densembed.data import Dataset
+from densembed.data.compact import to_png
+from densembed.fields.agreement import confusion, disagreement, verdict
+from densembed.figures.confusion import confusion_difference_figure, confusion_figure
+from pages.widgets.common.cache import answers_of
+from pages.widgets.common.link import check_link, linked_number, plain
+from pages.widgets.common.page import CHART, panel
+from pages.widgets.compare.models import BESIDE, Side
+from pages.widgets.inputs.choose import test_images
+
+DISAGREE, CONFUSED = "Where they disagree", "What they mistake"
+THUMBNAILS = 12
+STYLE = """
+<style>
+.st-key-disagreements button {padding: 2px; min-height: 0;}
+.st-key-disagreements button p {display: flex; flex-direction: column; align-items: center;}
+.st-key-disagreements button img {
+  width: 64px !important; height: 64px !important; max-height: none !important;
+  max-width: none !important; object-fit: fill; margin: 0;
+  image-rendering: pixelated; border-radius: 4px;
+}
+</style>
+"""
+
+
+def _said(sides: list[Side], chosen: list[int]) -> tuple[Dataset, dict[str, np.ndarray]] | None:
+    """The first model's test images and the answers of all who know their shape and classes."""
+    dataset = test_images(sides[0].checkpoint)
+    if dataset is None or list(dataset.classes) != sides[0].checkpoint.header.classes:
+        st.info("No test images of the first model's classes are here: there is nothing to ask.")
+        return None
+    able, others = [], []
+    for side, index in zip(sides, chosen, strict=True):
+        header = side.checkpoint.header
+        same = header.input_shape == dataset.input_shape
+        same = same and sorted(header.classes) == sorted(dataset.classes)
+        (able if same else others).append((side, index))
+    for side, _ in others:
+        st.info(
+            f"The {side.name} model takes other pictures or knows other classes than the first: "
+            "its answers do not compare."
+        )
+    with st.spinner(f"They read {len(dataset.test):,} test images …"):
+        said = {side.name: _answers(side, dataset, index) for side, index in able}
+    return dataset, said
+
+
+def _answers(side: Side, dataset: Dataset, index: int) -> np.ndarray:
+    """What a model says of each test image, as the number of the class in the data set."""
+    number = [dataset.classes.index(name) for name in side.checkpoint.header.classes]
+    return np.array(number)[answers_of(side.checkpoint, dataset, index)]
+
+
+def confused(sides: list[Side], chosen: list[int]) -> None:
+    """A confusion matrix for each model on one scale, and how the others' differ from it."""
+    if not (found := _said(sides, chosen)):
+        return
+    dataset, said = found
+    labels, classes = dataset.test.labels.numpy(), dataset.classes
+    counts = {name: confusion(answers, labels, len(classes)) for name, answers in said.items()}
+    mistakes = [count - np.diag(np.diag(count)) for count in counts.values()]
+    top = float(max(count.max() for count in mistakes)) or 1.0
+    names = {side.name: side.model for side in sides}
+    for column, (name, count) in zip(st.columns(len(counts)), counts.items(), strict=True):
+        with column:
+            panel(names[name], f"{name}: {count.sum() - np.trace(count):,} mistakes")
+            st.plotly_chart(
+                confusion_figure(count, classes, top), key=f"{name}-confusion", config=CHART,
+                alt=f"Confusion matrix of the {name} model",
+            )  # fmt: skip
+    for column, (name, count) in zip(st.columns(len(counts)), counts.items(), strict=True):
+        with column:
+            if name == "first":
+                st.caption(
+                    f"Rows are the true class, columns the answer, of {len(labels):,} test images "
+                    f"of {plain(dataset.title)}. The diagonal has what is right: a number without "
+                    "a colour. All matrices share one scale."
+                )
+                continue
+            panel(f"{name} − first", f"red: the {name} mistakes it more often")
+            st.plotly_chart(
+                confusion_difference_figure(count - counts["first"], classes, top),
+                key=f"{name}-confusion-change", config=CHART,
+                alt=f"Confusion matrix of the {name} model less that of the first",
+            )  # fmt: skip
+
+
+def disagree(sides: list[Side], chosen: list[int]) -> None:
+    """Counts, McNemar's test, and the inputs that only one of two models gets right."""
+    if not (found := _said(sides, chosen)):
+        return
+    dataset, said = found
+    others = [name for name in said if name != "first"]
+    if not others:
+        return
+    other = others[0]
+    if len(others) > 1:
+        other = st.segmented_control(
+            BESIDE, others, default=other, key="beside", bind="query-params",
+            required=True,
+        )  # fmt: skip
+    pair = {"first": said["first"], other: said[other]}
+    labels = dataset.test.labels.numpy()
+    found = disagreement(*pair.values(), labels)
+    one, two = len(found.first_only), len(found.second_only)
+    st.markdown(
+        f"Of {len(labels):,} test images of {plain(dataset.title)}, **{one:,}** only the first "
+        f"gets right and **{two:,}** only the {other}; {found.both:,} both and {found.neither:,} "
+        f"neither. {verdict(found)}"
+    )
+    if one + two:
+        st.caption(
+            f"What the first answers | what the {other} does. Click a picture to make it the input "
+            "above."
+        )
+    begin = THUMBNAILS * (_page(max(one, two)) - 1)
+    st.html(STYLE)
+    kinds = (
+        ("only the first is right", found.first_only),
+        (f"only the {other} is right", found.second_only),
+    )
+    with st.container(key="disagreements"):
+        for column, (title, which) in zip(st.columns(2, gap="medium"), kinds, strict=True):
+            with column:
+                st.markdown(f"**{title}**, {len(which):,}")
+                _thumbnails(which[begin : begin + THUMBNAILS], pair, dataset)
+
+
+def _page(most: int) -> int:
+    """Which handful of them is shown, from 1: a widget where there are more than one."""
+    pages = max(1, -(-most // THUMBNAILS))
+    if pages == 1:
+        check_link("handful", "Page", ("1",), 1, "1, the only one")
+        return 1
+    return linked_number(f"Page, of {pages:,}", pages, "handful", width=150)
+
+
+def _thumbnails(which: np.ndarray, pair: dict[str, np.ndarray], dataset: Dataset) -> None:
+    with st.container(horizontal=True, gap="small"):
+        for index in map(int, which):
+            true = plain(dataset.classes[dataset.test.labels[index]])
+            one, two = (plain(dataset.classes[answers[index]]) for answers in pair.values())
+            picture = base64.b64encode(to_png(dataset.test.images[index])).decode()
+            words = "; ".join(
+                f"the {name} says {plain(dataset.classes[answers[index]])}"
+                for name, answers in pair.items()
+            )
+            st.button(
+                f"![a {true}](data:image/png;base64,{picture}) {one} | {two}",
+                key=f"open-{index}", type="tertiary", on_click=_open, args=(dataset, index),
+                help=f"It is {true}; {words}.",
+            )  # fmt: skip
+
+
+def _open(dataset: Dataset, index: int) -> None:
+    """Make a test image the page's input."""
+    label = dataset.test.labels[index]
+    same = (dataset.test.labels == label).nonzero()[:, 0].tolist()
+    st.session_state["from"] = "Samples"
+    st.session_state["class"] = dataset.classes[label]
+    st.session_state["example"] = same.index(index) + 1

@@ -1,0 +1,172 @@
+"""The fields of all steps at once, moved in the browser: its slider waits for no server."""
+
+import numpy as np
+import streamlit as st
+from torch import Tensor
+
+from densembed.data import as_input
+from densembed.fields.field import TOP_PERCENTILE, pixel_field
+from densembed.fields.measures import Densities
+from densembed.figures.densities import AGAINST, DIM, FOR
+from densembed.figures.heatmaps import AFTER, BEFORE
+from densembed.training.checkpoint import Checkpoint
+from pages.widgets.canvas.moving import as_url, colours, moving, pack, said, text
+from pages.widgets.common.link import Numbers, check_link, in_link
+from pages.widgets.explore.views import (
+    CLASS,
+    DENSITIES,
+    OVER,
+    PIXELS,
+    SWIPE,
+    Seen,
+    Show,
+    class_field,
+    density_number,
+    of_channel,
+)
+from pages.widgets.inputs.choose import Input
+
+BOUND_PERCENTILE = 97
+"""Of the weights: their colour scale ends there, else a few large ones leave the others grey."""
+MIDDLE = 50
+_stage = moving("stage")
+
+
+def chosen_step(steps: list[int]) -> int:
+    """Index of the step that the slider came to rest on, else the link's, else the last one."""
+    kept, asked = st.session_state.get("moved_to"), in_link("step", "")
+    if kept is None:
+        check_link("step", "Step of training", steps, "the end of training", "one that was kept")
+        kept = int(asked) if asked in map(str, steps) else None
+    step = kept if kept in steps else steps[-1]
+    st.session_state["moved_to"] = step
+    if step == steps[-1]:
+        st.query_params.pop("step", None)
+    else:
+        st.query_params["step"] = str(step)
+    return steps.index(step)
+
+
+def _divider(swipes: bool) -> int:
+    """Where the swipe's divider came to rest, else where the link says, in percent."""
+    check_link("divider", "Divider of the swipe", Numbers(0, 100), MIDDLE)
+    linked = int(in_link("divider", str(MIDDLE)))
+    place = st.session_state.setdefault("divided", linked)
+    if swipes and place != MIDDLE:
+        st.query_params["divider"] = str(place)
+    else:
+        st.query_params.pop("divider", None)
+    return place
+
+
+def show_stage(
+    checkpoint: Checkpoint, given: Input, seen: Seen, show: Show, index: int, hidden: list[str]
+) -> None:
+    """Fields before training and at the slider's step, and what the model says, for every step."""
+    steps, header = checkpoint.steps, checkpoint.header
+    probabilities = None if given.seen == "no ink" else seen.view.probabilities
+    blank = ", for a blank picture" if probabilities is None else ""
+    data = {
+        "step": steps[index],
+        "steps": steps,
+        "by": "step",
+        "titles": [checkpoint.moment(step) for step in steps],
+        "notes": [f"epoch {checkpoint.epoch_of(step):.3g}{blank}" for step in steps],
+        "numbers": seen.numbers,
+        "said": said(probabilities, header.classes, len(steps)),
+        "classes": header.classes,
+        "right": given.label,
+        "probabilities": None if probabilities is None else np.round(probabilities, 6).tolist(),
+        "colours": [BEFORE, AFTER],
+        "legend": ["before training", "at the step"],
+        "size": seen.view.size,
+        "way": show.way,
+        "divider": _divider(show.way == SWIPE),
+        "contours": show.contours,
+        "hidden": hidden,
+        "picture": _picture(given.pixels, show),
+        **_look(checkpoint, given.pixels, seen, show),
+    }
+    _stage(
+        data=data, key="stage", on_step_change=_moved, on_divider_change=_divided,
+        on_density_change=_chosen,
+    )  # fmt: skip
+
+
+def _moved() -> None:
+    st.session_state["moved_to"] = st.session_state["stage"].step
+
+
+def _divided() -> None:
+    place = st.session_state["stage"].divider
+    if place in range(101):  # it comes from a browser
+        st.session_state["divided"] = place
+
+
+def _chosen() -> None:
+    """A click on a density opens it below."""
+    st.session_state["density"] = st.session_state["stage"].density
+    st.session_state["more"] = "One density"
+
+
+def _picture(pixels: Tensor, show: Show) -> dict | None:
+    """What lies under the field, and how much of it the field covers."""
+    if show.way not in (OVER, DENSITIES):
+        return None
+    under = pixels if show.way == OVER else (pixels * DIM).byte()
+    return {"url": as_url(under), "opacity": show.opacity}
+
+
+def _look(checkpoint: Checkpoint, pixels: Tensor, seen: Seen, show: Show) -> dict:
+    """The numbers to draw at every step and their colour scales."""
+    x, count = as_input(pixels[None]), len(seen.view.steps)
+    name = checkpoint.header.classes[show.label]
+    alt = "Receptive field, a heatmap of the sum of the densities,"
+    if show.way == DENSITIES:
+        scale, dots = _dots(seen.densities, show.label, f"weight for {name}")
+        alt = f"Densities as ellipses, coloured by their weight for {name},"
+        return {"stack": None, "scales": [scale], "dots": dots, "alt": alt}
+    if show.way == CLASS:
+        each = (class_field(checkpoint, pixels, show.label, k) for k in range(count))
+        values = [of_channel(field, show.channel) for field in each]
+        ends = (abs(values[k]) for k in (0, -1))
+        bound = max(float(np.percentile(end, TOP_PERCENTILE)) for end in ends)
+        scales = [colours(-bound, bound, f"weight for {name} × density per pixel²", "per pixel²")]
+        alt = f"Densities times their weights for {name}, summed,"
+    elif show.way == PIXELS:
+        each = (pixel_field(checkpoint.network(k), x)[0] for k in range(count))
+        values = [of_channel(field, show.channel) for field in each]
+        top = max(float(np.percentile(each, TOP_PERCENTILE)) for each in values)
+        scales = [colours(0, top, "mass of the densities in a pixel, ΣΓ", "in this pixel")]
+        alt = "Sum of Γ over the densities, a heatmap of the pixels,"
+    else:
+        values = [of_channel(field, show.channel) for field in seen.view.fields]
+        scales = [
+            colours(0, seen.view.top, "density per pixel²", "per pixel²"),
+            colours(-seen.view.top, seen.view.top, "difference, density per pixel²", "per pixel²"),
+        ]
+    return {**pack(np.stack(values)), "scales": scales, "dots": None, "alt": alt}
+
+
+def _dots(placed: list[Densities], label: int, name: str) -> tuple[dict, dict]:
+    count = len(placed[0].loc)
+    none = np.zeros(count)
+    weights = [none if each.weights is None else each.weights[label] for each in placed]
+    last = placed[-1].weights
+    bound = 1.0 if last is None else float(np.percentile(abs(last), BOUND_PERCENTILE)) or 1.0
+    arrays = {
+        "loc": [each.loc for each in placed],
+        "scale": [each.scale for each in placed],
+        "weights": weights,
+    }
+    opened = st.session_state.get("more") == "One density"
+    scale = colours(-bound, bound, name, "")
+    scale["stops"] = [(0, AGAINST), (0.5, "#55595e"), (1, FOR)]
+    return scale, {
+        **{key: text(np.stack(parts).astype("<f4")) for key, parts in arrays.items()},
+        "count": count,
+        "bound": bound,
+        "against": AGAINST,
+        "favour": FOR,
+        "chosen": density_number(count) if opened else None,
+    }

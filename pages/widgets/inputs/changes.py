@@ -1,0 +1,47 @@
+"""Sliders that move, turn and disturb the input, to watch the field follow."""
+
+from dataclasses import asdict, replace
+
+import streamlit as st
+
+from densembed.data.transform import Change, changed
+from pages.widgets.common.link import Numbers, carry, check_link
+from pages.widgets.inputs.choose import Input
+
+SLIDERS = {
+    "right": ("Move to the right", -8.0, 8.0, 0.5, "%.1f pixels"),
+    "down": ("Move down", -8.0, 8.0, 0.5, "%.1f pixels"),
+    "size": ("Size", 0.5, 1.5, 0.05, "× %.2f"),
+    "turn": ("Turn clockwise", -90.0, 90.0, 5.0, "%.0f°"),
+    "blur": ("Blur", 0.0, 3.0, 0.25, "%.2f pixels"),
+    "noise": ("Noise", 0.0, 0.5, 0.05, "%.2f of full ink"),
+}
+"""Label, least, most, step and format of each part of a `Change`, by its key in the link."""
+
+
+def change_input(given: Input) -> Input:
+    """Sliders below the picture, not over it, and the input as they change it."""
+    usual = asdict(Change())
+    for key, (label, low, high, *_) in SLIDERS.items():
+        check_link(key, label, Numbers(low, high), f"{usual[key]:g}")
+        carry(key)
+    with st.container(key="change"), st.expander("Move, turn, blur …"):
+        places = [column for _ in range(0, len(SLIDERS), 2) for column in st.columns(2)]
+        values = {
+            key: column.slider(
+                label, low, high, usual[key], step, form, key=key, bind="query-params",
+                persist_state="session",
+            )
+            for column, (key, (label, low, high, step, form)) in zip(
+                places, SLIDERS.items(), strict=True
+            )
+        }  # fmt: skip
+        st.button("Reset", on_click=_reset, disabled=values == usual, width="stretch")
+    if values == usual or given.seen == "no ink":
+        return given
+    return replace(given, pixels=changed(given.pixels, Change(**values)), changed=True)
+
+
+def _reset() -> None:
+    for key, value in asdict(Change()).items():
+        st.session_state[key] = value

@@ -1,0 +1,351 @@
+"""Choosing an input: a test image of a data set, or a picture or drawing of one's own."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+import torch
+from torch import Tensor
+
+from densembed.data import DATASETS, DataError, Dataset, is_available, is_folder, load_dataset
+from densembed.data import title as title_of
+from densembed.data.compact import MAX_TEXT, from_text, to_text
+from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
+from densembed.fields import novelty
+from densembed.training.checkpoint import Checkpoint
+from pages.widgets.canvas.moving import as_url, colours
+from pages.widgets.canvas.stills import show_stills, still
+from pages.widgets.common.link import (
+    Numbers,
+    check_link,
+    in_link,
+    linked_choice,
+    linked_number,
+    name_wrong,
+    plain,
+)
+from pages.widgets.common.page import panel
+from pages.widgets.inputs import draw_pad, thumbnails
+
+MOST = 100_000
+"""Test images of a class: more than any data set has."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """What the models get: pixels (C, H, W) uint8, the true class's index where it is known.
+
+    `seen` and `clean` are what `read_picture` says of a picture of one's own; `changed` tells that
+    it was moved, turned or the like since.
+    """
+
+    pixels: Tensor
+    label: int | None = None
+    source: str = ""
+    seen: str = "digit"
+    clean: bool = True
+    changed: bool = False
+
+    @property
+    def own(self) -> bool:
+        """Whether a person brought it: it then travels in the link."""
+        return self.source in ("upload", "drawing")
+
+
+def pick_input(checkpoint: Checkpoint) -> Input:
+    """Widgets for the input; without a click it is a test image that is already there."""
+    bar, place = st.container(horizontal=True), st.container()
+    ways = ["Samples", "Upload", *(["Draw"] if checkpoint.reads_digits else [])]
+    if st.session_state.get("from", "Samples") not in ways:
+        st.session_state["from"] = "Samples"
+    check_link("from", "Input", ways, "samples")
+    way = linked_choice(bar.segmented_control, "Input", ways, "from", "Samples")
+    _note_linked(checkpoint)
+    if way == "Samples":
+        given = pick_sample(_dataset(checkpoint), bar, place)
+    else:
+        classes = checkpoint.header.classes
+        check_link("class", "Class", classes, "what is drawn or uploaded")
+        check_link("example", "Example", Numbers(1, MOST), "what is drawn or uploaded")
+        in_link("shuffle")  # of the samples, which may come back
+        given = _upload(checkpoint, bar) if way == "Upload" else _draw(checkpoint)
+    _write_link(given)
+    return given
+
+
+def _note_linked(checkpoint: Checkpoint) -> None:
+    """Take the picture that a link brings. What this session wrote there itself is no news."""
+    asked = in_link("ink")
+    if asked is None or asked in st.session_state.setdefault("inks", set()):
+        return
+    try:
+        from_text(asked, checkpoint.header.input_shape)
+    except ImageError:
+        del st.query_params["ink"]
+        channels, height, width = checkpoint.header.input_shape
+        kind = f"a whole picture of {height} × {width} pixels" + (
+            f" in {channels} channels" if channels > 1 else ""
+        )
+        name_wrong("Picture", asked, kind, "none")
+    else:
+        st.session_state["linked"] = asked
+        for own in ("drawing", "picture"):
+            st.session_state.pop(own, None)
+        st.session_state["inks"].add(asked)
+
+
+def _write_link(given: Input) -> None:
+    text = to_text(given.pixels) if given.own and given.seen != "no ink" else ""
+    if text and len(text) <= MAX_TEXT:
+        st.session_state.setdefault("inks", set()).add(text)
+        st.query_params["ink"] = text
+    else:
+        st.query_params.pop("ink", None)
+
+
+def _linked(checkpoint: Checkpoint) -> Tensor | None:
+    """The picture that a link brought, until another one is drawn or uploaded."""
+    text = st.session_state.get("linked")
+    if not text:
+        return None
+    try:
+        return from_text(text, checkpoint.header.input_shape)
+    except ImageError as error:
+        del st.session_state["linked"]
+        st.warning(plain(str(error)))
+        return None
+
+
+def pick_sample(dataset: Dataset, bar, place) -> Input:
+    """Widgets for a test image: its class and number in `bar`, small ones to click in `place`.
+
+    The choice is the same on all pages, and in their links.
+    """
+    usual, tested = _usual_class(dataset), dataset.tested
+    untested = [name for name in dataset.classes if name not in tested]
+    expected = "a class with test images" if in_link("class") in untested else None
+    check_link("class", "Class", tested, usual, expected)
+    wanted = linked_choice(
+        bar.pills, "Class", tested, "class", usual, format_func=plain, width="content",
+        help=f"Without test images: {plain(', '.join(untested))}." if untested else None,
+    )  # fmt: skip
+    label = dataset.classes.index(wanted)
+    choices = (dataset.test.labels == label).nonzero()[:, 0]
+    with bar:
+        number = linked_number(
+            "Example", len(choices), "example", width=130,
+            help=f"{len(choices):,} test images of this class; the model did not learn from them.",
+        )  # fmt: skip
+    thumbnails.row(dataset, choices, number, place)
+    return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
+
+
+def _last_sample(checkpoint: Checkpoint) -> Input:
+    """The test image that was chosen last, until there is a picture; without any it stops."""
+    dataset = test_images(checkpoint)
+    if dataset is None:
+        st.stop()
+    usual = _usual_class(dataset)
+    kept = st.session_state.get("class", usual)
+    label = dataset.classes.index(kept if kept in dataset.tested else usual)
+    choices = (dataset.test.labels == label).nonzero()[:, 0]
+    number = min(st.session_state.get("example", 1), len(choices))
+    return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
+
+
+def _usual_class(dataset: Dataset) -> str:
+    return dataset.tested[7 % len(dataset.tested)]
+
+
+def test_images(checkpoint: Checkpoint) -> Dataset | None:
+    """The data set that the model learned from where it is here, else the embedded digits.
+
+    Its classes are in the order of the model's. None where it is neither, or is not any more what
+    the model knows: other classes, another shape.
+    """
+    for name in (checkpoint.config.dataset, "digits"):
+        if not is_available(name):
+            continue
+        try:
+            dataset = load_dataset(name).in_order(checkpoint.header.classes)
+        except DataError:
+            continue
+        if dataset and dataset.input_shape == checkpoint.header.input_shape:
+            return dataset
+    return None
+
+
+def _dataset(checkpoint: Checkpoint) -> Dataset:
+    """As `test_images`; offers to fetch it, and ends the script where there is none."""
+    own = checkpoint.config.dataset
+    if own in DATASETS and not is_available(own):
+        _offer_download(own)
+    dataset = test_images(checkpoint)
+    if dataset is None:
+        title = plain(checkpoint.header.provenance.dataset_title)
+        st.info(
+            f"The folder “{title}” that it learned from is gone or has changed, "
+            "so there are no test images: put it back, or upload a picture."
+            if is_folder(own)
+            else f"No test images of {title} for this model are here. Upload a picture instead."
+        )
+        st.stop()
+    return dataset
+
+
+def _offer_download(name: str) -> None:
+    source = DATASETS[name]
+    if st.button(
+        f"Get {source.TITLE}'s test images",
+        help=f"Downloads the data set once, {source.DOWNLOAD}.",
+    ):
+        try:
+            with st.spinner(f"Downloading {source.TITLE} …"):
+                load_dataset(name)
+        except DataError as error:
+            st.warning(plain(str(error)))
+
+
+def _upload(checkpoint: Checkpoint, bar) -> Input:
+    """A file of any name is taken: its content decides, so that all else gets our own sentence."""
+    digit = checkpoint.reads_digits
+    file = bar.file_uploader(
+        "A picture of a handwritten digit" if digit else "A picture", key="upload",
+        on_change=_drop_removed,
+        help=f"Photograph, scan or drawing, up to {MAX_BYTES >> 20} MB. It is read in memory and "
+        "never stored; the page's link carries the small picture that the model gets.",
+    )  # fmt: skip
+    if file is not None:
+        if file.size > MAX_BYTES:
+            _forget_picture()
+            st.error(
+                f"The picture has {file.size / 2**20:,.1f} MB, more than the {MAX_BYTES >> 20} MB "
+                "that are read, so an example is shown. Choose a smaller picture."
+            )
+        else:
+            st.session_state["picture"] = file.getvalue()
+    elif {"picture", "linked"} & set(st.session_state):  # chosen on another page, or a link's
+        bar.button("Remove the picture", on_click=_forget_picture)
+    if "picture" not in st.session_state:
+        if (pixels := _linked(checkpoint)) is not None:
+            return Input(pixels, None, "upload", _seen(pixels) if digit else "picture")
+        st.info(
+            (
+                "Choose a picture: one digit, any colour, any size. It is found and centred."
+                if digit
+                else "Choose a picture of any size: its middle is cut out and made small."
+            )
+            + " Until then an example is shown."
+        )
+        return _last_sample(checkpoint)
+    try:
+        picture = _read(st.session_state["picture"], checkpoint)
+    except ImageError as error:
+        del st.session_state["picture"]
+        st.error(plain(str(error)))
+        return _last_sample(checkpoint)
+    return Input(picture.pixels, None, "upload", picture.seen, picture.clean)
+
+
+def _drop_removed() -> None:
+    """What was taken out of the uploader leaves the page and its link, too."""
+    if st.session_state["upload"] is None:
+        _forget_picture()
+
+
+def _forget_picture() -> None:
+    for own in ("picture", "linked"):
+        st.session_state.pop(own, None)
+
+
+def _draw(checkpoint: Checkpoint) -> Input:
+    """What is on the pad, which `show_input` draws where the input is shown."""
+    nothing = Input(
+        torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8), None, "drawing", "no ink"
+    )
+    if "drawing" not in st.session_state:
+        pixels = _linked(checkpoint)
+        return nothing if pixels is None else Input(pixels, None, "drawing", _seen(pixels))
+    data = draw_pad.drawn()
+    if data is None:
+        return nothing
+    try:
+        picture = _read(data, checkpoint)
+    except ImageError as error:
+        st.error(plain(str(error)))
+        return nothing
+    return Input(picture.pixels, None, "drawing", picture.seen, picture.clean)
+
+
+def _seen(pixels: Tensor) -> str:
+    return "digit" if pixels.any() else "no ink"
+
+
+def _read(data: bytes, checkpoint: Checkpoint) -> Picture:
+    return read_picture(data, checkpoint.header.input_shape, checkpoint.reads_digits)
+
+
+def show_input(given: Input, checkpoint: Checkpoint) -> None:
+    """The picture that the model gets, or the pad with that picture beside its tools."""
+    size = f"{given.pixels.shape[1]} × {given.pixels.shape[2]}"
+    size += ", changed" if given.changed else ""
+    if given.source != "drawing":
+        show_picture(given.pixels, size)
+        return
+    notes = {"no ink": "no digit yet", "several digits": "several digits: it reads one at a time"}
+    if unlike(given, checkpoint):
+        notes["digit"] = "unlike what this model learned"
+    panel("draw a digit", notes.get(given.seen, f"read as {size}, the small picture"))
+    linked = _linked(checkpoint)
+    base = None if linked is None else as_url(linked, checkpoint.reads_digits)
+    draw_pad.pad(as_url(given.pixels), base)
+
+
+def show_picture(pixels: Tensor, note: str) -> None:
+    """The picture that the model gets, in the panel that all pages have for it."""
+    channels, height, width = pixels.shape
+    ink = colours(0, 1, "ink, 0 to 1", "ink", "Greys_r")
+    alt = "The picture that the model gets:"
+    shown = still(pixels[0].numpy() / 255, (width, height), ink, "the input", note, alt)
+    if channels > 1:  # in its colours
+        shown |= {"stack": None, "picture": {"url": as_url(pixels), "opacity": 1}}
+    show_stills([shown], "the-input")
+
+
+def unlike(given: Input, checkpoint: Checkpoint) -> bool:
+    """Whether an input is unlike what a model learned from, as far as its data are here."""
+    picture = Picture(given.pixels, given.seen, given.clean)
+    return novelty.unlike_training(picture, checkpoint) is True
+
+
+def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
+    """Say what a person should know of this input before believing the models.
+
+    Args:
+        checkpoints: by what each is called on the page, "the second model".
+    """
+    if given.source == "drawing":
+        return  # said beside the pad: a message above it would move it under the pen
+    if given.seen == "no ink":
+        st.warning("No digit was found in the picture, so there is nothing to read.")
+    elif given.seen == "several digits":
+        st.warning("There seem to be several digits; the model reads one at a time.")
+    elif given.own:
+        strange = [name for name, checkpoint in checkpoints.items() if unlike(given, checkpoint)]
+        if strange:
+            st.warning(
+                f"This is unlike what {' and '.join(strange)} learned from: a model names a class "
+                "whatever it is shown, so do not believe the answer."
+            )
+    else:
+        others: dict[str, list[str]] = {}
+        for name, checkpoint in checkpoints.items():
+            if checkpoint.config.dataset != given.source:
+                others.setdefault(checkpoint.header.provenance.dataset_title, []).append(name)
+        for own, names in sorted(others.items()):
+            text = " and ".join(names)
+            are, their = ("is", "its") if len(names) == 1 else ("are", "their")
+            st.info(
+                f"{text[0].upper()}{text[1:]} learned from {plain(own)} and {are} shown "
+                f"{plain(title_of(given.source))}: expect more errors than on "
+                f"{their} own kind of picture."
+            )

@@ -1,0 +1,128 @@
+"""The Paper page's sections beyond Table 1. Each is there once its results are in the gallery."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from densembed.cli.reproduce import SEEDS, USUAL_SEEDS
+from densembed.data import slug, title
+from densembed.experiments import families, frontier, robustness
+from densembed.figures.families import families_figure, family_fields_figure
+from densembed.figures.frontier import frontier_figure
+from densembed.figures.robustness import following_figure, robustness_figure
+from densembed.models.names import describe
+from densembed.runs.gallery import results
+from pages.widgets.common.page import CHART
+from pages.widgets.paper.tables import show_table
+
+KINDS = {"fixed": "With fixed densities", "moving": "With a micro network"}
+
+
+def show() -> None:
+    """All sections for which there are results."""
+    for section in (table2, families_section, frontier_section, robustness_section):
+        section()
+
+
+def _made_by(command: str, rows: Sequence[dict] = ()) -> str:
+    """The command that makes these results: with its number of seeds where that is not the usual.
+
+    Args:
+        rows: the results, each with its `errors`.
+    """
+    seeds = max((len(row["errors"]) for row in rows), default=0)
+    if rows and seeds != SEEDS.get(command.split()[0], USUAL_SEEDS):
+        command += f" --seeds {seeds}"
+    return f"Made by `python -m densembed reproduce {command}`."
+
+
+def table2() -> None:
+    """Table 2, colour photographs, and what their compression costs."""
+    found = results("table2-")
+    own = [table for table in found if table["recipe"] == "paper"]  # where it is, the yardstick
+    for table in (own or found)[:1]:
+        st.subheader(f"Table 2: {title(table['dataset'])}", anchor=False)
+        st.markdown(
+            "The same networks on small colour photographs, with densities of their own for each "
+            "channel."
+        )
+        show_table("table2", slug(table["dataset"]), "recipe2")
+        linear = [row for row in table["rows"] if row["model"] == "linear"]
+        if "JPEG" not in table["dataset"] or not linear:
+            continue
+        ours, theirs = (
+            f"{linear[0][f'{of}mean']:.2f} ± {linear[0][f'{of}deviation']:.2f} %"
+            for of in ("", "paper_")
+        )
+        st.markdown(
+            "These pictures were compressed as JPEG, the paper's were not. For comparison, the "
+            f"linear model, which has no densities: {ours} by recipe {table['recipe']}, "
+            f"{theirs} in the paper."
+        )
+
+
+def families_section() -> None:
+    """Which density is best, and what the fields look like."""
+    for table in results("families-")[:1]:
+        st.subheader("Which density?", anchor=False)
+        st.markdown(families.finding(table))
+        columns = st.columns(2, gap="medium")
+        for column, (kind, words) in zip(columns, KINDS.items(), strict=True):
+            if not families.of_kind(table, kind):
+                continue
+            with column:
+                first = families.of_kind(table, kind)[0]
+                st.markdown(f"**{words}**, {first['parameters']:,} parameters")
+                st.plotly_chart(
+                    families_figure(table, kind), key=f"families-errors-{kind}", config=CHART,
+                    alt=f"Test error of each family of densities. {words}",
+                )  # fmt: skip
+                st.markdown("Their fields after training, for the first test image:")
+                st.plotly_chart(
+                    family_fields_figure(table, kind), key=f"families-{kind}", config=CHART,
+                    alt=f"Receptive fields of every family. {words}",
+                )  # fmt: skip
+        st.caption(
+            f"Recipe {table['recipe']}, {len(table['rows'][0]['errors'])} seeds, "
+            f"{title(table['dataset'])}. "
+            + _made_by(f"families --recipe {table['recipe']}", table["rows"])
+        )
+
+
+def frontier_section() -> None:
+    """How few errors so many parameters can make."""
+    for table in results("frontier-")[:1]:
+        st.subheader("How far do so few parameters go?", anchor=False)
+        st.markdown(frontier.finding(table))
+        st.plotly_chart(
+            frontier_figure(table), key="frontier", config=CHART,
+            alt="Test error against the number of parameters",
+        )  # fmt: skip
+        st.caption(
+            f"Network and recipe were chosen on training images that were held out; the test "
+            f"images of {title(table['dataset'])} were looked at once. No picture is augmented. "
+            + _made_by("frontier", table["entries"])
+        )
+
+
+def robustness_section() -> None:
+    """Errors on changed pictures, and the field that follows the digit."""
+    for table in results("robustness-")[:1]:
+        st.subheader("Does the field follow the digit?", anchor=False)
+        st.markdown(robustness.finding(table))
+        moving = [row for row in table["rows"] if "-mnn-" in row["model"]]
+        for row in moving[:1]:
+            st.plotly_chart(
+                following_figure(table, row["model"]), key="following", config=CHART,
+                alt="A digit at several places and the receptive field that it gets at each",
+            )  # fmt: skip
+            places = len(row["pictures"])
+            st.caption(f"{describe(row['model'])}: the field for one digit at {places} places.")
+        st.plotly_chart(
+            robustness_figure(table), key="robustness", config=CHART,
+            alt="Test error on shifted, scaled, turned and noisy digits",
+        )  # fmt: skip
+        st.caption(
+            f"{table['test_images']:,} test images of {title(table['dataset'])}; no network "
+            "learned from changed pictures. " + _made_by("robustness")
+        )

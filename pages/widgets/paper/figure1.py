@@ -1,0 +1,93 @@
+"""Figure 1: where the densities lie, before and after training."""
+
+import streamlit as st
+
+from densembed.data import is_available, load_dataset
+from densembed.data import title as title_of
+from densembed.experiments.reproduce import FIGURE1, figure1_of, recipe_of
+from densembed.fields.field import TOP_PERCENTILE
+from densembed.models.names import describe
+from densembed.runs import gallery
+from densembed.training.checkpoint import Checkpoint
+from pages.widgets.common.link import check_link
+from pages.widgets.common.page import CHART, panel
+
+STYLE = """
+<style>
+/* Every cell is square, whatever the width: (a) has three columns, (b) and (c) have two. */
+.st-key-figure1 [data-testid="stColumn"] {container-type: inline-size;}
+.st-key-figure1-a .stPlotlyChart {height: calc(101cqw + 88px) !important;}
+.st-key-figure1-b .stPlotlyChart, .st-key-figure1-c .stPlotlyChart {
+  height: calc(50cqw + 88px) !important;
+}
+</style>
+"""
+ONE_SCALE = "/compare?models=3&" + "&".join(
+    f"{side}={model}" for side, model in zip(("first", "second", "third"), FIGURE1, strict=True)
+)
+
+
+def show() -> None:
+    st.subheader("Figure 1: where the densities lie", anchor="figure-1")
+    entries = {model: gallery.find(model) for model in FIGURE1}
+    if not all(entries.values()):
+        st.caption("The three models of the figure are not in the gallery.")
+        return
+    checkpoints = {model: entry.open() for model, entry in entries.items()}
+    own = checkpoints[FIGURE1[0]].config.dataset
+    dataset = load_dataset(own if is_available(own) else "digits")
+    st.markdown(
+        "Bright is where much of the densities' mass lies. With a micro network (a) the densities "
+        "move with the input; without one (b, c), the field is the same for every input. Choose "
+        "other inputs:"
+    )
+    classes, tested = list(dataset.classes), dataset.tested
+    chosen = []
+    with st.container(horizontal=True):
+        for k in range(3):
+            usual = (7, 2, 1)[k] % len(tested)
+            check_link(f"input{k + 1}", f"Input {k + 1}", tested, tested[usual])
+            chosen.append(
+                st.selectbox(
+                    f"Input {k + 1}", tested, index=usual,
+                    key=f"input{k + 1}", bind="query-params", width=110,
+                )
+            )  # fmt: skip
+    labels = dataset.test.labels
+    first = [int((labels == classes.index(name)).nonzero()[0, 0]) for name in chosen]
+    figures = figure1_of(checkpoints, dataset.test.images[first])
+    st.html(STYLE)
+    with st.container(key="figure1"):
+        left, right = st.columns([3, 2], gap="small")
+    for part, model, column in zip("abc", FIGURE1, (left, right, right), strict=True):
+        with column:
+            note = "a field for each input" if part == "a" else "the same for every input"
+            panel(f"({part}) {describe(model)}", note)
+            st.plotly_chart(
+                figures[model].update_layout(width=None, height=None), key=f"figure1-{part}",
+                config=CHART, height="stretch",
+                alt=f"Receptive fields of {describe(model)} before and after training",
+            )  # fmt: skip
+    shown = ", ".join(f"[{describe(model)}](/?model={model})" for model in FIGURE1)
+    st.caption(
+        "All fields of one model share its scale, which ends at the "
+        f"{TOP_PERCENTILE:g}th percentile of the brightest one. Each model has its own scale: "
+        "25 densities have a smaller sum than 225. "
+        f"[All three on one scale, in Compare]({ONE_SCALE}). In Explore: {shown}."
+        + _trained_by(checkpoints)
+    )
+    if dataset.name != own:
+        st.caption(
+            f"{title_of(own)} is not on this machine, so the inputs are the built-in digits."
+        )
+
+
+def _trained_by(checkpoints: dict[str, Checkpoint]) -> str:
+    """The command that trains these models and draws their figure, where one does."""
+    recipes = {recipe_of(checkpoint.config) for checkpoint in checkpoints.values()}
+    if len(recipes) > 1 or None in recipes:
+        return ""
+    return (
+        " Train the three models and save the figure as a file: "
+        f"`python -m densembed reproduce figure1 --recipe {recipes.pop()}`."
+    )

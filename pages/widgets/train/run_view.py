@@ -1,0 +1,223 @@
+"""One run as it goes: how far it is, what can be done, its receptive field and its curves."""
+
+import time
+
+import streamlit as st
+import torch
+from torch import Tensor
+
+from densembed.data import title
+from densembed.fields.field import view
+from densembed.figures.curves import Course, course_figure
+from densembed.models.names import describe
+from densembed.runs import Run, read_only
+from densembed.runs.log_lines import tell as tell_story
+from densembed.runs.time_left import left_of
+from densembed.training.checkpoint import Checkpoint, CheckpointError, error_text
+from densembed.training.config import RunConfig
+from pages.widgets.canvas.moving import colours
+from pages.widgets.canvas.stills import NAME, UNIT, show_stills, still
+from pages.widgets.common.link import plain
+from pages.widgets.common.page import CHART, panel
+from pages.widgets.common.zoom import DOUBLE_CLICK, keep_zoom
+from pages.widgets.inputs.choose import pick_sample, show_picture, test_images
+from pages.widgets.train.cluster import (
+    LIVE,
+    WORDS,
+    cluster,
+    duration,
+    estimate_wait,
+    is_live,
+    watch,
+)
+from pages.widgets.train.run_actions import CHANGED, run_verbs
+
+INTERRUPTED = (
+    "It ended without a word: the server was stopped, or the run's folder is full or cannot be "
+    "written. What it had is kept."
+)
+CURVES_EVERY = 3.0
+
+
+def run_view(run: Run) -> None:
+    """Follows a run that is live by itself; to be called where it is to be seen."""
+    st.session_state.pop(CHANGED, None)  # the whole page is being drawn anew as it is
+    live = is_live(run, run.state())
+    st.fragment(_follow, run_every=1.0 if live else None)(run, live)
+    if not live:
+        watch(lambda: (run.state(), run.name, run.path.is_dir()))
+
+
+def _follow(run: Run, was_live: bool) -> None:
+    events = run.events()
+    state = run.state()
+    if st.session_state.pop(CHANGED, False) or (was_live and not is_live(run, state)):
+        st.rerun()  # the whole page: the polling ends and the list says how it went
+    config = run.config
+    if config is None:
+        st.warning("This run is gone, or needs a plugin that is not loaded here.")
+        return
+    st.subheader(plain(run.name) or describe(config.model), anchor=False)
+    # In containers, so that each part keeps its place: where the lines above change while the page
+    # and this fragment are drawn at once, the browser may look for a row within a line of text.
+    with st.container():
+        _status(run, state, events, config)
+    with st.container():
+        if not read_only():
+            run_verbs(run, state, config)
+    course = _now_and_then(run, events, state == "running")
+    ended = state != "paused" and not is_live(run, state)
+    pictures(run.checkpoint(), course, run.identifier, ended)
+    if events:
+        with st.expander("Log"):
+            st.code("\n".join([*tell_story(events), run.log]).strip(), language=None)
+
+
+def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None:
+    last = next((event for event in reversed(events) if event["kind"] == "progress"), None)
+    epochs = [event for event in events if event["kind"] == "epoch"]
+    error = (
+        f"test error {error_text(epochs[-1]['test_error'], _test_images(run))}" if epochs else ""
+    )
+    place = cluster().place(run) if state in ("queued", "interrupted") else None
+    if state == "queued" and place is None:
+        st.info("Waiting to start, but not on this server: the one that queued it may have ended.")
+        return
+    if state in LIVE or place is not None:
+        if wanting := cluster().wanting(run):
+            st.info(plain(wanting))
+        elif state == "interrupted":
+            st.progress(0.0, "its process died; going on from what was kept …")
+        elif state == "queued":
+            st.progress(0.0, _waiting(run, place) + " …")
+        elif last:
+            share = last["step"] / last["steps"]
+            line = f"{WORDS[state]} · step {last['step']:,} of {last['steps']:,}"
+            rate = f"{last['images_per_second']:,.0f} images a second"
+            left = left_of(last, config)
+            rest = f"{duration(left)} left" if left else ""
+            st.progress(share, " · ".join(filter(None, (line, error, rate, rest))))
+        else:
+            st.progress(*_starting(events, config))
+        return
+    reason = events[-1].get("reason", "") if events else ""
+    text = " · ".join(filter(None, (WORDS[state], error)))
+    if state == "interrupted":
+        reason = INTERRUPTED
+    if reason:
+        st.warning(f"{text.capitalize()}: {plain(reason)}")
+    else:
+        (st.success if state == "done" else st.info)(f"{text.capitalize()}.")
+    if run.checkpoint_path.is_file():
+        st.page_link(
+            "pages/explore.py", label="Show it in Explore", icon=":material/arrow_forward:",
+            query_params={"model": run.identifier},
+        )  # fmt: skip
+
+
+def _starting(events: list[dict], config: RunConfig) -> tuple[float, str]:
+    """How far the download is, where there is one: share and words for a progress bar."""
+    if not events or events[-1]["kind"] != "download":
+        return 0.0, "starting …"
+    received, size = events[-1]["received"], events[-1]["size"]
+    of = f" of {size / 1e6:,.1f}" if size else ""
+    line = f"downloading {plain(title(config.dataset))} · {received / 1e6:,.1f}{of} MB"
+    return (min(1.0, received / size) if size else 0.0), line
+
+
+def _test_images(run: Run) -> int | None:
+    """On how many test images its error rests."""
+    try:
+        return Checkpoint.peek(run.checkpoint_path).provenance.test_images
+    except CheckpointError:
+        return None
+
+
+def _waiting(run: Run, place: int) -> str:
+    if not place:
+        return WORDS["queued"]
+    text = f"{WORDS['queued']} · {place:,} before it"
+    seconds = estimate_wait(run)
+    return text if seconds is None else f"{text} · about {duration(seconds)}"
+
+
+def pictures(
+    checkpoint: Checkpoint | None, course: Course, name: str = "", ended: bool = False
+) -> None:
+    """One pinned test image, its receptive field before training and now, and the curves.
+
+    Args:
+        ended: whether nothing more will come of the run.
+    """
+    picture, fields, curve = st.columns([62, 125, 62], gap="small")
+    with curve:
+        _curves(course, name, ended)
+    if checkpoint is None:
+        fields.caption(
+            "The run ended before its first checkpoint, so there is no receptive field to show."
+            if ended
+            else "The receptive field appears with the first steps."
+        )
+        return
+    if not checkpoint.has_densities:
+        picture.caption("No learned densities: the field is the same everywhere, at any step.")
+    with picture:
+        pinned, what = _pin(checkpoint)
+    seen = view(checkpoint, pinned, [0, -1])
+    last = checkpoint.steps[-1]
+    titles = ("before training", f"after {last:,} steps")
+    notes = ("epoch 0", f"epoch {checkpoint.epoch_of(last):.3g}")
+    scale = colours(0, seen.top, NAME, UNIT)
+    alt = f"Receptive field, a heatmap, for {what},"
+    with fields:
+        show_stills(
+            [
+                still(values.sum(0), seen.size, scale, title, note, alt)
+                for values, title, note in zip(seen.fields, titles, notes, strict=True)
+            ],
+            "run-fields",
+        )
+
+
+def _pin(checkpoint: Checkpoint) -> tuple[Tensor, str]:
+    """The picture whose field is watched, and what it is; another one is a click away."""
+    shown = st.container()
+    own = test_images(checkpoint)
+    if own is None or own.name != checkpoint.config.dataset:
+        pixels, what = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8), "a blank one"
+    else:
+        deeper = st.popover("Another image", width="stretch")
+        given = pick_sample(own, deeper.container(horizontal=True), deeper)
+        pixels, what = given.pixels, f"a test image of class {own.classes[given.label]}"
+    with shown:
+        show_picture(pixels, what)
+    return pixels, what
+
+
+def _curves(course: Course, name: str, ended: bool) -> None:
+    panel("how it goes", "error at each epoch's end")
+    if not course.steps and not course.errors:
+        st.caption(
+            "The run ended before its first steps, so there are no curves."
+            if ended
+            else "The curves begin with the first steps."
+        )
+        return
+    log = st.session_state.get("log-scale", False)
+    figure = course_figure(course, log)
+    keep_zoom(figure, "curve", f"{name} {log}")
+    st.plotly_chart(
+        figure, key="curve", config=CHART | DOUBLE_CLICK,
+        alt="Test error, loss and learning rate over the steps",
+    )  # fmt: skip
+    st.toggle("Logarithmic scale", key="log-scale")
+
+
+def _now_and_then(run: Run, events: list[dict], live: bool) -> Course:
+    """The curves of some seconds ago: each new chart would end a drag within it."""
+    name, drawn, course = st.session_state.get("course", ("", 0.0, None))
+    kept = name == run.identifier and course.steps
+    if not live or not kept or time.monotonic() - drawn >= CURVES_EVERY:
+        course = Course.of_events(events)
+        st.session_state["course"] = (run.identifier, time.monotonic(), course)
+    return course

@@ -1,0 +1,87 @@
+"""What a sweep tries: models, and values of other fields."""
+
+import streamlit as st
+
+from densembed.data import DATASETS, is_available
+from densembed.runs.sweep import Sweep
+from densembed.runs.sweep_plan import FIXED, Plan, make_plan, read_values
+from densembed.training.config import RunConfig
+from pages.widgets.common.link import plain
+from pages.widgets.train.cluster import cluster, follow, model_name, telling
+from pages.widgets.train.folder import KEPT
+from pages.widgets.train.form import MODELS
+
+VARIED = [name for name in RunConfig.model_fields if name not in (*FIXED, "model", "dataset")]
+SUGGESTED = {
+    "learning_rate": "0.002, 0.01", "batch_size": "64, 128", "epochs": "10, 20",
+    "density_rate": "1, 3", "location_start": "normal, grid", "scale_start": "-3, -2.3",
+    "weight_decay": "0, 0.01",
+}  # fmt: skip
+
+
+def sweep_form() -> None:
+    columns = st.columns([4, 2, 1, 1], vertical_alignment="bottom")
+    models = columns[0].multiselect(
+        "Models", MODELS, ["logistic-el-3", "logistic-el-5"], format_func=model_name,
+        accept_new_options=True, key="sweep-models", **KEPT,
+    )  # fmt: skip
+    dataset = columns[1].selectbox(
+        "Data",
+        list(DATASETS),
+        format_func=lambda name: DATASETS[name].TITLE,
+        key="sweep-data",
+        **KEPT,
+    )
+    epochs = columns[2].number_input("Epochs", 1, 10_000, 20, key="sweep-epochs", **KEPT)
+    seeds = columns[3].number_input(
+        "Seeds", 1, 100, 3, key="sweep-seeds", **KEPT, help="Trainings of each combination."
+    )
+    varied = st.multiselect(
+        "Try several values of",
+        VARIED,
+        ["learning_rate"],
+        format_func=_words,
+        key="sweep-varied",
+        **KEPT,
+    )
+    texts = {}
+    if varied:
+        for name, column in zip(varied, st.columns(len(varied)), strict=True):
+            texts[name] = column.text_input(
+                _words(name).capitalize(), SUGGESTED.get(name, ""), key=f"sweep-{name}", **KEPT,
+                help=f"{RunConfig.model_fields[name].description}: values, separated by commas",
+            )  # fmt: skip
+    if not models:
+        st.caption("Choose a model to begin with.")
+        return
+    try:
+        grid = {"model": models} | {name: read_values(_words(name), texts[name]) for name in texts}
+        plan = make_plan({"dataset": dataset, "epochs": epochs, "seeds": seeds}, grid)
+    except ValueError as error:
+        st.error(plain(str(error)))
+        return
+    bar = st.container(horizontal=True, vertical_alignment="center")
+    if bar.button("Start the sweep", type="primary", key="start-sweep"):
+        with bar, st.spinner("Starting …"):
+            started = _start(plan)
+        if started:
+            st.rerun()
+    count = len(plan.combinations()) * seeds
+    bar.caption(f"{count:,} trainings; those of one shape train in one step.")
+    if not is_available(dataset):
+        bar.caption(
+            f"{DATASETS[dataset].TITLE} is downloaded first ({DATASETS[dataset].DOWNLOAD})."
+        )
+
+
+def _start(plan: Plan) -> bool:
+    with telling():
+        sweep = Sweep.create(plan)
+        sweep.submit(cluster())
+        follow(sweep=sweep.identifier)
+        return True
+    return False
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,70 @@
+"""A sweep's plan in words, as Markdown."""
+
+from collections.abc import Sequence
+
+from densembed.data import title
+from densembed.models.names import describe
+from densembed.runs.sweep_plan import Plan
+from densembed.training.config import RunConfig
+from pages.widgets.common.link import plain
+
+NAMED = 3
+"""Models that a heading names; more are counted there."""
+LISTED = 6
+"""Values that are all said; of more the first ones and the last."""
+
+
+def heading(plan: Plan) -> str:
+    """What is tried: the models by name where they are few, and how many values of what else."""
+    parts = [
+        ", ".join(map(describe, values)) if _named(name, values)
+        else f"{len(values)} value{'s' * (len(values) > 1)} of {_words(name)}"
+        for name, values in plan.grid.items()
+    ]  # fmt: skip
+    return " · ".join(parts)
+
+
+def extent(plan: Plan) -> str:
+    """Data, epochs and seeds, as far as they are the same for all its trainings."""
+    base, same = plan.base, {"dataset", "epochs"} - set(plan.grid)
+    parts = [
+        plain(title(base.dataset)) if "dataset" in same else "",
+        _count(base.epochs, "epoch") if "epochs" in same else "",
+        _count(base.seeds, "seed"),
+    ]
+    return " · ".join(filter(None, parts))
+
+
+def caption(plan: Plan) -> str:
+    """All that `heading` leaves out: the extent, other settings that are not usual, the values."""
+    said = {"model", "dataset", "epochs", "seeds", *plan.grid}
+    settings = [
+        f"{_words(name)} {getattr(plan.base, name)}"
+        for name, field in RunConfig.model_fields.items()
+        if name not in said and getattr(plan.base, name) != field.default
+    ]
+    varied = []
+    for name, told in plan.grid.items():
+        values = list(dict.fromkeys(change[name] for change in plan.combinations()))
+        if name == "model":
+            varied += [] if _named(name, told) else [_list([describe(one) for one in values])]
+        else:
+            varied.append(f"{_words(name)} {_list(values)}")
+    return " · ".join([extent(plan), *map(plain, settings + varied)])
+
+
+def _named(name: str, values: Sequence) -> bool:
+    return name == "model" and len(values) <= NAMED
+
+
+def _list(values: Sequence) -> str:
+    shown = values if len(values) <= LISTED else [*values[: LISTED - 2], "…", values[-1]]
+    return ", ".join(map(str, shown))
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

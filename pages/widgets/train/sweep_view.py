@@ -1,0 +1,148 @@
+"""One sweep as it goes: a table and a plot of what is finished, and the list of all."""
+
+import streamlit as st
+
+from densembed.figures.sweep import sweep_figure
+from densembed.models.names import describe
+from densembed.runs import read_only
+from densembed.runs.sweep import Row, Sweep, all_sweeps
+from pages.widgets.common.link import plain
+from pages.widgets.common.listing import line, on_page, pager
+from pages.widgets.common.page import CHART
+from pages.widgets.train.cluster import WORDS, cluster, watch
+from pages.widgets.train.run_actions import verb
+from pages.widgets.train.sweep_summary import caption, extent, heading
+
+CHANGED = "sweep-changed"
+PAGE = "sweeps-page"
+DECIMALS = st.column_config.NumberColumn(format="%.2f")
+OPENS = "nearest the mean"
+LINK = st.column_config.LinkColumn(
+    display_text="in Explore", help="The training whose error is nearest the mean, not the best."
+)
+
+
+def sweep_view(sweep: Sweep) -> None:
+    """Follows a sweep that is under way by itself."""
+    st.session_state.pop(CHANGED, None)  # the whole page is being drawn anew as it is
+    live = _is_live(sweep)
+    st.fragment(_follow, run_every=2.0 if live else None)(sweep, live)
+    if not live:
+        watch(lambda: (_is_live(sweep), sweep.state(), sweep.plan is None))
+
+
+def _is_live(sweep: Sweep) -> bool:
+    here = any(cluster().ahead(group) is not None for group in sweep.groups())
+    return here or sweep.state() == "running"
+
+
+def _follow(sweep: Sweep, was_live: bool) -> None:
+    live = _is_live(sweep)
+    if st.session_state.pop(CHANGED, False) or was_live != live:
+        st.rerun()
+    if sweep.plan is None:
+        st.warning("This sweep is gone, or needs a plugin that is not loaded here.")
+        return
+    rows = sweep.rows()
+    over = sum(len(row.errors) + row.diverged for row in rows)
+    total = sum(row.seeds for row in rows)
+    state = sweep.state()
+    st.subheader(heading(sweep.plan), anchor=False)
+    st.caption(caption(sweep.plan))
+    if live:
+        st.progress(over / total, f"{over:,} of {total:,} trainings are finished")
+    elif state == "done":
+        st.success(f"Done: {total:,} trainings.")
+    else:
+        kept = f"{over:,} of {total:,} trainings are finished and kept."
+        st.info(
+            " ".join(filter(None, (f"{WORDS[state].capitalize()}:", plain(sweep.reason()), kept)))
+        )
+    if not read_only():
+        _verbs(sweep, live, state, some=over > 0)
+    if over:
+        table, plot = st.columns(2, gap="medium")
+        table.dataframe(
+            _table(sweep, rows), hide_index=True, height="content", key="sweep-table",
+            column_config={"test error, %": DECIMALS, "±": DECIMALS, OPENS: LINK},
+        )  # fmt: skip
+        with table:
+            _compare(sweep, rows)
+        plot.plotly_chart(
+            sweep_figure(rows), key="sweep-plot", config=CHART,
+            alt="Test error of each combination against its parameters",
+        )  # fmt: skip
+    else:
+        st.caption("A line appears with each group of trainings that is finished.")
+
+
+def _compare(sweep: Sweep, rows: list[Row]) -> None:
+    """The way to the two rows of the least errors, side by side."""
+    best = sorted((row for row in rows if row.errors), key=lambda row: row.mean)[:2]
+    if len(best) == 2:
+        first, second = (sweep.key(row.typical) for row in best)
+        st.page_link(
+            "pages/compare.py", label="Show the two best in Compare",
+            icon=":material/arrow_forward:", query_params={"first": first, "second": second},
+        )  # fmt: skip
+
+
+def _verbs(sweep: Sweep, live: bool, state: str, some: bool) -> None:
+    row = st.container(horizontal=True, vertical_alignment="center")
+    if live:
+        verb(row, "Stop", sweep.stop, changed=CHANGED, key="stop-sweep")
+    elif state != "done":
+        verb(row, "Resume", lambda: sweep.submit(cluster()), changed=CHANGED, key="resume-sweep")
+    if some:
+        row.download_button(
+            "Download as CSV", sweep.as_csv(), f"sweep-{sweep.identifier}.csv", "text/csv",
+            key="sweep-csv", on_click="ignore",
+        )  # fmt: skip
+    if not live:
+        with row.popover("Delete"):
+            st.write("What its models learned is lost for good.")
+            verb(st, "Delete for good", lambda: _delete(sweep), changed=CHANGED, key="delete-sweep")
+
+
+def _delete(sweep: Sweep) -> None:
+    sweep.delete()
+    st.query_params.pop("sweep", None)
+
+
+def _table(sweep: Sweep, rows: list[Row]) -> list[dict]:
+    return [
+        {
+            **{
+                name.replace("_", " "): describe(value) if name == "model" else str(value)
+                for name, value in row.change.items()
+            },
+            "parameters": row.parameters,
+            "test error, %": None if row.mean is None else round(row.mean, 2),
+            "±": round(row.deviation, 2) if len(row.errors) > 1 else None,
+            "finished": _finished(row),
+            OPENS: f"/?model={sweep.key(row.typical)}" if row.typical else None,
+        }
+        for row in rows
+    ]
+
+
+def _finished(row: Row) -> str:
+    text = f"{len(row.errors) + row.diverged} of {row.seeds}"
+    return f"{text}, {row.diverged} diverged" if row.diverged else text
+
+
+def sweep_list(shown: str) -> None:
+    st.subheader("Sweeps", anchor=False)
+    sweeps = all_sweeps()
+    if not sweeps:
+        st.caption("None yet. The first one appears here as soon as you start it.")
+    for sweep in on_page(sweeps, PAGE):
+        if sweep.plan is None:
+            continue
+        started = sweep.started
+        line(
+            f"{heading(sweep.plan)} · {extent(sweep.plan)}",
+            f"{WORDS[sweep.state()]} · {started.day} {started:%B, %H:%M}",
+            sweep.identifier == shown, {"sweep": sweep.identifier},
+        )  # fmt: skip
+    pager(sweeps, PAGE)

@@ -1,0 +1,189 @@
+"""Jobs, their resumption, and tables that are read from what they left."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from densembed.cli.main import main
+from densembed.data import cifar
+from densembed.experiments import reproduce
+from densembed.experiments.paper import TABLES
+from densembed.experiments.reproduce import as_json, as_markdown, results, table_jobs
+from densembed.models.names import build, parameter_count
+from densembed.runs import jobs
+from densembed.runs.jobs import Job, hold_out, merge, run, together
+from densembed.training.checkpoint import Checkpoint
+from densembed.training.config import RunConfig
+
+ROWS = TABLES["mnist"][2:3]  # logistic-el-3
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """A recipe of one epoch."""
+    monkeypatch.setitem(reproduce.RECIPES, "paper", {"epochs": 1, "device": "cpu"})
+
+
+def test_the_papers_numbers():
+    """A few of them, as printed."""
+    assert len(TABLES["mnist"]) == len(TABLES["cifar10"]) == 9
+    assert (TABLES["mnist"][8].error, TABLES["mnist"][8].deviation) == (2.91, 0.16)
+    assert sum(row.parameters for row in TABLES["mnist"]) == 62898
+    assert sum(row.parameters for row in TABLES["cifar10"]) == 276790
+
+
+def test_the_papers_recipe_is_the_default():
+    config = table_jobs(["linear"], "mnist", "paper", 1, reproduce.Path("x"))[0].config
+    assert config == RunConfig(model="linear", dataset="mnist")
+    assert (config.epochs, config.batch_size, config.learning_rate) == (20, 128, 0.002)
+
+
+def test_a_row_from_its_jobs(short, tmp_path):
+    made = table_jobs(["logistic-el-3"], "digits", "paper", 2, tmp_path)
+    assert [job.checkpoint() for job in made] == [None, None]
+    for job in made:
+        together([job])
+    (row,) = results(ROWS, "digits", "paper", 2, tmp_path)
+    errors = [Checkpoint.open(job.path).errors[0] for job in made]
+    assert row.errors == errors
+    assert row.parameters == 136
+    assert row.mean == pytest.approx(sum(errors) / 2)
+    assert row.deviation == pytest.approx(abs(errors[0] - errors[1]) / 2**0.5)
+    table = as_json([row], "digits", "paper")
+    assert table["rows"][0]["paper_mean"] == 17.8
+    assert f"{row.mean:.2f} ± {row.deviation:.2f}" in as_markdown(table)
+    merged = merge(made)
+    assert merged.members == 2
+    for member, job in enumerate(made):
+        alone = Checkpoint.open(job.path)
+        for name, value in merged.state(-1, member).items():
+            assert torch.equal(value, alone.state()[name])
+
+
+def test_a_finished_job_is_not_run_again(short, tmp_path):
+    made = table_jobs(["logistic-el-3"], "digits", "paper", 1, tmp_path)
+    together([made[0]])
+    stamp = made[0].path.stat().st_mtime_ns
+    seen = []
+    run(made, finished=seen.append)
+    assert seen == made
+    assert made[0].path.stat().st_mtime_ns == stamp
+    other = Job(made[0].config.model_copy(update={"epochs": 2}), made[0].path)
+    assert other.checkpoint() is None
+
+
+def test_held_out_images_are_of_the_training_set(digits):
+    part = hold_out(digits, 100)
+    assert len(part.train) == len(digits.train) - 100
+    assert torch.equal(part.test.images, digits.train.images[-100:])
+    assert torch.equal(
+        torch.cat((part.train.labels, part.test.labels)), digits.train.labels
+    )  # fmt: skip
+
+
+def test_the_command_writes_table_and_markdown(short, tmp_path, capsys):
+    arguments = ["reproduce", "table1", "--rows", "logistic-el-3,linear", "--dataset", "digits"]
+    assert main([*arguments, "--seeds", "1", "--out", str(tmp_path)]) == 0
+    assert "logistic-el-3" in capsys.readouterr().out
+    table = json.loads((tmp_path / "table1-digits-paper.json").read_text())
+    assert [row["model"] for row in table["rows"]] == ["logistic-el-3", "linear"]
+    assert (tmp_path / "table1-digits-paper.md").read_text().startswith("### digits, recipe paper")
+
+
+@pytest.mark.parametrize("wrong", [["--rows", "resnet"], ["--seeds", "0"]])
+def test_wrong_arguments_are_one_sentence(wrong, tmp_path, capsys):
+    assert main(["reproduce", "table1", *wrong, "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_figure1_has_the_fields_of_its_models(short, tmp_path, digits):
+    made = {
+        model: table_jobs([model], "digits", "paper", 1, tmp_path) for model in reproduce.FIGURE1
+    }
+    for (job,) in made.values():
+        together([job])
+    checkpoints = {model: merge(part) for model, part in made.items()}
+    pictures = digits.test.images[:3]
+    parts = reproduce.figure1_of(checkpoints, pictures)
+    assert list(parts) == list(reproduce.FIGURE1)
+    moving, *fixed = parts.values()
+    heats = [trace.z for trace in moving.data]
+    assert len(heats) == 3 * 3
+    seen = [reproduce.view(checkpoints[reproduce.FIGURE1[0]], x, [0, -1]) for x in pictures]
+    for k, (picture, of) in enumerate(zip(pictures, seen, strict=True)):
+        assert (heats[3 * k] == picture[0].numpy() / np.float32(255)).all()
+        assert (heats[3 * k + 1] == of.fields[0].sum(0)).all()
+        assert (heats[3 * k + 2] == of.fields[-1].sum(0)).all()
+    assert not (heats[2] == heats[5]).all()
+    assert moving.layout.coloraxis.cmax == max(of.top for of in seen)
+    assert [len(figure.data) for figure in fixed] == [2, 2]
+    page = reproduce.figure1_page(parts)
+    assert page.count("<h2>") == 3
+    assert page.count("Plotly.newPlot") >= 3
+    assert "<script src=" not in page  # it opens without a network
+
+
+@pytest.fixture(scope="module")
+def small_cifar(tmp_path_factory):
+    """A folder of CIFAR-10's classes and form: four JPEGs of noise a class to train on."""
+    root = tmp_path_factory.mktemp("data")
+    random = np.random.default_rng(1)
+    for part, count in (("train", 4), ("test", 2)):
+        for name in cifar.CLASSES:
+            folder = root / "mine" / part / name
+            folder.mkdir(parents=True)
+            for n in range(count):
+                pixels = random.integers(0, 256, (32, 32, 3), np.uint8)
+                Image.fromarray(pixels).save(folder / f"{n}.jpg")
+    return root
+
+
+def test_table2_has_the_papers_parameters_and_says_what_it_learned_from(
+    short, small_cifar, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "elsewhere"))
+    gallery = tmp_path / "gallery"
+    gallery.mkdir()
+    arguments = ["reproduce", "table2", "--dataset", "folder:mine", "--seeds", "2", "--rows"]
+    arguments += ["linear,logistic-el-15,logistic-el-mnn-10-5", "--data-dir", str(small_cifar)]
+    # In this process, as on a GPU: the pool of processes is tried elsewhere.
+    monkeypatch.setattr(jobs, "pick_device", lambda name: torch.device("meta"))
+    assert main([*arguments, "--out", str(tmp_path), "--gallery", str(gallery)]) == 0
+    assert r"### CIFAR\-10 \(JPEG\), recipe paper" in capsys.readouterr().out
+    name = "table2-cifar-10-jpeg-paper"
+    assert r"### CIFAR\-10 \(JPEG\)" in (tmp_path / f"{name}.md").read_text()
+    text = (gallery / f"{name}.json").read_text()
+    assert str(small_cifar) not in text
+    table = json.loads(text)
+    assert table["dataset"] == "CIFAR-10 (JPEG)"
+    assert [row["parameters"] for row in table["rows"]] == [30_730, 9_460, 49_510]
+    assert all(row["parameters"] == row["paper_parameters"] for row in table["rows"])
+    kept = Checkpoint.open(gallery / "logistic-el-15-cifar-10-jpeg.safetensors")
+    assert kept.header.provenance.dataset_title == "CIFAR-10 (JPEG)"
+    assert kept.config.dataset == "folder:mine"
+    errors = table["rows"][1]["errors"]
+    assert kept.errors[0] == pytest.approx(min(errors, key=lambda e: abs(e - sum(errors) / 2)))
+
+
+def test_every_row_of_table2_is_built_with_the_papers_parameters():
+    for row in TABLES["cifar10"]:
+        assert parameter_count(build(row.model, (3, 32, 32))) == row.parameters
+
+
+def test_data_that_cannot_be_had_is_one_sentence_before_anything_starts(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(jobs, "pool", lambda *_: pytest.fail("started processes"))
+    command = ["reproduce", "table2", "--dataset", f"folder:{tmp_path}/gone"]
+    assert main([*command, "--out", str(tmp_path)]) == 2
+    assert "no folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("processes", ["0", "-1"])
+def test_no_processes_are_refused(tmp_path, capsys, processes):
+    command = ["reproduce", "table1", "--dataset", "digits", "--processes", processes]
+    assert main([*command, "--out", str(tmp_path)]) == 2
+    assert "1 or more" in capsys.readouterr().err

@@ -1,0 +1,63 @@
+"""The search for the tuned recipe: what is tried, and how it is judged."""
+
+import pytest
+
+from densembed.cli.main import main
+from densembed.data import load_dataset
+from densembed.experiments import search
+from densembed.experiments.reproduce import RECIPES
+from densembed.runs.jobs import hold_out
+from densembed.training.config import RunConfig
+from densembed.training.loop import Epoch, train
+
+
+def test_the_tuned_recipe_was_a_candidate():
+    found = search.candidates()
+    assert RECIPES["tuned"] in found
+    assert found == search.candidates()  # drawn anew, the same
+    assert len(found) == 12 + 4 + 64 + len(search.NEAR)
+    for change in found:
+        assert RunConfig(**change).location_start == "grid"
+
+
+def test_the_colour_recipe_was_a_candidate():
+    found = search.candidates(channels=3)
+    assert found[0] == RECIPES["tuned"]
+    assert RECIPES["colour"] in found
+    assert len({RunConfig(**change) for change in found}) == len(found)
+
+
+def test_candidates_are_judged_on_held_out_images(tmp_path, monkeypatch, capsys):
+    tried = [{"learning_rate": rate, "epochs": 2} for rate in (1e-6, 0.05)]
+    monkeypatch.setattr(search, "candidates", lambda channels: tried)
+    arguments = [
+        "--dataset",
+        "digits",
+        "--rows",
+        "logistic-el-3",
+        "--seeds",
+        "1",
+        "--device",
+        "cpu",
+    ]
+    assert main(["reproduce", "search", *arguments, "--out", str(tmp_path)]) == 0
+    errors = []
+    for change in tried:
+        config = RunConfig(model="logistic-el-3", device="cpu", **change)
+        events = train(config, hold_out(load_dataset("digits")))
+        errors.append([e.test_error[0] for e in events if isinstance(e, Epoch)][-1])
+    assert errors[1] < errors[0]
+    lines = (tmp_path / "search-digits.md").read_text().splitlines()
+    assert lines[4:] == [
+        f"| learning_rate 0.05, epochs 2 | {errors[1]:.2f} |",
+        f"| learning_rate 1e-06, epochs 2 | {errors[0]:.2f} |",
+    ]
+    assert "held-out" in capsys.readouterr().out
+
+
+def test_one_that_was_not_trained_to_its_end_counts_as_all_wrong(tmp_path):
+    ((change, own), *_) = search.jobs(["linear"], "digits", 1, 1, tmp_path)
+    text = search.as_markdown(["linear"], [(change, own)])
+    assert text.splitlines()[-1].endswith("| 100.00 |")
+    assert own[0].held_out
+    assert own[0].config.learning_rate == pytest.approx(0.005)

@@ -1,0 +1,131 @@
+"""What a field says, against sums over dense arrays, differences and SciPy's distributions."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import logistic
+
+from densembed.data import as_input
+from densembed.fields.measures import (
+    class_weights,
+    densities,
+    input_gradient,
+    measure,
+    moved,
+    one_density,
+    spread_of_fields,
+    weighted_field,
+)
+from densembed.models.names import build
+
+NAMES = ["logistic-el-4", "logistic-el-mnn-4-2", "adaptive-conv-pool-logistic-el-mnn-3-2", "linear"]
+SHAPES = [(1, 12, 10), (3, 8, 12)]
+
+
+def made(name, shape):
+    torch.manual_seed(3)
+    return build(name, shape, 4).eval().requires_grad_(False), torch.rand(1, *shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_class_weighted_field_is_the_sum_over_dense_densities(name, shape):
+    model, x = made(name, shape)
+    weights = class_weights(model)
+    dense = model.receptive_field(x, 2)[0]  # (channels or 1, K, H · r, W · r)
+    matrix = model.classifier.weight.reshape(4, -1, model.embedding.densities)
+    for label in range(4):
+        expected = 0
+        for channel, row in enumerate(matrix[label]):
+            phi = dense[channel if len(dense) > 1 else 0]
+            expected = expected + sum(w * each for w, each in zip(row, phi, strict=True))
+        found = weighted_field(model, x, weights[label], 2).sum(0)
+        np.testing.assert_allclose(found, expected.numpy(), 1e-4, 1e-6)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_one_density_is_scipys(name, shape):
+    model, x = made(name, shape)
+    shown = densities(model, x)
+    channels, height, width = shape
+    assert shown.loc.shape == shown.scale.shape == (channels * 16, 2)
+    assert shown.weights.shape == (4, channels * 16)
+    for index in (0, 7, channels * 16 - 1):
+        (t, u), (s_t, s_u) = shown.loc[index], shown.scale[index]
+        x_cells, y_cells = (np.arange(width * 2) + 0.5) / 2, (np.arange(height * 2) + 0.5) / 2
+        phi = np.outer(logistic.pdf(y_cells, u, s_u), logistic.pdf(x_cells, t, s_t))
+        np.testing.assert_allclose(one_density(model, x, index, 2)[0], phi, 1e-4, 1e-7)
+        weight = model.classifier.weight[:, index].numpy()
+        np.testing.assert_array_equal(shown.weights[:, index], weight)
+
+
+def test_a_hidden_layer_has_no_weights_of_classes():
+    model, x = made("mlp-5", (1, 6, 6))
+    assert class_weights(model) is None
+    assert densities(model, x).weights is None
+
+
+@pytest.mark.parametrize("name", ["logistic-el-4", "linear", "logistic-el-1"])
+def test_gradient_of_a_static_network_is_its_folded_map(name):
+    model, x = made(name, (1, 12, 10))
+    kernel = model.fold().weight.detach().reshape(4, 1, 12, 10)
+    np.testing.assert_allclose(input_gradient(model, x), kernel, 1e-4, 1e-6)
+    np.testing.assert_allclose(input_gradient(model, x * 0.3), kernel, 1e-4, 1e-6)
+
+
+@pytest.mark.parametrize("name", ["logistic-el-mnn-4-2", "mlp-5", NAMES[2]])
+def test_gradient_is_what_small_changes_of_the_input_do(name):
+    model, x = made(name, (1, 8, 6))
+    model, x = model.double(), x.double()
+    found = input_gradient(model, x)
+    assert found.shape == (4, 1, 8, 6)
+    for row, column in ((0, 0), (3, 2), (7, 5)):
+        step = torch.zeros_like(x)
+        step[0, 0, row, column] = 1e-5
+        slope = (model(x + step) - model(x - step))[0] / 2e-5
+        np.testing.assert_allclose(found[:, 0, row, column], slope, 1e-4, 1e-7)
+
+
+def grid(size, resolution=4):
+    return (np.arange(size * resolution) + 0.5) / resolution
+
+
+def test_numbers_of_a_normal_density():
+    x, y = grid(40), grid(60)
+    values = np.exp(-(((x - 18) / 2) ** 2)[None] / 2 - (((y - 31) / 3) ** 2)[:, None] / 2)[None]
+    found = measure(values, np.roll(values, 24 * 4, 1), x, y)
+    assert found.centre == pytest.approx((18, 31), abs=1e-6)
+    assert found.spread == pytest.approx(np.sqrt(4 + 9), abs=0.01)
+    assert found.entropy == pytest.approx(np.log2(2 * np.pi * np.e * 6), abs=0.001)
+    assert found.area == pytest.approx(2 * np.pi * 6 * np.log(10), rel=0.01)  # χ² of 2 at 90 %
+    assert found.elsewhere == pytest.approx(1, abs=0.001)
+
+
+def test_numbers_of_an_even_field():
+    x, y = grid(28), grid(28)
+    values = np.full((3, 112, 112), 0.7)
+    found = measure(values, values * 5, x, y)
+    assert found.centre == pytest.approx((14, 14))
+    assert found.entropy == pytest.approx(np.log2(784))
+    assert found.area == pytest.approx(0.9 * 784, abs=0.1)
+    assert found.elsewhere == pytest.approx(0, abs=1e-12)
+
+
+def test_distance_that_densities_moved():
+    model, x = made("logistic-el-mnn-4-2", (1, 12, 10))
+    first, second = densities(model, x), densities(model, 1 - x)
+    steps = [np.hypot(*(b - a)) for a, b in zip(first.loc, second.loc, strict=True)]
+    assert moved(first, second) == pytest.approx(np.mean(steps), rel=1e-5)
+    assert moved(first, first) == 0
+
+
+def test_spread_over_inputs(trained, digits):
+    model, x = trained.model(), as_input(digits.test.images[:12])
+    mean, deviation = spread_of_fields(model, x, 2)
+    each = np.stack([model.receptive_field(one[None], 2)[0].sum((0, 1)).numpy() for one in x])
+    np.testing.assert_allclose(mean, each.mean(0), 1e-4, 1e-6)
+    np.testing.assert_allclose(deviation, each.std(0), 1e-3, 1e-5)
+    assert deviation.max() > 0.01
+    still, one = made("logistic-el-4", (1, 12, 10))
+    assert not spread_of_fields(still, one.repeat(5, 1, 1, 1))[1].any()

@@ -1,0 +1,56 @@
+"""Films and sheets: every step is in them, in the colours of its numbers."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
+
+from densembed.fields.field import view
+from densembed.figures.film import LINE, SIZE, _letters, film
+
+
+@pytest.fixture(scope="module")
+def shown(trained, digits):
+    pixels = digits.test.images[2]
+    return pixels, view(trained, pixels)
+
+
+def expected(values: np.ndarray, top: float, row: int, column: int) -> np.ndarray:
+    share = float(np.clip(values.sum(0)[row, column] / top, 0, 1))
+    (label,) = sample_colorscale(get_colorscale("Cividis"), [share])
+    return np.array(unlabel_rgb(label))
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [("WEBP", 2), ("GIF", 24)])
+def test_a_film_has_every_step(shown, kind, tolerance):
+    _, seen = shown
+    with Image.open(io.BytesIO(film(seen, kind, "A model of some data"))) as image:
+        assert image.format == kind
+        assert image.n_frames == len(seen.steps)
+        for index in (0, 3, len(seen.steps) - 1):
+            image.seek(index)
+            frame = np.asarray(image.convert("RGB"), int)
+            for row, column in ((10, 10), (56, 60), (100, 30)):
+                colour = frame[LINE + row * 4 + 2, column * 4 + 2]
+                wanted = expected(seen.fields[index], seen.top, row, column)
+                assert abs(colour - wanted).max() <= tolerance
+            for line in (frame[:LINE], frame[-LINE:]):  # its title, the step: ink on white
+                assert line.min() < 100
+                assert (line[:, :8] > 200).all()
+
+
+@pytest.mark.parametrize("letter", "₀×²·…−αβΓéЖ")
+def test_a_film_s_letters_are_letters(letter):
+    """Pillow's own font has an empty box for what it lacks; DejaVu's has another one."""
+    shapes = {bytes(_letters(SIZE).getmask(each)) for each in (letter, "\U0010ffff")}
+    assert len(shapes) == 2
+
+
+@pytest.mark.parametrize("title", ["", "a" * 500, "two\nlines\x00", "$x$ <b>"])
+def test_any_title_stands_over_a_film(shown, title):
+    with Image.open(io.BytesIO(film(shown[1], "WEBP", title))) as image:
+        line = np.asarray(image.convert("RGB"), int)[:LINE]
+    assert (line.min() < 100) == bool(title)
+    assert (line[:, :8] > 200).all()

@@ -1,0 +1,145 @@
+"""Figures for print: as wide as they say, text that fits, the colours of the numbers."""
+
+import base64
+import io
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
+
+from densembed.fields.field import view
+from densembed.figures.export import printed
+from densembed.figures.printed import DPI, KINDS, WIDTHS, sheet
+from densembed.markup import one_line
+
+LONG = "Adaptive convolution and pooling, Logistic-EL with mNN, B = 8, B₀ = 4"
+SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+
+
+@pytest.fixture(scope="module")
+def shown(trained, digits):
+    pixels = digits.test.images[2]
+    return pixels.numpy(), view(trained, pixels)
+
+
+def fields_of(seen) -> dict[str, np.ndarray]:
+    return {
+        "before training": seen.fields[0].sum(0),
+        f"{LONG}, after training": seen.fields[-1].sum(0),
+    }
+
+
+def pictures(root: ElementTree.Element) -> list[np.ndarray]:
+    """The images of an SVG, as they are seen: one is stored upside down and turned over."""
+    found = []
+    for image in root.iter(f"{SVG}image"):
+        data = base64.b64decode(image.get(LINK).partition(",")[2])
+        array = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), int)
+        scales = re.findall(r"scale\(\S+ (\S+)\)", image.get("transform", ""))
+        turned = np.prod([float(scale) for scale in scales]) < 0
+        found.append(array[::-1] if turned else array)
+    return found
+
+
+def colour(scale: str, share: float) -> np.ndarray:
+    """As the page has it, from Plotly."""
+    (label,) = sample_colorscale(get_colorscale(scale), [float(np.clip(share, 0, 1))])
+    return np.array(unlabel_rgb(label))
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_an_svg_has_words_and_cells(shown, columns):
+    pixels, seen = shown
+    fields = fields_of(seen)
+    before, after = fields.values()
+    changes = {"second − first": after - before}
+    root = ElementTree.fromstring(sheet(pixels, fields, seen.top, LONG, "SVG", columns, changes))
+    wide = float(root.get("width").removesuffix("pt"))
+    assert wide / 72 * 25.4 == pytest.approx(WIDTHS[columns], abs=0.01)
+    words = " ".join(text.text for text in root.iter(f"{SVG}text"))
+    words = words.replace("\N{NO-BREAK SPACE}", " ")
+    for said in ("the input", "before training", "second − first", "density per pixel²", "B₀ = 4",
+                 f"{seen.top:.3g}", f"−{seen.top:.3g}"):  # fmt: skip
+        assert said in words
+    ink, *cells = pictures(root)
+    np.testing.assert_array_equal(ink[..., 0], pixels[0])
+    cells = [picture for picture in cells if picture.shape[:2] == before.shape]
+    for picture, values, scale, low in zip(
+        cells, (before, after, after - before), ("Cividis", "Cividis", "RdBu_r"),
+        (0, 0, -seen.top), strict=True,
+    ):  # fmt: skip
+        for row, column in ((10, 10), (56, 60), (100, 30), (40, 70)):
+            share = (values[row, column] - low) / (seen.top - low)
+            # Plotly's stops are fewer, so between them its colours are a little others.
+            assert abs(picture[row, column] - colour(scale, share)).max() <= 12
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("differ", [False, True])
+def test_a_png_is_as_wide_in_print_and_nothing_is_cut(shown, columns, differ):
+    pixels, seen = shown
+    fields = fields_of(seen)
+    changes = {"second − first": seen.fields[-1].sum(0)} if differ else None
+    data = sheet(pixels, fields, seen.top, LONG, "PNG", columns, changes)
+    with Image.open(io.BytesIO(data)) as image:
+        assert image.info["dpi"] == pytest.approx((DPI, DPI), abs=0.1)
+        assert image.width / DPI * 25.4 == pytest.approx(WIDTHS[columns], abs=0.1)
+        page = np.asarray(image.convert("RGB"), int)
+    dark = (page < 250).any(2)
+    for side in (dark, dark.T):
+        used = side.any(0).nonzero()[0]
+        assert side.shape[1] * 0.002 < used.min() < used.max() < side.shape[1] * 0.998
+
+
+def test_a_pdf_is_as_wide_in_print_and_has_its_words(shown):
+    pixels, seen = shown
+    data = sheet(pixels, fields_of(seen), seen.top, "a", "PDF", "one column")
+    assert data.startswith(b"%PDF-")
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", data)
+    assert float(box[1]) * 25.4 / 72 == pytest.approx(85, abs=0.1)
+    assert b"/Type0" in data or b"/TrueType" in data  # letters, no pixels
+    assert data == sheet(pixels, fields_of(seen), seen.top, "a", "PDF", "one column")
+
+
+def test_a_checkpoint_s_sheet_says_model_data_and_steps(trained, digits):
+    pixels = digits.test.images[0]
+    root = ElementTree.fromstring(printed(trained, pixels, view(trained, pixels), -1, "SVG"))
+    words = {text.text for text in root.iter(f"{SVG}text")}
+    assert {"before training, step 0", f"after training, step {trained.steps[-1]:,}"} <= words
+    assert any(trained.header.provenance.dataset_title in word for word in words)
+
+
+def test_a_file_has_the_title_of_its_figure(shown):
+    pixels, seen = shown
+    made = {kind: sheet(pixels, fields_of(seen), seen.top, LONG, kind) for kind in KINDS}
+    written = re.search(rb"/Title \((.*?)(?<!\\)\)", made["PDF"], re.DOTALL)[1]
+    assert unescaped(written).decode("utf-16") == LONG
+    root = ElementTree.fromstring(made["SVG"])
+    assert root.find(f"{SVG}title").text == LONG
+    with Image.open(io.BytesIO(made["PNG"])) as image:
+        assert image.text["Title"] == LONG
+
+
+def unescaped(written: bytes) -> bytes:
+    """A string of a PDF without its backslashes."""
+    octal = re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), written)
+    return re.sub(
+        rb"\\(.)", lambda m: {b"n": b"\n", b"r": b"\r"}.get(m[1], m[1]), octal, flags=re.DOTALL
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "title", ["$\\href{x}{y}$", "100 $ and $\\frac{1}$", "a\x00b\x0b\n<c>&", "\\"]
+)
+def test_a_title_is_no_formula_and_no_markup(shown, kind, title):
+    """A checkpoint's title may come from anyone."""
+    pixels, seen = shown
+    fields = {title: seen.fields[0].sum(0)}
+    made = sheet(pixels, fields, seen.top, title, kind)
+    if kind == "SVG":
+        words = {text.text for text in ElementTree.fromstring(made).iter(f"{SVG}text")}
+        assert one_line(title) in words

@@ -1,0 +1,169 @@
+"""What a visitor can pick, under keys that are data."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from densembed.experiments.frontier import best
+from densembed.experiments.paper import TABLES
+from densembed.runs import Run, gallery
+from densembed.runs.gallery import Entry, entries, find, gallery_folder
+from densembed.runs.sweep import Sweep
+from densembed.runs.sweep_plan import make_plan
+from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.config import RunConfig
+
+
+@pytest.fixture
+def shelf(gallery_root, runs_root, trained):
+    """Two shipped models and two runs, of which one has no checkpoint yet."""
+    for name in ("b-model", "a-model"):
+        trained.save(gallery_root / f"{name}.safetensors")
+    (gallery_root / "notes.txt").write_text("not a model")
+    done, queued = Run.create(RunConfig()), Run.create(RunConfig())
+    trained.save(done.checkpoint_path)
+    return done, queued
+
+
+def test_shipped_ones_come_first_then_runs(shelf):
+    done, _ = shelf
+    assert [entry.key for entry in entries()] == ["a-model", "b-model", done.identifier]
+
+
+def test_entries_open_and_have_a_title(shelf, trained):
+    for entry in entries():
+        assert entry.open().header == trained.header
+        error = trained.errors[0]
+        parts = ["Logistic-EL with mNN, B = 4, B₀ = 2", f"{error:.2f} % error"]
+        for part in parts:
+            assert part in entry.title
+        assert trained.header.provenance.dataset_title in entry.title
+
+
+def test_title_before_the_first_epoch_has_no_error(gallery_root, trained):
+    header = trained.header.model_copy(update={"epochs": []})
+    type(trained)(header, trained.tensors).save(gallery_root / "new.safetensors")
+    assert "error" not in find("new").title
+
+
+def test_find(shelf):
+    done, queued = shelf
+    assert find("a-model").open()
+    assert find(done.identifier).path == done.checkpoint_path
+    assert find(queued.identifier) is None
+
+
+def test_a_member_of_a_sweep_is_found_and_not_listed(shelf, trained):
+    config = trained.config.model_dump(exclude={"learning_rate"})
+    sweep = Sweep.create(make_plan(config, {"learning_rate": [0.05, 0.1]}))
+    done, waiting = sweep.jobs()
+    done.path.parent.mkdir()
+    trained.save(done.path.parent / "other.safetensors")
+    assert find(sweep.key(done)) is None
+    header = trained.header.model_copy(update={"config": done.config, "outcome": "done"})
+    type(trained)(header, trained.tensors).save(done.path)
+    before = [entry.key for entry in entries()]
+    found = find(sweep.key(done))
+    assert (found.key, found.path) == (f"{sweep.identifier}-1", done.path)
+    assert found.open().errors == trained.errors
+    assert f"{trained.errors[0]:.2f} % error" in found.title
+    assert find(sweep.key(waiting)) is None
+    assert find(f"{sweep.identifier}-other") is None
+    assert [entry.key for entry in entries()] == before
+
+
+@pytest.mark.parametrize(
+    "key", ["", ".", "..", "../gallery/a-model", "a-model.safetensors", "{absolute}", "a-model\x00"]
+)
+def test_a_key_is_never_a_path(shelf, gallery_root, key):
+    assert find(key.replace("{absolute}", str(gallery_root / "a-model"))) is None
+
+
+@given(st.text(max_size=50))
+def test_no_text_finds_what_is_not_there(text):
+    assert find(text) is None
+
+
+def test_a_file_is_read_once_and_again_when_it_changes(gallery_root, trained, monkeypatch):
+    path = gallery_root / "a.safetensors"
+    trained.save(path)
+    os.utime(path, ns=(1, 1_000_000_000))
+    entry = Entry("a", path)
+    first = entry.open()
+    assert entry.open() is first
+    monkeypatch.setattr(gallery.Checkpoint, "open", lambda *_: pytest.fail("It is read again."))
+    assert entry.open() is first
+    monkeypatch.undo()
+    header = trained.header.model_copy(update={"outcome": "stopped"})
+    type(trained)(header, trained.tensors).save(path)
+    assert entry.open().header.outcome == "stopped"
+
+
+def test_damaged_and_deleted_ones_say_so(gallery_root, trained):
+    path = gallery_root / "a.safetensors"
+    path.write_bytes(b"<html>")
+    with pytest.raises(CheckpointError, match="is not a densembed checkpoint"):
+        Entry("a", path).open()
+    trained.save(gallery_root / "b.safetensors")
+    entry = find("b")
+    entry.path.unlink()
+    with pytest.raises(CheckpointError, match=r"^b is gone\.$"):
+        entry.open()
+
+
+def test_where_it_is(monkeypatch, tmp_path, runs_root):
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(tmp_path / "none"))
+    assert gallery_folder() == tmp_path / "none"
+    assert list(entries()) == []
+    monkeypatch.delenv("DENSEMBED_GALLERY")
+    monkeypatch.chdir(tmp_path)
+    assert gallery_folder() == tmp_path / "checkpoints" / "paper"
+
+
+def test_the_network_that_is_opened_answers(shelf):
+    assert find("a-model").open().model()(torch.rand(2, 1, 28, 28)).shape == (2, 10)
+
+
+def test_a_peek_is_what_opening_finds(trained, trained_file, tmp_path):
+    assert Checkpoint.peek(trained_file) == Checkpoint.open(trained_file).header
+    for content in (b"", b"x" * 7, b"\xff" * 100, trained_file.read_bytes()[:200]):
+        (tmp_path / "bad.safetensors").write_bytes(content)
+        with pytest.raises(CheckpointError):
+            Checkpoint.peek(tmp_path / "bad.safetensors")
+    with pytest.raises(CheckpointError):
+        Checkpoint.peek(tmp_path / "absent.safetensors")
+
+
+SHIPPED = Path(__file__).parents[2] / "checkpoints/paper"
+NUMBERS = {"nine d": 9, "twenty-five": 25, "sixty-four": 64, "225": 225, "a hundred": 100}
+
+
+def test_the_stories_are_true():
+    models = {key: Checkpoint.open(SHIPPED / f"{key}.safetensors") for key in gallery.STORIES}
+    linear = models["linear"].parameters
+    for key, story in gallery.STORIES.items():
+        checkpoint = models[key]
+        if found := re.search(r"([\d,]+) parameters", story):
+            stated = int(found[1].replace(",", ""))
+            exact = "within" not in story
+            assert stated == checkpoint.parameters if exact else stated >= checkpoint.parameters
+        if found := re.search("|".join(NUMBERS), story.lower()):
+            embedding = checkpoint.model().embedding
+            assert embedding.groups * embedding.densities == NUMBERS[found[0]]
+        assert ("no download" in story) == (checkpoint.config.dataset == "digits")
+    assert 20 * models["logistic-el-5"].parameters <= linear
+    assert models["logistic-el-8"].errors[0] <= 10
+    assert 2 * models["logistic-el-15"].parameters < linear
+    moving = [row for row in TABLES["mnist"] if "mnn" in row.model]
+    assert min(moving, key=lambda row: row.parameters).model == "logistic-el-mnn-6-3"
+    assert min(TABLES["mnist"], key=lambda row: row.error).model == "logistic-el-mnn-10-5"
+    table = json.loads((SHIPPED / "frontier-mnist.json").read_text())
+    for budget in table["budgets"]:
+        model = best(table, budget)["model"]
+        assert f"within {budget:,} parameters" in gallery.STORIES[f"frontier-{model}"]

@@ -1,0 +1,269 @@
+"""The real worker process: one cluster for all tests here."""
+
+import os
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from densembed.runs import Run, all_runs
+from densembed.training.config import RunConfig
+from densembed.workers.cluster import NICENESS, Cluster, take_up
+from tests.waiting import wait_for
+
+SHORT = {"model": "logistic-el-2", "epochs": 1, "batch_size": 100, "device": "cpu"}
+
+
+def children() -> set[int]:
+    """Our processes, without the tracker that Python itself keeps until the end."""
+    found = set()
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if "resource_tracker" not in " ".join(process.cmdline()):
+                found.add(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return tmp_path_factory.mktemp("cluster runs")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    before = children()
+    cluster = Cluster()
+    yield cluster
+    cluster.close()
+    wait_for(lambda: children() <= before)
+
+
+@pytest.fixture(autouse=True)
+def over(root):
+    """A run that would never end does not keep the worker from the next test."""
+    yield
+    for run in all_runs(root):
+        run.stop()
+
+
+def started(run) -> int | None:
+    """The process that trains a run."""
+    events = run.events()
+    return events[0]["process"] if len(events) > 1 else None
+
+
+def test_it_starts_on_first_use_and_trains(cluster, root):
+    before = children()
+    run = Run.create(RunConfig(**SHORT), root)
+    cluster.submit(run)
+    wait_for(lambda: run.state() == "done")
+    assert run.checkpoint().header.outcome == "done"
+    assert started(run) in children() - before
+    assert started(run) != os.getpid()
+
+
+def test_it_is_polite(cluster, root):
+    own = psutil.Process().nice()
+    run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    cluster.submit(run)
+    worker = wait_for(lambda: started(run))
+    if sys.platform == "linux":  # there, each thread has its own
+        threads = psutil.Process(worker).threads()
+        nice = [os.getpriority(os.PRIO_PROCESS, thread.id) for thread in threads]
+        assert max(nice) >= NICENESS
+    elif os.name == "posix":
+        assert psutil.Process(worker).nice() >= NICENESS
+    assert psutil.Process().nice() == own  # the worker's, not ours
+    run.stop()
+    wait_for(lambda: run.state() == "stopped")
+
+
+def test_runs_wait_for_one_another_and_obey(cluster, root):
+    first, second, third = (
+        Run.create(RunConfig(**SHORT | {"epochs": epochs}), root) for epochs in (10_000, 1, 1)
+    )
+    for run in (first, second, third):
+        cluster.submit(run)
+    cluster.submit(third)  # twice is once
+    wait_for(lambda: started(first))
+    assert first.state() == "running"
+    assert second.state() == "queued"
+    second.stop()
+    first.stop()
+    wait_for(lambda: third.state() == "done")
+    assert first.state() == "stopped"
+    assert second.state() == "stopped"
+    assert second.checkpoint() is None
+    assert [event["kind"] for event in third.events()].count("start") == 1
+
+
+def test_a_failure_does_not_stop_the_worker(cluster, root, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    bad = Run.create(RunConfig(**SHORT | {"dataset": "mnist"}), root)
+    good = Run.create(RunConfig(**SHORT), root)
+    cluster.submit(bad, str(tmp_path / "file"))
+    cluster.submit(good)
+    wait_for(lambda: good.state() == "done")
+    assert bad.state() == "failed"
+
+
+def last_start(run) -> dict:
+    return [event for event in run.events() if event["kind"] == "start"][-1]
+
+
+def test_a_run_whose_worker_is_killed_goes_on_by_itself(cluster, root):
+    run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    cluster.submit(run)
+    first = wait_for(lambda: started(run))
+    assert cluster.place(run) == 0
+    wait_for(run.resume_path.is_file)
+    psutil.Process(first).kill()
+    wait_for(lambda: last_start(run)["process"] != first and run.state() == "running")
+    assert cluster.place(run) == 0
+    assert last_start(run)["step"] > 0
+    run.stop()
+    wait_for(lambda: run.state() == "stopped")
+
+
+def test_a_run_that_kills_its_worker_fails_and_the_next_one_trains(cluster, root):
+    bad = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    after = Run.create(RunConfig(**SHORT), root)
+    cluster.submit(bad)
+    cluster.submit(after)
+    killed = set()
+    for _ in range(4):
+        wait_for(lambda: started(bad) and last_start(bad)["process"] not in killed)
+        killed.add(last_start(bad)["process"])
+        psutil.Process(last_start(bad)["process"]).kill()
+    wait_for(lambda: after.state() == "done")
+    wait_for(lambda: bad.state() == "failed")
+    assert "died 4 times" in bad.events()[-1]["reason"]
+
+
+def test_pause_frees_the_worker_and_resume_queues_again(cluster, root):
+    first, second = (
+        Run.create(RunConfig(**SHORT | {"epochs": epochs}), root) for epochs in (10_000, 1)
+    )
+    assert cluster.place(first) is None
+    cluster.submit(first)
+    cluster.submit(second)
+    assert cluster.place(second) == 1
+    wait_for(lambda: started(first))
+    first.pause()
+    wait_for(lambda: second.state() == "done")
+    assert first.state() == "paused"
+    first.resume()
+    cluster.submit(first)
+    wait_for(lambda: first.state() == "running")
+    first.stop()
+    wait_for(lambda: first.state() == "stopped")
+    wait_for(lambda: cluster.place(first) is None)
+
+
+def test_closing_leaves_no_process(cluster, root):
+    """And interrupts what was training; closed twice is closed."""
+    cluster.close()
+    before = children()  # not none: a browser may be waiting for other tests
+    run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    cluster.submit(run)
+    worker = wait_for(lambda: started(run))
+    cluster.close()
+    cluster.close()
+    wait_for(lambda: not psutil.pid_exists(worker))
+    wait_for(lambda: children() <= before)
+    assert run.state() == "interrupted"
+
+
+def test_closing_what_never_started_does_nothing():
+    before = children()
+    Cluster().close()
+    assert children() == before
+
+
+def test_two_servers_on_one_folder(cluster, root):
+    """Both are told to train it: one does, and the other one's worker is free for the next."""
+    other = Cluster()
+    run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    after = Run.create(RunConfig(**SHORT), root)
+    cluster.submit(run)
+    wait_for(lambda: started(run))
+    other.submit(run)
+    other.submit(after)
+    wait_for(lambda: after.state() == "done")
+    assert run.state() == "running"
+    assert [event["kind"] for event in run.events()].count("start") == 1
+    run.stop()
+    wait_for(lambda: run.state() == "stopped")
+    other.close()
+
+
+def test_as_many_at_once_as_is_said_and_the_others_in_order(root, monkeypatch):
+    monkeypatch.setenv("DENSEMBED_RUNS_PER_DEVICE", "2")
+    several = Cluster()
+    runs = [Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root) for _ in range(4)]
+    for run in runs:
+        several.submit(run)
+    wait_for(lambda: started(runs[0]) and started(runs[1]))
+    assert [several.place(run) for run in runs] == [0, 0, 1, 2]
+    assert [several.at_once(run) for run in runs] == [2] * 4
+    assert several.ahead(runs[3]) == runs[:3]
+    assert started(runs[0]) != started(runs[1])
+    runs[1].stop()
+    wait_for(lambda: runs[2].state() == "running")
+    assert runs[3].state() == "queued"
+    assert [several.place(run) for run in runs] == [0, None, 0, 1]
+    for run in runs:
+        run.stop()
+    wait_for(lambda: {run.state() for run in runs} == {"stopped"})
+    several.close()
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two", "65", "1.5", "²"])
+def test_runs_per_device_is_a_number(value, root, monkeypatch):
+    monkeypatch.setenv("DENSEMBED_RUNS_PER_DEVICE", value)
+    with pytest.raises(ValueError, match="DENSEMBED_RUNS_PER_DEVICE is a number from 1 to 64"):
+        Cluster().submit(Run.create(RunConfig(**SHORT), root))
+
+
+SERVER = """
+import sys, signal
+from pathlib import Path
+from densembed.workers.cluster import Cluster
+from densembed.runs import Run, all_runs
+from tests.waiting import wait_for
+if __name__ == "__main__":
+    cluster = Cluster()
+    for path in sys.argv[1:]:
+        cluster.submit(Run(Path(path)))
+    signal.pause()
+"""
+
+
+def test_a_server_that_is_killed_takes_its_workers_along_and_the_next_goes_on(
+    cluster, runs_root, tmp_path
+):
+    half, waiting, paused = (
+        Run.create(RunConfig(**SHORT | {"epochs": epochs}), runs_root) for epochs in (10_000, 1, 1)
+    )
+    paused.pause()
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    command = [sys.executable, str(script), str(half.path), str(waiting.path)]
+    server = subprocess.Popen(command, env=environment)
+    worker = wait_for(lambda: started(half))
+    wait_for(half.resume_path.is_file)
+    server.kill()
+    server.wait()  # SIGKILL cannot be refused
+    wait_for(lambda: not psutil.pid_exists(worker))
+    assert half.state() == "interrupted"
+    assert waiting.state() == "queued"
+    take_up(cluster)
+    wait_for(lambda: half.state() == "running")
+    assert last_start(half)["step"] > 0
+    half.stop()
+    wait_for(lambda: waiting.state() == "done")
+    assert paused.state() == "paused"

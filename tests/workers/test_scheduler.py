@@ -1,0 +1,258 @@
+"""A real Dask scheduler and real workers, as the README starts them, on loopback."""
+
+import contextlib
+import gc
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from distributed import Client
+
+from densembed.cli.main import main
+from densembed.experiments import reproduce
+from densembed.runs import Run, all_runs
+from densembed.training.config import RunConfig
+from densembed.workers import scheduler
+from densembed.workers.cluster import Cluster
+from densembed.workers.scheduler import SchedulerError, connect, explain_failure
+from tests.conftest import is_sentence
+from tests.waiting import wait_for
+from tests.workers.test_cluster import last_start
+
+ROOT = Path(__file__).parents[2]
+SHORT = {"model": "logistic-el-2", "epochs": 2, "batch_size": 100, "device": "cpu"}
+ENDLESS = SHORT | {"epochs": 10_000}
+
+
+class Machines:
+    """A scheduler, and workers that come and go."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.running: list[subprocess.Popen] = []
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        self._start("scheduler", "--host", "127.0.0.1", "--port", self.address.rpartition(":")[2],
+                    "--no-dashboard")  # fmt: skip
+        wait_for(self._answers)
+        self.client = connect(self.address)
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(
+            ("127.0.0.1", int(self.address.rpartition(":")[2])), 1
+        ):  # fmt: skip
+            return True
+        return False
+
+    def _start(self, *arguments: str) -> subprocess.Popen:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dask", *arguments],
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.running.append(process)
+        return process
+
+    def join(self, *flags: str) -> subprocess.Popen:
+        """One more worker; no nanny, so that what is killed is dead."""
+        before = len(self.workers())
+        worker = self._start(
+            "worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", *flags
+        )
+        wait_for(lambda: len(self.workers()) > before)
+        return worker
+
+    def workers(self) -> dict:
+        return self.client.scheduler_info()["workers"]
+
+    def kill(self, process: int) -> None:
+        os.kill(process, signal.SIGKILL)
+        for worker in self.running:
+            if worker.pid == process:
+                worker.wait()  # SIGKILL cannot be refused
+
+    def close(self) -> None:
+        self.client.close(timeout=2)
+        for process in reversed(self.running):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def machines(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    machines = Machines(tmp_path / "elsewhere")
+    yield machines
+    machines.close()
+
+
+@pytest.fixture
+def cluster(machines):
+    cluster = Cluster(machines.address)
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def new(tmp_path):
+    return lambda **values: Run.create(RunConfig(**values), tmp_path / "runs")
+
+
+def starts(run) -> list[dict]:
+    return [event for event in run.events() if event["kind"] == "start"]
+
+
+def test_runs_are_spread_over_the_workers_and_one_that_dies_is_replaced(machines, cluster, new):
+    one, two = machines.join(), machines.join()
+    long, short, third = new(**ENDLESS), new(**SHORT), new(**SHORT)
+    for run in (long, short, third):
+        cluster.submit(run)
+    wait_for(lambda: third.state() == short.state() == "done")  # beside the one that never ends
+    assert cluster.place(long) == 0
+    first = last_start(long)["process"]
+    assert first in (one.pid, two.pid)
+    wait_for(long.resume_path.is_file)
+    machines.kill(first)
+    wait_for(lambda: last_start(long)["process"] != first and long.state() == "running")
+    assert last_start(long)["step"] > 0
+    assert last_start(long)["process"] in (one.pid, two.pid)
+    machines.kill(last_start(long)["process"])
+    wait_for(lambda: cluster.at_once(long) == 0)
+    assert is_sentence(cluster.wanting(long))
+    third = machines.join()
+    wait_for(lambda: last_start(long)["process"] == third.pid)
+    assert cluster.wanting(long) == ""
+    long.stop()
+    wait_for(lambda: long.state() == "stopped")
+    wait_for(lambda: cluster.place(long) is None)
+
+
+def test_a_run_on_cuda_asks_for_a_gpu(machines, cluster, new):
+    machines.join()
+    run, other = new(**SHORT | {"device": "cuda"}), new(**SHORT)
+    cluster.submit(run)
+    cluster.submit(other)
+    wait_for(lambda: other.state() == "done")
+    assert run.state() == "queued"
+    assert 'resources "GPU=1"' in cluster.wanting(run)
+    machines.join("--resources", "GPU=1")
+    # That machine says that it has one, and the run finds out.
+    wait_for(lambda: run.state() in ("failed", "done"))
+    assert run.state() == "done" or "no cuda device" in run.last["reason"]
+
+
+def test_a_run_outlives_who_asked_for_it_and_is_not_started_twice(machines, new):
+    machines.join(), machines.join()
+    first, second = Cluster(machines.address), Cluster(machines.address)
+    run = new(**ENDLESS)
+    first.submit(run)
+    wait_for(lambda: run.state() == "running")
+    first.close()
+    step = run.last.get("step", 0)
+    wait_for(lambda: run.last.get("step", 0) > step)  # it goes on
+    assert run.state() == "running"
+    second.submit(run)
+    wait_for(lambda: second.place(run) is None)  # who comes second finds the lock taken and leaves
+    assert run.state() == "running"
+    assert len(starts(run)) == 1
+    run.stop()
+    wait_for(lambda: run.state() == "stopped")
+    second.close()
+
+
+def test_a_worker_that_does_not_see_the_folder_is_a_sentence(
+    machines, cluster, tmp_path, monkeypatch
+):
+    machines.join()
+    monkeypatch.chdir(tmp_path)
+    run = Run.create(RunConfig(**SHORT), Path("runs"))  # relative: the worker lives elsewhere
+    cluster.submit(run)
+    wait_for(lambda: run.state() == "failed")
+    assert is_sentence(run.last["reason"])
+    assert "share it" in run.last["reason"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "http://x", "nonsense", ""])
+def test_no_scheduler_is_a_sentence(address, new, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(scheduler, "PATIENCE", 1)
+    if not address:
+        monkeypatch.setenv("DENSEMBED_SCHEDULER", "tcp://127.0.0.1:9")
+    with pytest.raises(SchedulerError) as error:
+        Cluster(address or None).submit(new(**SHORT))
+    assert is_sentence(str(error.value))
+    # distributed's own locks stand still for ever where the collector closes one later.
+    assert not [each for each in gc.get_objects() if type(each) is Client]
+    if address:
+        monkeypatch.setenv("DENSEMBED_SCHEDULER", address)
+    rows = ["reproduce", "table1", "--rows", "linear", "--dataset", "digits"]
+    assert main([*rows, "--seeds", "1", "--out", str(tmp_path / "out")]) == 2
+    assert "No Dask scheduler answers" in capsys.readouterr().err
+
+
+def test_reproduce_with_a_worker_killed_half_way(machines, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(reproduce.RECIPES, "paper", {"epochs": 40, "device": "cpu"})
+    workers = [machines.join(), machines.join()]
+    out = tmp_path / "out"
+    done = []
+
+    def kill_one():
+        wait_for(lambda: len(list(out.rglob("*.safetensors"))) >= 2)
+        done.append(len(list(out.rglob("*.safetensors"))))
+        machines.kill(workers[0].pid)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    rows = "logistic-el-3,logistic-el-5"
+    command = ["reproduce", "table1", "--rows", rows, "--dataset", "digits", "--seeds", "3"]
+    assert main([*command, "--scheduler", machines.address, "--out", str(out)]) == 0
+    killer.join()  # it waits for what main has made
+    assert 2 <= done[0] < 6
+    assert workers[0].poll() is not None
+    assert len(list(out.rglob("*.safetensors"))) == 6
+    text = capsys.readouterr().out
+    assert "logistic-el-3" in text
+    assert "logistic-el-5" in text
+
+
+def test_train_on_a_scheduler(machines, runs_root, capsys):
+    worker = machines.join()
+    config = [f"--{name.replace('_', '-')}={value}" for name, value in SHORT.items()][1:]
+    assert main(["train", SHORT["model"], *config, "--scheduler", machines.address]) == 0
+    assert "test error" in capsys.readouterr().out
+    (run,) = (Run(path) for path in runs_root.iterdir())
+    assert last_start(run)["process"] == worker.pid
+
+
+def test_a_run_that_no_worker_takes_is_stopped(machines, runs_root, capsys):
+    """Whoever waits for it is let go, though it never began."""
+
+    def stop():
+        wait_for(lambda: runs_root.is_dir() and all_runs())
+        all_runs()[0].stop()
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    assert main(["train", "logistic-el-3", "--scheduler", machines.address]) == 130
+    stopping.join(10)
+    said = capsys.readouterr()
+    assert "No worker is there" in said.out
+    assert "had not begun to train" in said.err
+
+
+def test_an_answer_that_a_worker_took_with_it_is_not_waited_for():
+    class Gone:
+        status = "error"
+
+        def exception(self, timeout):
+            raise TimeoutError
+
+    assert explain_failure(Gone()).startswith("The connection to the scheduler was lost.")
