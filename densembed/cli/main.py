@@ -13,7 +13,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from densembed import __version__
 from densembed.cli.progress import Bar, Interrupt
 from densembed.cli.reproduce import (
     add_benchmark,
@@ -37,6 +36,7 @@ from densembed.training.checkpoint import Checkpoint, CheckpointError, Recorder,
 from densembed.training.config import RunConfig, explain
 from densembed.training.loop import Diverged, test_error, train
 from densembed.training.threads import settle
+from densembed.version import __version__
 from densembed.workers.cluster import Cluster
 
 ABOUT = "Density-embedding layers: receptive fields that adapt."

@@ -11,6 +11,7 @@ from densembed.experiments import families, frontier, reproduce, robustness, sea
 from densembed.experiments.benchmark import machine
 from densembed.experiments.paper import TABLES, Row
 from densembed.experiments.reproduce import RECIPES
+from densembed.figures import paper as figures
 from densembed.names import unknown
 from densembed.runs import gallery
 from densembed.runs import jobs as work
@@ -125,13 +126,13 @@ def _figure1(options: argparse.Namespace) -> None:
         model: reproduce.table_jobs(
             [model], dataset, options.recipe, options.seeds, options.out.absolute(), options.device
         )
-        for model in reproduce.FIGURE1
+        for model in figures.FIGURE1
     }
     _run([job for jobs in rows.values() for job in jobs], options)
     checkpoints = {model: work.merge(jobs) for model, jobs in rows.items()}
-    pictures = load_dataset(dataset, options.data_dir).test.images[: reproduce.FIGURE1_INPUTS]
+    pictures = load_dataset(dataset, options.data_dir).test.images[: figures.FIGURE1_INPUTS]
     path = options.out / f"figure1-{slug(dataset, options.data_dir)}-{options.recipe}.html"
-    page = reproduce.figure1_page(reproduce.figure1_of(checkpoints, pictures))
+    page = figures.figure1_page(figures.figure1_of(checkpoints, pictures))
     replace_file(path, page.encode())
     print(f"saved: {printable(path)}")
 

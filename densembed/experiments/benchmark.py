@@ -23,7 +23,6 @@ from pathlib import Path
 import torch
 from torch import nn
 
-import densembed
 from densembed.data import Dataset, Split, as_input
 from densembed.experiments.baselines import Baseline, UserStep, by_autograd, by_formulas, user_epoch
 from densembed.fields.field import field
@@ -33,6 +32,7 @@ from densembed.training.loop import Epoch, train
 from densembed.training.optimiser import Adam
 from densembed.training.step import Flat, step, stepper
 from densembed.training.threads import settle, unsettle
+from densembed.version import __version__
 
 PIXELS, CLASSES = 28 * 28, 10
 STEP_MODELS = (
@@ -77,7 +77,7 @@ def machine(device: str = "cpu") -> dict[str, str | int]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "densembed": densembed.__version__,
+        "densembed": __version__,
     }
 
 

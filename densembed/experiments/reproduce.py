@@ -9,18 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
-import plotly.graph_objects as go
-import torch
-
 from densembed.data import Dataset, slug
 from densembed.experiments.paper import Row
-from densembed.fields.field import view
-from densembed.figures.paper import figure1_part
-from densembed.figures.web import Panel, html_page
 from densembed.markup import for_markdown
-from densembed.models.names import describe
 from densembed.runs.jobs import Job
-from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, train
 
@@ -154,47 +146,6 @@ def as_markdown(table: dict) -> str:
     threads = ", one thread each" if devices == {"cpu"} else f" on {', '.join(sorted(devices))}"
     lines += ["", f"{members} seeds a row; {seconds:,.0f} s of training in all{threads}.", ""]
     return "\n".join(lines)
-
-
-FIGURE1 = ("logistic-el-mnn-10-5", "logistic-el-5", "logistic-el-15")
-FIGURE1_INPUTS = 3
-
-
-def figure1_of(checkpoints: dict[str, Checkpoint], pictures: torch.Tensor) -> dict[str, go.Figure]:
-    """The parts of Figure 1, by model, from the checkpoints of its three models.
-
-    Args:
-        pictures: (3, C, H, W) uint8, the inputs of its part (a).
-    """
-    parts = {}
-    for model in FIGURE1:
-        moves = model == FIGURE1[0]
-        inputs = pictures if moves else pictures[:1]
-        views = [view(checkpoints[model], picture, [0, -1]) for picture in inputs]
-        rows = [
-            (picture.numpy() if moves else None, *seen.fields)
-            for picture, seen in zip(inputs, views, strict=True)
-        ]
-        parts[model] = figure1_part(rows, max(seen.top for seen in views))
-    return parts
-
-
-def _cells(figure: go.Figure) -> float:
-    """Rows of a part of Figure 1 over its columns."""
-    rows, columns = (
-        len({axis.domain for axis in axes})
-        for axes in (figure.select_yaxes(), figure.select_xaxes())
-    )
-    return rows / columns
-
-
-def figure1_page(parts: dict[str, go.Figure]) -> str:
-    """The parts of Figure 1 under their models' names, as one self-contained HTML page."""
-    panels = [
-        Panel(f"({part}) {describe(model)}", figure, _cells(figure))
-        for part, (model, figure) in zip("abc", parts.items(), strict=True)
-    ]
-    return html_page("Figure 1: where the densities lie", [panels[:1], panels[1:]])
 
 
 def epoch_times(model: str, dataset: Dataset, runs: int) -> list[float]:

@@ -10,11 +10,10 @@ from itertools import pairwise
 from statistics import mean
 
 import numpy as np
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from densembed.data import Dataset, Split
+from densembed.data.transform import Transform
 from densembed.fields.codec import pack
 from densembed.fields.field import field
 from densembed.markup import for_markdown
@@ -29,90 +28,52 @@ SHIFTS = tuple(range(-6, 7))
 SHOWN_SHIFTS = (-6, -3, 0, 3, 6)
 RESOLUTION = 2
 TOP_PERCENTILE = 99.5
-SEED = 0
-
-
-def moved(
-    images: Tensor, shift: tuple[float, float] = (0.0, 0.0), scale: float = 1.0, angle: float = 0.0
-) -> Tensor:
-    """Pictures moved about their middle, bilinearly, with zeros from outside.
-
-    Args:
-        images: (N, C, H, W) uint8.
-        shift: pixels to the right and down.
-        scale: over 1 for larger.
-        angle: degrees, counter-clockwise as one sees it.
-    Returns:
-        The same shape, uint8.
-    """
-    height, width = images.shape[2:]
-    turn = np.deg2rad(angle)
-    cos, sin = np.cos(turn) / scale, np.sin(turn) / scale
-    # Where each pixel of the result comes from, in torch's coordinates from -1 to 1; the aspect
-    # keeps a turn a turn on pictures that are not square.
-    aspect = height / width
-    linear = np.array([[cos, -sin * aspect], [sin / aspect, cos]])
-    back = -linear @ np.array([2 * shift[0] / width, 2 * shift[1] / height])
-    matrix = torch.tensor(np.column_stack((linear, back)), dtype=torch.float32)
-    grid = F.affine_grid(matrix.expand(len(images), 2, 3), list(images.shape), align_corners=False)
-    found = F.grid_sample(images.float(), grid, padding_mode="zeros", align_corners=False)
-    return found.round().clamp(0, 255).to(torch.uint8)
-
-
-def noisy(images: Tensor, deviation: float) -> Tensor:
-    """Gaussian noise of that deviation, as a share of full ink, on every pixel; the same each time.
-
-    Cut off at no ink and full ink.
-    """
-    generator = torch.Generator().manual_seed(SEED)
-    noise = torch.randn(images.shape, generator=generator) * (255 * deviation)
-    return (images + noise).round().clamp(0, 255).to(torch.uint8)
 
 
 @dataclass(frozen=True)
-class Change:
-    """A way to change pictures by more and more: its name, unit and amounts.
+class Perturbation:
+    """A family of transforms of increasing amount.
 
-    `variants` gives all changes of that amount; their errors are averaged.
+    `transforms` gives the transforms of one amount, whose errors are averaged.
     """
 
     name: str
     unit: str
     amounts: tuple[float, ...]
-    variants: Callable[[Tensor, float], Sequence[Tensor]]
+    transforms: Callable[[float], Sequence[Transform]]
 
 
-def _shifted(images: Tensor, pixels: float) -> list[Tensor]:
-    ways = ((1, 0), (-1, 0), (0, 1), (0, -1)) if pixels else ((0, 0),)
-    return [moved(images, (pixels * x, pixels * y)) for x, y in ways]
+def _shifts(pixels: float) -> list[Transform]:
+    directions = ((1, 0), (-1, 0), (0, 1), (0, -1)) if pixels else ((0, 0),)
+    return [Transform(right=pixels * x, down=pixels * y) for x, y in directions]
 
 
-def _turned(images: Tensor, degrees: float) -> list[Tensor]:
-    return [moved(images, angle=sign * degrees) for sign in ((1, -1) if degrees else (1,))]
+def _turns(degrees: float) -> list[Transform]:
+    return [Transform(turn=sign * degrees) for sign in ((-1, 1) if degrees else (1,))]
 
 
-CHANGES = (
-    Change("shift", "pixels, in four directions", (0, 1, 2, 3, 4, 5, 6), _shifted),
-    Change(
+PERTURBATIONS = (
+    Perturbation("shift", "pixels, in four directions", (0, 1, 2, 3, 4, 5, 6), _shifts),
+    Perturbation(
         "scale", "times the size", (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3),
-        lambda images, scale: [moved(images, scale=scale)],
+        lambda size: [Transform(size=size)],
     ),
-    Change("rotation", "degrees, either way", (0, 5, 10, 15, 20, 25, 30), _turned),
-    Change(
+    Perturbation("rotation", "degrees, either way", (0, 5, 10, 15, 20, 25, 30), _turns),
+    Perturbation(
         "noise", "deviation, of full ink", (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),
-        lambda images, deviation: [noisy(images, deviation)],
+        lambda noise: [Transform(noise=noise)],
     ),
 )  # fmt: skip
 
 
-def errors(model: nn.Module, split: Split, change: Change) -> list[float]:
-    """Test error in percent for each amount of a change."""
+def errors(model: nn.Module, split: Split, perturbation: Perturbation) -> list[float]:
+    """Test error in percent for each amount of a perturbation."""
     return [
         mean(
-            test_error(model, Split(images, split.labels))
-            for images in change.variants(split.images, amount)
+            test_error(model, Split(transform(split.images), split.labels))
+            for transform in perturbation.transforms(amount)
         )
-        for amount in change.amounts
+        for amount in perturbation.amounts
     ]
 
 
@@ -138,7 +99,7 @@ def slopes(model: nn.Module, images: Tensor, axis: int) -> tuple[np.ndarray, np.
     """
     digit, seen = [], []
     for shift in SHIFTS:
-        there = moved(images, (shift, 0) if axis == 0 else (0, shift))
+        there = Transform(**{"down" if axis else "right": shift})(images)
         digit.append(centres(there.numpy())[:, axis])
         values = field(model, there.float() / 255, 1).values
         seen.append(np.broadcast_to(centres(values)[:, axis], len(images)))
@@ -164,7 +125,7 @@ def pictures(checkpoint: Checkpoint, image: Tensor) -> list[dict]:
     """One image (C, H, W) at some shifts to the right, and the field that it gets there."""
     model, found = checkpoint.model(), []
     for shift in SHOWN_SHIFTS:
-        there = moved(image[None], (shift, 0))
+        there = Transform(right=shift)(image[None])
         values = field(model, there.float() / 255, RESOLUTION).values[0].sum(0)
         found.append((shift, there[0].float().mean(0).numpy(), values))
     top = float(np.percentile(np.stack([values for _, _, values in found]), TOP_PERCENTILE))
@@ -188,8 +149,8 @@ def report(checkpoints: dict[str, Checkpoint], dataset: Dataset, called: str) ->
             "model": name,
             "parameters": checkpoint.parameters,
             "errors": {
-                change.name: [round(error, 3) for error in errors(model, dataset.test, change)]
-                for change in CHANGES
+                each.name: [round(error, 3) for error in errors(model, dataset.test, each)]
+                for each in PERTURBATIONS
             },
         }
         if checkpoint.has_densities:
@@ -200,8 +161,7 @@ def report(checkpoints: dict[str, Checkpoint], dataset: Dataset, called: str) ->
         "dataset": called,
         "test_images": len(dataset.test),
         "changes": {
-            change.name: {"unit": change.unit, "amounts": list(change.amounts)}
-            for change in CHANGES
+            each.name: {"unit": each.unit, "amounts": list(each.amounts)} for each in PERTURBATIONS
         },
         "rows": rows,
     }

@@ -4,10 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
+import torch
 from plotly.subplots import make_subplots
 
+from densembed.fields.field import view
 from densembed.figures.heatmaps import AFTER, COLOURS, DENSITY_SCALE, _bar
+from densembed.figures.web import Panel, html_page
 from densembed.models.names import describe
+from densembed.training.checkpoint import Checkpoint
 
 CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
 
@@ -143,3 +147,44 @@ def figure1_part(
 
 CELL = 250
 """Pixels of a cell where no page decides."""
+
+
+FIGURE1 = ("logistic-el-mnn-10-5", "logistic-el-5", "logistic-el-15")
+FIGURE1_INPUTS = 3
+
+
+def figure1_of(checkpoints: dict[str, Checkpoint], pictures: torch.Tensor) -> dict[str, go.Figure]:
+    """The parts of Figure 1, by model, from the checkpoints of its three models.
+
+    Args:
+        pictures: (3, C, H, W) uint8, the inputs of its part (a).
+    """
+    parts = {}
+    for model in FIGURE1:
+        moves = model == FIGURE1[0]
+        inputs = pictures if moves else pictures[:1]
+        views = [view(checkpoints[model], picture, [0, -1]) for picture in inputs]
+        rows = [
+            (picture.numpy() if moves else None, *seen.fields)
+            for picture, seen in zip(inputs, views, strict=True)
+        ]
+        parts[model] = figure1_part(rows, max(seen.top for seen in views))
+    return parts
+
+
+def _cells(figure: go.Figure) -> float:
+    """Rows of a part of Figure 1 over its columns."""
+    rows, columns = (
+        len({axis.domain for axis in axes})
+        for axes in (figure.select_yaxes(), figure.select_xaxes())
+    )
+    return rows / columns
+
+
+def figure1_page(parts: dict[str, go.Figure]) -> str:
+    """The parts of Figure 1 under their models' names, as one self-contained HTML page."""
+    panels = [
+        Panel(f"({part}) {describe(model)}", figure, _cells(figure))
+        for part, (model, figure) in zip("abc", parts.items(), strict=True)
+    ]
+    return html_page("Figure 1: where the densities lie", [panels[:1], panels[1:]])

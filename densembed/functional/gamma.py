@@ -78,8 +78,8 @@ def embed(
 ) -> Tensor:
     """Receptive field action R(x) = Γx, for densities that are fixed or move with the input.
 
-    Takes the fast path of `densembed.functional.fused` where there is one: pictures in float32 or float64
-    under densities that are not truncated.
+    Takes the fast path of `densembed.functional.fused` where there is one: images in float32 or
+    float64 under densities that are not truncated.
 
     Args:
         x: (N, C, *sizes), sizes of one or two axes.

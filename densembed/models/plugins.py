@@ -65,8 +65,8 @@ def register_model(
         form: lowercase letters, digits and hyphens, with {family} where a density's name stands
             and {size} where a number does, e.g. "my-{family}-net-{size}".
         build: called with (input_shape, classes) and what stands in those places; returns a
-            module (N, C, H, W) → (N, classes). One that is a `densembed.models.architectures.DensityNetwork`
-            can be seen in Explore.
+            module (N, C, H, W) → (N, classes). A `densembed.DensityNetwork` can be shown in
+            Explore.
         words: the name in words, with {} for each of those places; the form itself by default.
         most: the largest number that a name may have.
     Returns:

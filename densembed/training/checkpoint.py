@@ -23,7 +23,6 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from torch import Tensor, nn
 
-import densembed
 from densembed.cache import Kept
 from densembed.data import Dataset
 from densembed.files import replace_file
@@ -33,6 +32,7 @@ from densembed.models.names import build
 from densembed.text import printable
 from densembed.training.config import RunConfig, explain
 from densembed.training.loop import Epoch, Event, Resume, Snapshot, pick_device, snapshot_steps
+from densembed.version import __version__
 
 FORMAT = "densembed"
 VERSION = "1"
@@ -83,7 +83,7 @@ class Provenance(BaseModel):
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
         return cls(
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-            densembed=densembed.__version__,
+            densembed=__version__,
             torch=torch.__version__,
             python=platform.python_version(),
             machine=f"{platform.system()} {platform.machine()}",

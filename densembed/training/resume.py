@@ -14,12 +14,12 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-import densembed
 from densembed.data import Dataset
 from densembed.files import replace_file
 from densembed.training.checkpoint import MAX_BYTES, Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import Resume, pick_device
+from densembed.version import __version__
 
 FORMAT, VERSION = "densembed-resume", "1"
 DAMAGED = "What was kept to go on from is damaged. Start it again with the same seed."
@@ -33,7 +33,7 @@ def code_path(config: RunConfig) -> dict[str, str]:
         "threads": str(torch.get_num_threads()),
         "instructions": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "torch": torch.__version__,
-        "densembed": densembed.__version__,
+        "densembed": __version__,
     }
 
 

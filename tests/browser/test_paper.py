@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from densembed.data import load_dataset
-from densembed.experiments.reproduce import FIGURE1
 from densembed.fields.field import view
+from densembed.figures.paper import FIGURE1
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import ROOT, chart, expect, places, settle

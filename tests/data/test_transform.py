@@ -1,10 +1,12 @@
-"""Changed inputs, against what a person would do with the array by hand."""
+"""Image transforms against array operations, SciPy and Pillow."""
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
+from scipy import ndimage
 
-from densembed.data.transform import Change, changed
+from densembed.data.transform import Transform
 
 
 @pytest.fixture
@@ -13,34 +15,76 @@ def seven(digits):
 
 
 def test_nothing_is_nothing(seven):
-    assert changed(seven, Change()) is seven
+    assert Transform()(seven) is seven
 
 
 @pytest.mark.parametrize(("right", "down"), [(3, 0), (0, 2), (-4, 5)])
 def test_whole_pixels_are_a_roll(seven, right, down):
     inside = torch.nn.functional.pad(seven[:, 8:20, 8:20], (8, 8, 8, 8))
-    moved = changed(inside, Change(right=right, down=down))
+    moved = Transform(right=right, down=down)(inside)
     assert torch.equal(moved, inside.roll((down, right), (1, 2)))
 
 
 @pytest.mark.parametrize(("turn", "quarters"), [(90, -1), (-90, 1), (180, 2)])
 def test_quarter_turns(seven, turn, quarters):
     expected = np.rot90(seven[0].numpy(), quarters)
-    np.testing.assert_allclose(changed(seven, Change(turn=turn))[0], expected, atol=1)
+    np.testing.assert_allclose(Transform(turn=turn)(seven)[0], expected, atol=1)
+
+
+def smooth(height=28, width=28) -> torch.Tensor:
+    """An asymmetric blob, (1, H, W), that bilinear interpolation hardly changes."""
+    y, x = np.mgrid[:height, :width] + 0.5
+    blob = np.exp(-((x - 0.6 * width) ** 2) / 18 - (y - 0.4 * height) ** 2 / 24)
+    return torch.from_numpy((255 * blob).astype(np.uint8))[None]
+
+
+@pytest.mark.parametrize("turn", [30, -10, -90])
+@pytest.mark.parametrize("sizes", [(28, 28), (20, 30)])
+def test_turns_are_clockwise(turn, sizes):
+    image = smooth(*sizes)
+    theirs = Image.fromarray(image[0].numpy()).rotate(-turn, Image.Resampling.BILINEAR)
+    assert np.abs(Transform(turn=turn)(image)[0].float() - np.asarray(theirs, float)).max() <= 8
+
+
+@pytest.mark.parametrize("size", [0.7, 1.3])
+def test_sizes_are_about_the_middle(size):
+    image = smooth()[0].numpy().astype(float)
+    middle = (np.array(image.shape) - 1) / 2
+    theirs = ndimage.affine_transform(
+        image, np.eye(2) / size, middle - middle / size, order=1, mode="constant"
+    )
+    assert np.abs(Transform(size=size)(smooth())[0].numpy() - theirs).max() <= 2
+
+
+def test_a_batch_is_transformed_as_its_images_are(digits):
+    images, transform = digits.test.images[:3], Transform(right=1.5, size=1.1, turn=20, blur=0.5)
+    alone = torch.stack([transform(image) for image in images])
+    assert torch.equal(transform(images), alone)
+
+
+@pytest.mark.parametrize("blur", [0.5, 3.0])
+def test_a_blur_is_that_of_scipy(blur):
+    image = smooth(40, 60)
+    theirs = ndimage.gaussian_filter(image[0].numpy().astype(float), blur, mode="mirror")
+    assert np.abs(Transform(blur=blur)(image)[0].numpy() - theirs).max() <= 1
+
+
+def test_a_small_image_can_be_blurred():
+    assert Transform(blur=3.0)(torch.full((1, 4, 5), 200, dtype=torch.uint8)).eq(200).all()
 
 
 def test_twice_the_size_has_four_times_the_ink():
     dot = torch.zeros(1, 28, 28, dtype=torch.uint8)
     dot[0, 11:17, 11:17] = 255
-    ink = changed(dot, Change(size=2)).sum() / dot.sum()
+    ink = Transform(size=2)(dot).sum() / dot.sum()
     assert float(ink) == pytest.approx(4, rel=0.02)
 
 
 def test_blur_keeps_the_ink_and_noise_is_the_same_each_time(seven):
-    blurred = changed(seven, Change(blur=1.0))
+    blurred = Transform(blur=1.0)(seven)
     assert float(blurred.sum()) == pytest.approx(float(seven.sum()), rel=0.02)
     assert blurred.max() < seven.max()
     grey = torch.full((3, 28, 28), 128, dtype=torch.uint8)
-    noisy = changed(grey, Change(noise=0.1))
+    noisy = Transform(noise=0.1)(grey)
     assert float(noisy.float().std()) == pytest.approx(25.5, rel=0.05)
-    assert torch.equal(noisy, changed(grey, Change(noise=0.1)))
+    assert torch.equal(noisy, Transform(noise=0.1)(grey))

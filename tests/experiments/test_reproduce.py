@@ -12,6 +12,8 @@ from densembed.data import cifar
 from densembed.experiments import reproduce
 from densembed.experiments.paper import TABLES
 from densembed.experiments.reproduce import as_json, as_markdown, results, table_jobs
+from densembed.fields.field import view
+from densembed.figures import paper as figures
 from densembed.models.names import build, parameter_count
 from densembed.runs import jobs
 from densembed.runs.jobs import Job, hold_out, merge, run, together
@@ -100,19 +102,17 @@ def test_wrong_arguments_are_one_sentence(wrong, tmp_path, capsys):
 
 
 def test_figure1_has_the_fields_of_its_models(short, tmp_path, digits):
-    made = {
-        model: table_jobs([model], "digits", "paper", 1, tmp_path) for model in reproduce.FIGURE1
-    }
+    made = {model: table_jobs([model], "digits", "paper", 1, tmp_path) for model in figures.FIGURE1}
     for (job,) in made.values():
         together([job])
     checkpoints = {model: merge(part) for model, part in made.items()}
     pictures = digits.test.images[:3]
-    parts = reproduce.figure1_of(checkpoints, pictures)
-    assert list(parts) == list(reproduce.FIGURE1)
+    parts = figures.figure1_of(checkpoints, pictures)
+    assert list(parts) == list(figures.FIGURE1)
     moving, *fixed = parts.values()
     heats = [trace.z for trace in moving.data]
     assert len(heats) == 3 * 3
-    seen = [reproduce.view(checkpoints[reproduce.FIGURE1[0]], x, [0, -1]) for x in pictures]
+    seen = [view(checkpoints[figures.FIGURE1[0]], x, [0, -1]) for x in pictures]
     for k, (picture, of) in enumerate(zip(pictures, seen, strict=True)):
         assert (heats[3 * k] == picture[0].numpy() / np.float32(255)).all()
         assert (heats[3 * k + 1] == of.fields[0].sum(0)).all()
@@ -120,7 +120,7 @@ def test_figure1_has_the_fields_of_its_models(short, tmp_path, digits):
     assert not (heats[2] == heats[5]).all()
     assert moving.layout.coloraxis.cmax == max(of.top for of in seen)
     assert [len(figure.data) for figure in fixed] == [2, 2]
-    page = reproduce.figure1_page(parts)
+    page = figures.figure1_page(parts)
     assert page.count("<h2>") == 3
     assert page.count("Plotly.newPlot") >= 3
     assert "<script src=" not in page  # it opens without a network

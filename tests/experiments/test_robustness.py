@@ -7,77 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from scipy import ndimage
 from torch import nn
 
-from densembed.cli import reproduce
 from densembed.cli.main import main
 from densembed.data import Split
+from densembed.data.transform import Transform
 from densembed.experiments import reproduce, robustness
-from densembed.experiments.robustness import (
-    CHANGES,
-    centres,
-    finding,
-    half_way,
-    moved,
-    noisy,
-    slopes,
-)
+from densembed.experiments.robustness import PERTURBATIONS, centres, finding, half_way, slopes
 from densembed.fields.codec import unpack
 from densembed.figures.robustness import following_figure, robustness_figure
+from densembed.runs import jobs
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.loop import test_error as error_of
 
 MODELS = ("linear", "logistic-el-15", "logistic-el-mnn-10-5")
-
-
-def test_whole_shifts_are_exact(digits):
-    images = digits.test.images[:4]
-    there = moved(images, (3, -2))
-    assert torch.equal(there[:, :, :-2, 3:], images[:, :, 2:, :-3])
-    assert not there[:, :, -2:].any()
-    assert not there[:, :, :, :3].any()
-    assert torch.equal(moved(images), images)
-
-
-def smooth(height=28, width=28) -> torch.Tensor:
-    """A lopsided blot, (1, 1, H, W): bilinear interpolation hardly changes it."""
-    y, x = np.mgrid[:height, :width] + 0.5
-    blot = np.exp(-((x - 0.6 * width) ** 2) / 18 - (y - 0.4 * height) ** 2 / 24)
-    return torch.from_numpy((255 * blot).astype(np.uint8))[None, None]
-
-
-@pytest.mark.parametrize("angle", [-30, 10, 90])
-def test_turns_are_counter_clockwise_as_in_pillow(angle):
-    image = smooth()
-    theirs = Image.fromarray(image[0, 0].numpy()).rotate(angle, Image.Resampling.BILINEAR)
-    assert np.abs(moved(image, angle=angle)[0, 0].float() - np.asarray(theirs, float)).max() <= 8
-
-
-@pytest.mark.parametrize("scale", [0.7, 1.3])
-def test_scales_are_about_the_middle(scale):
-    image = smooth()[0, 0].numpy().astype(float)
-    middle = (np.array(image.shape) - 1) / 2
-    theirs = ndimage.affine_transform(
-        image, np.eye(2) / scale, middle - middle / scale, order=1, mode="constant"
-    )
-    ours = moved(smooth(), scale=scale)[0, 0].numpy()
-    assert np.abs(ours - theirs).max() <= 2
-
-
-def test_a_turn_is_a_turn_on_pictures_that_are_not_square():
-    image = smooth(20, 30)
-    theirs = Image.fromarray(image[0, 0].numpy()).rotate(25, Image.Resampling.BILINEAR)
-    assert np.abs(moved(image, angle=25)[0, 0].float() - np.asarray(theirs, float)).max() <= 8
-
-
-def test_noise_has_its_deviation_and_is_the_same_each_time():
-    grey = torch.full((20, 1, 28, 28), 128, dtype=torch.uint8)
-    noise = noisy(grey, 0.1)
-    assert torch.equal(noise, noisy(grey, 0.1))
-    assert noise.float().std().item() == pytest.approx(25.5, rel=0.03)
-    assert torch.equal(noisy(grey, 0), grey)
 
 
 def test_centres_are_centres_of_mass():
@@ -123,7 +67,7 @@ def table(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(reproduce.RECIPES, "paper", {"epochs": 1, "device": "cpu"})
         patch.setattr(robustness, "FOLLOWED", 20)
-        patch.setattr(reproduce.work, "pick_device", lambda name: torch.device("meta"))
+        patch.setattr(jobs, "pick_device", lambda name: torch.device("meta"))
         command = ["reproduce", "robustness", "--dataset", "digits", "--seeds", "1"]
         assert main([*command, "--out", str(out)]) == 0
     return json.loads((out / "robustness-digits.json").read_text()), out
@@ -139,7 +83,10 @@ def test_the_report_has_the_errors_of_changed_pictures(table, digits):
     assert row["errors"]["scale"][3] == pytest.approx(kept, abs=1e-3)
     assert row["errors"]["rotation"][0] == row["errors"]["noise"][0] == row["errors"]["shift"][0]
     ways = [(2, 0), (-2, 0), (0, 2), (0, -2)]
-    shifted = [Split(moved(digits.test.images, way), digits.test.labels) for way in ways]
+    shifted = [
+        Split(Transform(right=right, down=down)(digits.test.images), digits.test.labels)
+        for right, down in ways
+    ]
     wanted = np.mean([error_of(model, split) for split in shifted])
     assert row["errors"]["shift"][2] == pytest.approx(wanted, abs=1e-3)
 
@@ -159,7 +106,7 @@ def test_fixed_fields_stay_and_linear_ones_have_none(table):
 def test_the_figures_show_the_report(table):
     report, _ = table
     figure = robustness_figure(report)
-    assert len(figure.data) == len(MODELS) * len(CHANGES)
+    assert len(figure.data) == len(MODELS) * len(PERTURBATIONS)
     assert list(figure.data[0].y) == report["rows"][0]["errors"]["shift"]
     shown = following_figure(report, MODELS[2])
     assert len(shown.data) == 2 * len(robustness.SHOWN_SHIFTS)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn.functional import softmax
 
-from densembed.fields import field
+from densembed.fields import field as module
 from densembed.fields.field import View, field, pixel_field, view
 from densembed.models.names import build
 from densembed.training.checkpoint import Checkpoint
@@ -102,12 +102,12 @@ def test_many_inputs_are_as_one_by_one(monkeypatch, shape):
     whole = field(model, x).values
     # Three inputs a chunk: 3 + 3 + 3 + 2.
     cells = shape[0] * shape[1] * shape[2] * 16
-    monkeypatch.setattr(field, "CHUNK_CELLS", 3 * cells + 1)
+    monkeypatch.setattr(module, "CHUNK_CELLS", 3 * cells + 1)
     chunked = field(model, x).values
     assert chunked.shape == (11, shape[0], 4 * shape[1], 4 * shape[2])
     np.testing.assert_allclose(chunked, alone, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(whole, alone, rtol=1e-4, atol=1e-6)
-    monkeypatch.setattr(field, "CHUNK_CELLS", 1)
+    monkeypatch.setattr(module, "CHUNK_CELLS", 1)
     np.testing.assert_allclose(field(model, x).values, alone, rtol=1e-4, atol=1e-6)
 
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from densembed.data import load_dataset
 from densembed.data.images import read_picture
-from densembed.data.transform import Change, changed
+from densembed.data.transform import Transform
 from densembed.fields.field import view
 from densembed.training.checkpoint import Checkpoint, Recorder
 from densembed.training.config import RunConfig
@@ -195,10 +195,10 @@ def test_upload_of_a_photograph_is_unlike_what_it_learned(small_gallery, trained
 
 def test_the_input_is_changed_and_the_link_holds_it(small_gallery, trained):
     app = visit(turn="30", right="2.5", noise="0.1")
-    change = Change(turn=30, right=2.5, noise=0.1)
-    shows(app, trained, changed(sample(7), change))
+    change = Transform(turn=30, right=2.5, noise=0.1)
+    shows(app, trained, change(sample(7)))
     app.slider(key="blur").set_value(1.0).run()
-    shows(settle(app), trained, changed(sample(7), replace(change, blur=1.0)))
+    shows(settle(app), trained, replace(change, blur=1.0)(sample(7)))
     next(button for button in app.button if button.label == "Reset").click().run()
     shows(settle(app), trained, sample(7))
     assert not {"turn", "right", "noise", "blur"} & set(app.query_params)

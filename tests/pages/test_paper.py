@@ -10,9 +10,10 @@ import pytest
 
 from densembed.cli.reproduce import SEEDS, USUAL_SEEDS, add_reproduce
 from densembed.data import load_dataset
-from densembed.experiments.reproduce import FIGURE1, table_jobs
 from densembed.experiments.reproduce import RECIPES as SETTINGS
+from densembed.experiments.reproduce import table_jobs
 from densembed.fields.field import view
+from densembed.figures.paper import FIGURE1
 from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint

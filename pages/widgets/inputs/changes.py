@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 
 import streamlit as st
 
-from densembed.data.transform import Change, changed
+from densembed.data.transform import Transform
 from pages.widgets.common.link import Numbers, carry, check_link
 from pages.widgets.inputs.choose import Input
 
@@ -16,12 +16,12 @@ SLIDERS = {
     "blur": ("Blur", 0.0, 3.0, 0.25, "%.2f pixels"),
     "noise": ("Noise", 0.0, 0.5, 0.05, "%.2f of full ink"),
 }
-"""Label, least, most, step and format of each part of a `Change`, by its key in the link."""
+"""Label, least, most, step and format of each field of `Transform`, by its key in the link."""
 
 
 def change_input(given: Input) -> Input:
     """Sliders below the picture, not over it, and the input as they change it."""
-    usual = asdict(Change())
+    usual = asdict(Transform())
     for key, (label, low, high, *_) in SLIDERS.items():
         check_link(key, label, Numbers(low, high), f"{usual[key]:g}")
         carry(key)
@@ -39,9 +39,9 @@ def change_input(given: Input) -> Input:
         st.button("Reset", on_click=_reset, disabled=values == usual, width="stretch")
     if values == usual or given.seen == "no ink":
         return given
-    return replace(given, pixels=changed(given.pixels, Change(**values)), changed=True)
+    return replace(given, pixels=Transform(**values)(given.pixels), changed=True)
 
 
 def _reset() -> None:
-    for key, value in asdict(Change()).items():
+    for key, value in asdict(Transform()).items():
         st.session_state[key] = value

@@ -4,8 +4,9 @@ import streamlit as st
 
 from densembed.data import is_available, load_dataset
 from densembed.data import title as title_of
-from densembed.experiments.reproduce import FIGURE1, figure1_of, recipe_of
+from densembed.experiments.reproduce import recipe_of
 from densembed.fields.field import TOP_PERCENTILE
+from densembed.figures.paper import FIGURE1, figure1_of
 from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
