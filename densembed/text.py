@@ -1,8 +1,10 @@
-"""Names as people read them: any path as printable text, and numbers within names in order."""
+"""Names that people read and write: printable paths, natural order, guesses at misspelt names."""
 
+import difflib
 import os
 import re
 import unicodedata
+from collections.abc import Iterable
 
 UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}
 """Unicode categories of control characters, surrogates, and separators of lines."""
@@ -30,3 +32,22 @@ def natural(name: str) -> tuple:
     """A key for sorting: 2 comes before 10, and a2 before a10."""
     parts = re.split(r"([0-9]+)", name)
     return tuple((int(part), part) if k % 2 else part for k, part in enumerate(parts)), name
+
+
+CLOSE = 0.6
+"""How similar a name must be to be proposed, as `difflib` measures it."""
+SHOWN = 80
+"""Characters of a name that are repeated: it comes from anywhere, of any length."""
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like this one, or None where none is."""
+    lowered = {other.lower(): other for other in known}
+    found = difflib.get_close_matches(name[:SHOWN].lower(), lowered, 1, CLOSE)
+    return lowered[found[0]] if found else None
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """The beginning of a sentence: "Unknown data set 'minst' (did you mean 'mnist'?)"."""
+    meant = closest(name, known)
+    return f"Unknown {kind} {name[:SHOWN]!r}" + (f" (did you mean {meant!r}?)" if meant else "")

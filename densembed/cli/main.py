@@ -26,12 +26,12 @@ from densembed.data import DATASETS, DataError, Dataset, Split, as_input, load_d
 from densembed.data.images import ImageError, read_picture
 from densembed.fields.field import logits, view
 from densembed.fields.novelty import unlike_training
+from densembed.figures.export import write_html, write_npz, write_printed
 from densembed.functional.densities import FAMILIES
 from densembed.models import plugins
 from densembed.models.names import forms
-from densembed.names import closest, unknown
 from densembed.runs import Run, execute
-from densembed.text import printable
+from densembed.text import closest, printable, unknown
 from densembed.training.checkpoint import Checkpoint, CheckpointError, Recorder, error_text
 from densembed.training.config import RunConfig, explain
 from densembed.training.loop import Diverged, test_error, train
@@ -347,7 +347,7 @@ def _interrupted(path: Path) -> int:
 def _on_workers(run: Run, options: argparse.Namespace, bar: Bar) -> str:
     """Hand it to a scheduler and wait; Ctrl-C stops it as it would here."""
     cluster = Cluster(options.scheduler)
-    cluster.submit(run, str(options.data_dir.absolute()) if options.data_dir else None)
+    cluster.submit(run, execute, str(options.data_dir.absolute()) if options.data_dir else None)
     if wanting := cluster.wanting(run):
         print(wanting)
     with bar.following(run):
@@ -540,8 +540,6 @@ def _labels(path: Path) -> dict[str, str]:
 
 
 def _render(options: argparse.Namespace) -> int:
-    from densembed.figures.export import write_html, write_npz, write_printed
-
     writers = {".html": write_html, ".npz": write_npz}
     writers |= dict.fromkeys((".svg", ".pdf", ".png"), write_printed)
     ending = options.out.suffix.lower()

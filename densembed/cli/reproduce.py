@@ -7,17 +7,17 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from densembed.data import is_folder, load_dataset, slug, title
-from densembed.experiments import families, frontier, reproduce, robustness, search
+from densembed.experiments import benchmark, families, frontier, reproduce, robustness, search
 from densembed.experiments.benchmark import machine
 from densembed.experiments.paper import TABLES, Row
 from densembed.experiments.reproduce import RECIPES
 from densembed.figures import paper as figures
-from densembed.names import unknown
+from densembed.files import replace_file
 from densembed.runs import gallery
 from densembed.runs import jobs as work
 from densembed.runs.jobs import Job
-from densembed.text import printable
-from densembed.training.checkpoint import replace_file
+from densembed.text import printable, unknown
+from densembed.training.loop import pick_device
 from densembed.workers.scheduler import scheduler_address
 
 DEFAULT_OUT = Path("checkpoints/reproduction")
@@ -258,9 +258,6 @@ def add_benchmark(command: argparse.ArgumentParser) -> None:
 
 
 def benchmark_command(options: argparse.Namespace) -> None:
-    from densembed.experiments import benchmark
-    from densembed.training.loop import pick_device
-
     for path in filter(None, (options.json, options.markdown)):
         if path.is_dir() or not os.access(path.parent, os.W_OK):
             raise ValueError(f"{path} is not a file that can be written: choose another place.")

@@ -14,8 +14,7 @@ from densembed.data import cifar, digits, fashion, mnist
 from densembed.data.dataset import DataError, Dataset, Split, as_input
 from densembed.data.download import reading
 from densembed.data.folder import PREFIX, Folder
-from densembed.names import unknown
-from densembed.text import printable
+from densembed.text import printable, unknown
 
 __all__ = [
     "DATASETS",

@@ -26,6 +26,7 @@ from torch import nn
 from densembed.data import Dataset, Split, as_input
 from densembed.experiments.baselines import Baseline, UserStep, by_autograd, by_formulas, user_epoch
 from densembed.fields.field import field
+from densembed.layers import AdaptiveConv2d
 from densembed.models.names import build
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, train
@@ -297,8 +298,6 @@ def _steps_alone(model: str) -> float:
 
 def peers(rounds: int, device: str) -> Iterator[Case]:
     """6. Adaptive convolution beside torch's and, where it is installed, DCLS."""
-    from densembed.layers import AdaptiveConv2d
-
     x = torch.randn(32, 16, 28, 28, requires_grad=True, device=device)
     layers = {
         "peer.conv2d.torch": nn.Conv2d(16, 32, 5, padding=2),

@@ -16,8 +16,8 @@ from densembed.data import load_dataset, slug
 from densembed.experiments.paper import TABLES
 from densembed.markup import for_markdown
 from densembed.models.names import build, describe, parameter_count
-from densembed.names import unknown
 from densembed.runs.jobs import Job
+from densembed.text import unknown
 from densembed.training.config import RunConfig
 
 BUDGETS = (136, 360, 906, 3160, 6510)

@@ -24,7 +24,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from densembed.names import unknown
+from densembed.text import unknown
 
 
 class Density(ABC):

@@ -13,7 +13,7 @@ from torch import nn
 
 from densembed.functional.densities import FAMILIES, in_words
 from densembed.models import architectures
-from densembed.names import unknown
+from densembed.text import unknown
 
 MAX_DENSITIES = 64
 """Largest B in a name: 64² densities; beyond it a misspelt name would only exhaust the memory."""

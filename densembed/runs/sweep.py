@@ -134,7 +134,7 @@ class Sweep:
             if not group.over():
                 group.path.mkdir(exist_ok=True)
                 group.resume()
-                cluster.submit(group, data_dir, train_group)
+                cluster.submit(group, train_group, data_dir)
 
     def stop(self) -> None:
         """Ask for the end: what is done is kept, what is under way is not."""

@@ -5,7 +5,7 @@ from itertools import product
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from densembed.data import DATASETS, is_folder
-from densembed.names import unknown
+from densembed.text import unknown
 from densembed.training.config import RunConfig, explain
 
 MOST_MEMBERS = 1000

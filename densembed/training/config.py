@@ -5,8 +5,7 @@ from typing import Annotated, Literal, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from densembed.models.names import check_name
-from densembed.names import closest
-from densembed.text import printable
+from densembed.text import closest, printable
 
 
 class RunConfig(BaseModel):

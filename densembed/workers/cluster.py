@@ -1,7 +1,7 @@
-"""Where runs execute: worker processes of our own, started on first use, or a scheduler's.
+"""A queue of trainings for worker processes: local ones, started on first use, or a scheduler's.
 
-A worker only calls `runs.execute`, or trains a group of a sweep; what it does is read from the
-folder, by anyone. Where a worker dies, Dask gives its run to the next one, which goes on with it.
+A worker calls one function with the path of a folder, and whoever wants to know its progress reads
+that folder. If a worker dies, Dask gives its folder to the next one, which resumes the training.
 """
 
 import atexit
@@ -9,12 +9,11 @@ import contextlib
 import os
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from densembed.runs import Run, all_runs, execute
-from densembed.runs.sweep import all_sweeps
 from densembed.training.config import RunConfig
 from densembed.training.loop import pick_device
 from densembed.training.threads import settle
@@ -39,13 +38,29 @@ UNSEEN_REASON = (
 )
 
 
+class Trainable(Protocol, Hashable):
+    """What the queue needs of a run: a folder, the config, and a place for a reason."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def identifier(self) -> str: ...
+    @property
+    def config(self) -> RunConfig | None: ...
+    def give_up(self, reason: str) -> None: ...
+
+
+Train = Callable[[str, str | None], str]
+"""Trains what is in a folder, given its path and the data folder; returns the final state."""
+
+
 @dataclass(eq=False)
 class _Task:
     """A run on its way through Dask; `future` is None while it waits for a slot."""
 
-    run: Run
+    run: Trainable
     data_dir: str | None
-    train: Callable[[str, str | None], str]
+    train: Train
     device: str
     """The type of device here, or "" where a scheduler's workers have it."""
     wanted: dict[str, float]
@@ -78,16 +93,18 @@ class Cluster:
         self._slots: dict[str, tuple[str, dict]] = {}
         self._tasks: list[_Task] = []
 
-    def submit(
-        self,
-        run: Run,
-        data_dir: str | None = None,
-        train: Callable[[str, str | None], str] = execute,
-    ) -> None:
+    def submit(self, run: Trainable, train: Train, data_dir: str | None = None) -> None:
         """Queue a run. Returns at once; the run goes on whatever becomes of the caller.
 
-        Twice does no harm: whoever comes second finds nothing to do. `train` gets the folder and
-        `data_dir` in the worker. Raises SchedulerError where no scheduler answers.
+        Queueing a run twice does no harm, as the second worker finds it trained.
+
+        Args:
+            run: what to train.
+            train: called in the worker with the run's path and `data_dir`; a function of a module,
+                so that it can be pickled.
+            data_dir: folder with the files of the data sets.
+        Raises:
+            SchedulerError: if no scheduler answers.
         """
         with self._lock:
             self._start()
@@ -97,7 +114,7 @@ class Cluster:
             self._tasks.append(_Task(run, data_dir, train, device, wanted))
             self._hand_out()
 
-    def ahead(self, run: Run) -> list[Run] | None:
+    def ahead(self, run: Trainable) -> list[Trainable] | None:
         """The runs before this one on its device, those that train included, oldest first.
 
         None for a run that is not here: of another server, or of one that has ended.
@@ -111,7 +128,7 @@ class Cluster:
         rivals = list(dict.fromkeys(rivals))
         return rivals[: rivals.index(run)]
 
-    def at_once(self, run: Run) -> int:
+    def at_once(self, run: Trainable) -> int:
         """How many runs its device takes at once; 0 where no worker is there for it."""
         with self._lock:
             mine = self._task(run)
@@ -121,19 +138,19 @@ class Cluster:
                 return places(self._client, mine.wanted)
             return sum(device == mine.device for device, _ in self._slots.values())
 
-    def place(self, run: Run) -> int | None:
+    def place(self, run: Trainable) -> int | None:
         """How many runs must end before this one; 0 for one that has a worker, or will again."""
         ahead = self.ahead(run)
         return None if ahead is None else max(0, len(ahead) - max(1, self.at_once(run)) + 1)
 
-    def wanting(self, run: Run) -> str:
+    def wanting(self, run: Trainable) -> str:
         """What is to be done where no worker is there for a run, else ""."""
         if not self.scheduler or self.ahead(run) is None or self.at_once(run):
             return ""
         config = run.config
         return missing(resources(config) if config else {})
 
-    def _task(self, run: Run) -> _Task | None:
+    def _task(self, run: Trainable) -> _Task | None:
         return next((task for task in self._tasks if task.run == run), None)
 
     def _start(self) -> None:
@@ -218,18 +235,6 @@ def _explain(task: _Task) -> None:
         task.run.give_up(UNSEEN_REASON)
 
 
-def take_up(cluster: Cluster) -> None:
-    """Go on with all that a server which has ended left half done or waiting, oldest first."""
-    for run in reversed(all_runs()):
-        if (state := run.state()) in ("interrupted", "queued"):
-            if state == "interrupted":
-                run.resume()
-            cluster.submit(run)
-    for sweep in reversed(all_sweeps()):
-        if sweep.state() in ("interrupted", "queued"):
-            sweep.submit(cluster)
-
-
 def _device(config: RunConfig | None) -> str:
     """The type of device that a run takes here; one that cannot be had is for `execute` to name."""
     try:
@@ -238,7 +243,7 @@ def _device(config: RunConfig | None) -> str:
         return "cpu"
 
 
-def _politely(train: Callable[[str, str | None], str], path: str, data_dir: str | None) -> str:
+def _politely(train: Train, path: str, data_dir: str | None) -> str:
     if not Path(path).is_dir():
         return UNSEEN
     if os.name == "posix" and os.nice(0) < NICENESS:

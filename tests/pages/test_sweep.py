@@ -22,7 +22,7 @@ def handed(monkeypatch) -> list:
     groups = []
     monkeypatch.setattr(
         "densembed.workers.cluster.Cluster.submit",
-        lambda self, group, data_dir=None, train=None: groups.append((group, train)),
+        lambda self, group, train, data_dir=None: groups.append((group, train)),
     )
     return groups
 

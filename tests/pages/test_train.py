@@ -33,7 +33,7 @@ def submitted(monkeypatch) -> list[Run]:
     """Runs that were handed to the cluster, which is not there."""
     runs = []
     monkeypatch.setattr(
-        "densembed.workers.cluster.Cluster.submit", lambda self, run: runs.append(run)
+        "densembed.workers.cluster.Cluster.submit", lambda self, run, train: runs.append(run)
     )
     return runs
 

@@ -20,7 +20,7 @@ from statistics import mean
 
 import torch
 
-from densembed.runs import Run
+from densembed.runs import Run, execute
 from densembed.runs.execution import RESTARTS
 from densembed.training.config import RunConfig
 from densembed.workers.cluster import Cluster
@@ -54,9 +54,9 @@ def main() -> int:
                 **CONFIGS[number % len(CONFIGS)], seed=draw.randrange(1000), device="cpu"
             )
             quiet, disturbed = Run.create(config, root), Run.create(config, root)
-            cluster.submit(quiet)
+            cluster.submit(quiet, execute)
             _wait(lambda run=quiet: run.state() == "done", quiet)
-            cluster.submit(disturbed)
+            cluster.submit(disturbed, execute)
             share = -(-(options.kills - killed) // (options.runs - number))
             planned = min(RESTARTS, share)
             lost = [step for _ in range(planned) if (step := _kill(disturbed, draw)) is not None]

@@ -7,9 +7,10 @@ import sys
 import psutil
 import pytest
 
-from densembed.runs import Run, all_runs
+from densembed.runs import Run, all_runs, execute
+from densembed.runs.recovery import recover
 from densembed.training.config import RunConfig
-from densembed.workers.cluster import NICENESS, Cluster, take_up
+from densembed.workers.cluster import NICENESS, Cluster
 from tests.waiting import wait_for
 
 SHORT = {"model": "logistic-el-2", "epochs": 1, "batch_size": 100, "device": "cpu"}
@@ -58,7 +59,7 @@ def started(run) -> int | None:
 def test_it_starts_on_first_use_and_trains(cluster, root):
     before = children()
     run = Run.create(RunConfig(**SHORT), root)
-    cluster.submit(run)
+    cluster.submit(run, execute)
     wait_for(lambda: run.state() == "done")
     assert run.checkpoint().header.outcome == "done"
     assert started(run) in children() - before
@@ -68,7 +69,7 @@ def test_it_starts_on_first_use_and_trains(cluster, root):
 def test_it_is_polite(cluster, root):
     own = psutil.Process().nice()
     run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
-    cluster.submit(run)
+    cluster.submit(run, execute)
     worker = wait_for(lambda: started(run))
     if sys.platform == "linux":  # there, each thread has its own
         threads = psutil.Process(worker).threads()
@@ -86,8 +87,8 @@ def test_runs_wait_for_one_another_and_obey(cluster, root):
         Run.create(RunConfig(**SHORT | {"epochs": epochs}), root) for epochs in (10_000, 1, 1)
     )
     for run in (first, second, third):
-        cluster.submit(run)
-    cluster.submit(third)  # twice is once
+        cluster.submit(run, execute)
+    cluster.submit(third, execute)  # twice is once
     wait_for(lambda: started(first))
     assert first.state() == "running"
     assert second.state() == "queued"
@@ -104,8 +105,8 @@ def test_a_failure_does_not_stop_the_worker(cluster, root, tmp_path):
     (tmp_path / "file").write_text("in the way")
     bad = Run.create(RunConfig(**SHORT | {"dataset": "mnist"}), root)
     good = Run.create(RunConfig(**SHORT), root)
-    cluster.submit(bad, str(tmp_path / "file"))
-    cluster.submit(good)
+    cluster.submit(bad, execute, str(tmp_path / "file"))
+    cluster.submit(good, execute)
     wait_for(lambda: good.state() == "done")
     assert bad.state() == "failed"
 
@@ -116,7 +117,7 @@ def last_start(run) -> dict:
 
 def test_a_run_whose_worker_is_killed_goes_on_by_itself(cluster, root):
     run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
-    cluster.submit(run)
+    cluster.submit(run, execute)
     first = wait_for(lambda: started(run))
     assert cluster.place(run) == 0
     wait_for(run.resume_path.is_file)
@@ -131,8 +132,8 @@ def test_a_run_whose_worker_is_killed_goes_on_by_itself(cluster, root):
 def test_a_run_that_kills_its_worker_fails_and_the_next_one_trains(cluster, root):
     bad = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
     after = Run.create(RunConfig(**SHORT), root)
-    cluster.submit(bad)
-    cluster.submit(after)
+    cluster.submit(bad, execute)
+    cluster.submit(after, execute)
     killed = set()
     for _ in range(4):
         wait_for(lambda: started(bad) and last_start(bad)["process"] not in killed)
@@ -148,15 +149,15 @@ def test_pause_frees_the_worker_and_resume_queues_again(cluster, root):
         Run.create(RunConfig(**SHORT | {"epochs": epochs}), root) for epochs in (10_000, 1)
     )
     assert cluster.place(first) is None
-    cluster.submit(first)
-    cluster.submit(second)
+    cluster.submit(first, execute)
+    cluster.submit(second, execute)
     assert cluster.place(second) == 1
     wait_for(lambda: started(first))
     first.pause()
     wait_for(lambda: second.state() == "done")
     assert first.state() == "paused"
     first.resume()
-    cluster.submit(first)
+    cluster.submit(first, execute)
     wait_for(lambda: first.state() == "running")
     first.stop()
     wait_for(lambda: first.state() == "stopped")
@@ -168,7 +169,7 @@ def test_closing_leaves_no_process(cluster, root):
     cluster.close()
     before = children()  # not none: a browser may be waiting for other tests
     run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
-    cluster.submit(run)
+    cluster.submit(run, execute)
     worker = wait_for(lambda: started(run))
     cluster.close()
     cluster.close()
@@ -188,10 +189,10 @@ def test_two_servers_on_one_folder(cluster, root):
     other = Cluster()
     run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
     after = Run.create(RunConfig(**SHORT), root)
-    cluster.submit(run)
+    cluster.submit(run, execute)
     wait_for(lambda: started(run))
-    other.submit(run)
-    other.submit(after)
+    other.submit(run, execute)
+    other.submit(after, execute)
     wait_for(lambda: after.state() == "done")
     assert run.state() == "running"
     assert [event["kind"] for event in run.events()].count("start") == 1
@@ -205,7 +206,7 @@ def test_as_many_at_once_as_is_said_and_the_others_in_order(root, monkeypatch):
     several = Cluster()
     runs = [Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root) for _ in range(4)]
     for run in runs:
-        several.submit(run)
+        several.submit(run, execute)
     wait_for(lambda: started(runs[0]) and started(runs[1]))
     assert [several.place(run) for run in runs] == [0, 0, 1, 2]
     assert [several.at_once(run) for run in runs] == [2] * 4
@@ -225,19 +226,19 @@ def test_as_many_at_once_as_is_said_and_the_others_in_order(root, monkeypatch):
 def test_runs_per_device_is_a_number(value, root, monkeypatch):
     monkeypatch.setenv("DENSEMBED_RUNS_PER_DEVICE", value)
     with pytest.raises(ValueError, match="DENSEMBED_RUNS_PER_DEVICE is a number from 1 to 64"):
-        Cluster().submit(Run.create(RunConfig(**SHORT), root))
+        Cluster().submit(Run.create(RunConfig(**SHORT), root), execute)
 
 
 SERVER = """
 import sys, signal
 from pathlib import Path
 from densembed.workers.cluster import Cluster
-from densembed.runs import Run, all_runs
+from densembed.runs import Run, all_runs, execute
 from tests.waiting import wait_for
 if __name__ == "__main__":
     cluster = Cluster()
     for path in sys.argv[1:]:
-        cluster.submit(Run(Path(path)))
+        cluster.submit(Run(Path(path)), execute)
     signal.pause()
 """
 
@@ -261,7 +262,7 @@ def test_a_server_that_is_killed_takes_its_workers_along_and_the_next_goes_on(
     wait_for(lambda: not psutil.pid_exists(worker))
     assert half.state() == "interrupted"
     assert waiting.state() == "queued"
-    take_up(cluster)
+    recover(cluster)
     wait_for(lambda: half.state() == "running")
     assert last_start(half)["step"] > 0
     half.stop()

@@ -15,7 +15,7 @@ from distributed import Client
 
 from densembed.cli.main import main
 from densembed.experiments import reproduce
-from densembed.runs import Run, all_runs
+from densembed.runs import Run, all_runs, execute
 from densembed.training.config import RunConfig
 from densembed.workers import scheduler
 from densembed.workers.cluster import Cluster
@@ -115,7 +115,7 @@ def test_runs_are_spread_over_the_workers_and_one_that_dies_is_replaced(machines
     one, two = machines.join(), machines.join()
     long, short, third = new(**ENDLESS), new(**SHORT), new(**SHORT)
     for run in (long, short, third):
-        cluster.submit(run)
+        cluster.submit(run, execute)
     wait_for(lambda: third.state() == short.state() == "done")  # beside the one that never ends
     assert cluster.place(long) == 0
     first = last_start(long)["process"]
@@ -139,8 +139,8 @@ def test_runs_are_spread_over_the_workers_and_one_that_dies_is_replaced(machines
 def test_a_run_on_cuda_asks_for_a_gpu(machines, cluster, new):
     machines.join()
     run, other = new(**SHORT | {"device": "cuda"}), new(**SHORT)
-    cluster.submit(run)
-    cluster.submit(other)
+    cluster.submit(run, execute)
+    cluster.submit(other, execute)
     wait_for(lambda: other.state() == "done")
     assert run.state() == "queued"
     assert 'resources "GPU=1"' in cluster.wanting(run)
@@ -154,13 +154,13 @@ def test_a_run_outlives_who_asked_for_it_and_is_not_started_twice(machines, new)
     machines.join(), machines.join()
     first, second = Cluster(machines.address), Cluster(machines.address)
     run = new(**ENDLESS)
-    first.submit(run)
+    first.submit(run, execute)
     wait_for(lambda: run.state() == "running")
     first.close()
     step = run.last.get("step", 0)
     wait_for(lambda: run.last.get("step", 0) > step)  # it goes on
     assert run.state() == "running"
-    second.submit(run)
+    second.submit(run, execute)
     wait_for(lambda: second.place(run) is None)  # who comes second finds the lock taken and leaves
     assert run.state() == "running"
     assert len(starts(run)) == 1
@@ -175,7 +175,7 @@ def test_a_worker_that_does_not_see_the_folder_is_a_sentence(
     machines.join()
     monkeypatch.chdir(tmp_path)
     run = Run.create(RunConfig(**SHORT), Path("runs"))  # relative: the worker lives elsewhere
-    cluster.submit(run)
+    cluster.submit(run, execute)
     wait_for(lambda: run.state() == "failed")
     assert is_sentence(run.last["reason"])
     assert "share it" in run.last["reason"]
@@ -187,7 +187,7 @@ def test_no_scheduler_is_a_sentence(address, new, tmp_path, capsys, monkeypatch)
     if not address:
         monkeypatch.setenv("DENSEMBED_SCHEDULER", "tcp://127.0.0.1:9")
     with pytest.raises(SchedulerError) as error:
-        Cluster(address or None).submit(new(**SHORT))
+        Cluster(address or None).submit(new(**SHORT), execute)
     assert is_sentence(str(error.value))
     # distributed's own locks stand still for ever where the collector closes one later.
     assert not [each for each in gc.get_objects() if type(each) is Client]

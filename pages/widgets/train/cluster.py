@@ -8,11 +8,12 @@ import streamlit as st
 
 from densembed.data import DataError, is_available, load_dataset
 from densembed.models.names import check_name, describe
-from densembed.runs import Run, read_only
+from densembed.runs import Run, execute, read_only
+from densembed.runs.recovery import recover
 from densembed.runs.time_left import seconds_left, wait
 from densembed.training.config import RunConfig
 from densembed.training.loop import estimate_seconds
-from densembed.workers.cluster import Cluster, take_up
+from densembed.workers.cluster import Cluster
 from pages.widgets.common.link import plain
 
 LIVE = ("queued", "running")
@@ -34,7 +35,7 @@ def cluster() -> Cluster:
     found = Cluster()
     if os.environ.get(RESUME, "") not in ("", "0") and not read_only():
         with telling():
-            take_up(found)
+            recover(found)
     return found
 
 
@@ -86,7 +87,7 @@ def start(config: RunConfig) -> bool:
     """Queue a new run and show it; whether that could be done."""
     with telling():
         run = Run.create(config)
-        cluster().submit(run)
+        cluster().submit(run, execute)
         follow(run=run.identifier)
         return True
     return False

@@ -10,7 +10,7 @@ from functools import partial
 import streamlit as st
 
 from densembed.data import DATASETS
-from densembed.runs import MAX_NAME, Run
+from densembed.runs import MAX_NAME, Run, execute
 from densembed.training.config import RunConfig
 from pages.widgets.train.cluster import LIVE, cluster, start, telling
 from pages.widgets.train.folder import FOLDER
@@ -75,7 +75,7 @@ def _do(changed: str, action, *args) -> None:
 
 def _resume(run: Run, epochs: int | None = None, data: str = "") -> None:
     run.resume(epochs, data)
-    cluster().submit(run)
+    cluster().submit(run, execute)
 
 
 def _rename(run: Run, key: str) -> None:

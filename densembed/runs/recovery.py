@@ -1,0 +1,18 @@
+"""Resuming what a server that has ended left unfinished."""
+
+from densembed.runs.execution import execute
+from densembed.runs.folder import all_runs
+from densembed.runs.sweep import all_sweeps
+from densembed.workers.cluster import Cluster
+
+
+def recover(cluster: Cluster) -> None:
+    """Queue what an earlier server left unfinished or waiting, oldest first."""
+    for run in reversed(all_runs()):
+        if (state := run.state()) in ("interrupted", "queued"):
+            if state == "interrupted":
+                run.resume()
+            cluster.submit(run, execute)
+    for sweep in reversed(all_sweeps()):
+        if sweep.state() in ("interrupted", "queued"):
+            sweep.submit(cluster)
