@@ -22,7 +22,7 @@ from tests.browser.conftest import (
     stage_at,
 )
 from tests.browser.test_explore import DIGITS, width_needed
-from tests.figures.test_export import figure_of, values
+from tests.figures.test_export import figures_of, values
 
 FIXED = DIGITS.with_name("logistic-el-15-digits.safetensors")
 FIVE = DIGITS.with_name("logistic-el-5.safetensors")
@@ -334,7 +334,7 @@ def test_what_is_taken_away_is_what_is_shown(visit, kind):
             np.testing.assert_allclose(shown(page, f"field.{name}"), field, 0, 1e-4)
             assert numbers[f"step_{name}"] == step
     assert file("Numbers, CSV").startswith(b"column,row,first,second\n")
-    data, _ = figure_of(file("Figure, HTML").decode())
+    data = [trace for trace, *_ in figures_of(file("Figure, HTML").decode())]
     change = numbers["field_second"] - numbers["field_first"]
     np.testing.assert_allclose(values(data[3]), change.sum(0), 1e-5, 1e-6)
     printed = file("Figure, SVG").decode()

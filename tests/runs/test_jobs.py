@@ -57,7 +57,9 @@ def test_only_members_of_one_shape_are_grouped(tmp_path, monkeypatch):
 
 
 def test_one_that_diverges_takes_none_with_it(tmp_path):
-    mates = made(tmp_path, {"learning_rate": 1e6, "seed": 3}, {"seed": 0})
+    mates = made(
+        tmp_path, {"learning_rate": 1e6, "seed": 3, "batch_size": 10}, {"seed": 0, "batch_size": 10}
+    )
     together(mates)
     wild, tame = mates
     assert wild.path.is_file()

@@ -210,7 +210,7 @@ def test_a_configuration_that_is_gone(new):
 
 
 def test_divergence(new):
-    run = new(learning_rate=1e4, epochs=5)
+    run = new(learning_rate=1e4, epochs=5, batch_size=20)
     assert execute(str(run.path)) == "diverged"
     assert "lower learning rate" in end_of(run)["reason"]
     kept = run.checkpoint()

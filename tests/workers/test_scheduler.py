@@ -245,7 +245,7 @@ def test_a_run_that_no_worker_takes_is_stopped(machines, runs_root, capsys):
     stopping.join(10)
     said = capsys.readouterr()
     assert "No worker is there" in said.out
-    assert "had not begun to train" in said.err
+    assert "Nothing was saved" in said.err
 
 
 def test_an_answer_that_a_worker_took_with_it_is_not_waited_for():
