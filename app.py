@@ -6,6 +6,7 @@ import streamlit as st
 import torch
 
 from densembed import plugins
+from densembed.kept import prepare_server
 from pages.widgets.link import plain
 
 
@@ -38,4 +39,5 @@ if __name__ == "__main__":  # Streamlit runs this file for every view of a page
 elif __name__ != "__mp_main__":  # the server imports it once; so does a worker process
     from pages.widgets.shell import routes
 
+    prepare_server()
     app = st.App(__file__, routes=routes(["", "train", "compare", "paper", "lab"]))
