@@ -19,8 +19,8 @@ from torch import Tensor, nn
 OVERHEAD = 1000
 MODULE = 20_000
 """Bytes of an object, and of one of torch's modules, beside its numbers: measured, roughly."""
-JSON = 8
-"""Bytes of a pydantic model for each of its JSON: measured, roughly."""
+JSON = 10
+"""Bytes of a pydantic model for each byte of its JSON: measured, roughly."""
 TRIM_BYTES = 32 * 2**20
 ARENA_MAX, MMAP_THRESHOLD = -8, -3
 """Options of glibc's mallopt."""
