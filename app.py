@@ -5,6 +5,7 @@ import os
 import streamlit as st
 import torch
 
+from densembed.cache import prepare_server
 from densembed.models import plugins
 from pages.widgets.common.link import plain
 
@@ -38,4 +39,5 @@ if __name__ == "__main__":  # Streamlit runs this file for every view of a page
 elif __name__ != "__mp_main__":  # the server imports it once; so does a worker process
     from pages.widgets.common.shell import routes
 
+    prepare_server()
     app = st.App(__file__, routes=routes(["", "train", "compare", "paper", "lab"]))

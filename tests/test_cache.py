@@ -1,9 +1,13 @@
 """What is kept is counted in bytes, and the longest unused goes first."""
 
+import subprocess
+import sys
+import weakref
+
 import numpy as np
 import pytest
 
-from densembed.cache import Kept
+from densembed.cache import Kept, drop, size
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.checkpoint import _networks as networks
 
@@ -11,17 +15,17 @@ from densembed.training.checkpoint import _networks as networks
 def test_many_values_stay_within_the_budget():
     kept, made = Kept(10_000_000), []
     for number in range(100):
-        kept.get(number, lambda: made.append(1) or np.zeros(1_000_000, np.uint8))
-        kept.get(0, lambda: pytest.fail("what is used often is kept"))
+        kept.get((number,), lambda: made.append(1) or np.zeros(1_000_000, np.uint8))
+        kept.get((0,), lambda: pytest.fail("what is used often is kept"))
         assert kept.used <= kept.budget
     assert len(made) == 100
-    kept.get(1, lambda: made.append(1) or np.zeros(1))
+    kept.get((1,), lambda: made.append(1) or np.zeros(1))
     assert len(made) == 101
 
 
 def test_what_is_too_large_is_not_kept():
     kept = Kept(1000)
-    assert kept.get("large", lambda: np.ones(2000)).sum() == 2000
+    assert kept.get(("large",), lambda: np.ones(2000)).sum() == 2000
     assert kept.used == 0
 
 
@@ -33,3 +37,51 @@ def test_networks_of_many_checkpoints_stay_within_the_budget(trained, monkeypatc
         for index in range(len(checkpoint.steps)):
             checkpoint.network(index)
         assert networks.used <= 1_000_000
+
+
+def test_what_belongs_to_a_part_is_dropped_from_all_caches():
+    caches = [Kept(10_000), Kept(10_000)]
+    for cache in caches:
+        for part in ("a", "b"):
+            cache.get(("view", part, 1), lambda: np.zeros(1000, np.uint8))
+    gone = [weakref.ref(cache.get(("view", "a", 1), pytest.fail)) for cache in caches]
+    drop(["a"])
+    assert [value() for value in gone] == [None, None]
+    for cache in caches:
+        assert cache.used == size(cache.get(("view", "b", 1), pytest.fail))
+
+
+def test_a_long_training_is_counted_with_its_epochs(trained):
+    epoch = trained.header.epochs[0]
+    long = trained.header.model_copy(update={"epochs": [epoch] * 10_000})
+    more = size(Checkpoint(long, trained.tensors)) - size(trained)
+    assert more > 10_000 * len(epoch.model_dump_json())
+
+
+HEAPS = """
+import ctypes, os, tempfile, threading
+from densembed.kept import prepare_server
+prepare_server()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = libc.fdopen.restype = ctypes.c_void_p
+together = threading.Barrier(16)
+def work():
+    together.wait()
+    libc.malloc(1000)
+    together.wait()
+threads = [threading.Thread(target=work) for _ in range(16)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+with tempfile.TemporaryFile() as file:
+    stream = ctypes.c_void_p(libc.fdopen(os.dup(file.fileno()), b"w"))
+    assert libc.malloc_info(0, stream) == 0
+    libc.fclose(stream)
+    file.seek(0)
+    print(file.read().count(b"<heap nr="))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="These are options of glibc's.")
+def test_threads_of_a_server_share_their_heaps():
+    out = subprocess.run([sys.executable, "-c", HEAPS], capture_output=True, text=True, check=True)
+    assert int(out.stdout) <= 2

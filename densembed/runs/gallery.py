@@ -23,7 +23,7 @@ def gallery_folder() -> Path:
     return Path(os.environ.get("DENSEMBED_GALLERY", "checkpoints/paper")).absolute()
 
 
-_opened = Kept(64 * 2**20)
+_opened = Kept(32 * 2**20)
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ class Header(BaseModel):
         return classes
 
 
-_networks = Kept(48 * 2**20)
+_networks = Kept(32 * 2**20)
 """Built networks of all checkpoints: a file of a thousand snapshots has as many."""
 
 

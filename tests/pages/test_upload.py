@@ -1,10 +1,17 @@
 """A visitor's own checkpoint: taken, shown on both pages, refused with a sentence."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
+from streamlit.runtime import caching
 
+from densembed.cache import size
 from densembed.fields.field import view
 from densembed.training.checkpoint import Checkpoint
+from densembed.training.checkpoint import _networks as networks
+from pages.widgets.common.cache import kept
 from pages.widgets.inputs.checkpoints import MAX_BYTES, MAX_KEPT, MAX_VALUES
 from tests.conftest import is_sentence
 from tests.pages.conftest import column, settle, visit, warnings
@@ -143,3 +150,55 @@ def test_words_of_an_upload_are_no_markup(small_gallery, trained, tmp_path):
     tables = [element.proto.body for element in app.get("html") if "<table" in element.proto.body]
     assert "&lt;b&gt;" in tables[0]
     assert "<b>" not in tables[0]
+
+
+def test_many_uploads_stay_within_their_bytes(small_gallery, trained, tmp_path, monkeypatch):
+    for cache, budget in ((kept, 3_000_000), (networks, 1_000_000)):
+        monkeypatch.setattr(cache, "budget", budget)
+    app = visit()
+    for k in range(8):
+        app = bring(app, _other(trained, 2.5 + k, tmp_path))
+        for cache in (kept, networks):
+            assert cache.used == sum(size(value) for value, _ in cache._values.values())
+            assert cache.used <= cache.budget
+    assert any(kept._values)
+
+
+def _other(trained, by: float, folder) -> bytes:
+    tensors = {name: by * value for name, value in trained.tensors.items()}
+    Checkpoint(trained.header, tensors).save(folder / "other.safetensors")
+    return (folder / "other.safetensors").read_bytes()
+
+
+def _computed_of(digest: str) -> int:
+    return sum(digest in key for cache in (kept, networks) for key in cache._values)
+
+
+def _end_session() -> None:
+    """What Streamlit does when a tab is closed."""
+    caching.clear_session_resource_cache("test session id")
+
+
+def test_a_session_that_ends_gives_back(small_gallery, trained, tmp_path):
+    app = bring(visit(), _other(trained, 1.7, tmp_path))
+    (upload,) = app.session_state["uploads"].values()
+    digest, alive = upload.checkpoint.digest, weakref.ref(upload.checkpoint)
+    assert _computed_of(digest)
+    _end_session()
+    assert not _computed_of(digest)
+    settle(app.run())  # the tab had only lost its connection, and is back
+    assert _computed_of(digest)
+    _end_session()
+    assert not _computed_of(digest)
+    del app, upload
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_file_that_is_removed_gives_back(small_gallery, trained, tmp_path):
+    app = bring(visit(), _other(trained, 1.8, tmp_path))
+    (upload,) = app.session_state["uploads"].values()
+    assert _computed_of(upload.checkpoint.digest)
+    settle(app.file_uploader(key="file-model").set_value(None).run())
+    assert not app.session_state["uploads"]
+    assert not _computed_of(upload.checkpoint.digest)

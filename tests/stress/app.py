@@ -1,6 +1,7 @@
 """How the app holds up: memory, patience and its end, with a real server and a real browser.
 
-    python -m tests.stress.app memory       growth from the 5th to the 20th session
+    python -m tests.stress.app memory       the server's memory over 98 uploads (UPLOADS=20: fewer),
+                                            one of a thousand snapshots, and 100 visits
     python -m tests.stress.app busy         a page's answer while two runs train
     python -m tests.stress.app list         the Train page with 200 old runs
     python -m tests.stress.app end          Ctrl-C while a run trains
@@ -19,13 +20,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import torch
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import connect
 
 from densembed.runs import Run, execute
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from tests.browser.conftest import FLAGS, ROOT, chromium, serve
 
-FIRST, LAST = 5, 20
+UPLOADS, EVERY = 98, 10
+MANY = 1000
+"""Snapshots of one large file, whose fields alone take 50 MB."""
+VISITS, TOGETHER = 100, 10
+PATIENCE = 300_000
 WARM = 5
 PAGES = ("/lab", "/train", "/")
 ANSWERED = """() => document.querySelector("h1")?.offsetParent && document.querySelector(
@@ -85,18 +96,108 @@ def _server() -> psutil.Process:
 
 
 def memory(browser: Browser, folder: Path) -> None:
-    keys = sorted(path.stem for path in (ROOT / "checkpoints/paper").glob("*.safetensors"))
-    seen = []
+    """Uploads in one tab, one large upload in another, then short visits: what stays of them."""
     with serve(folder) as address:
-        for number in range(1, LAST + 1):
-            with _session(browser, *(f"{address}/?model={key}" for key in keys)):
+        with _session(browser, f"{address}/?tour=0") as page:
+            begun = _used()
+            print(f"one visit: {begun:.0f} MB", flush=True)
+            for number, file in enumerate(
+                _crafted(folder, int(os.environ.get("UPLOADS", UPLOADS))), 1
+            ):
+                _bring(page, file)
+                if number % EVERY == 0:
+                    print(
+                        f"{number} uploads: {_used():.0f} MB ({_used() - begun:+.0f})", flush=True
+                    )
+        print(f"that tab closed: {_settled():.0f} MB", flush=True)
+        before = _settled()
+        with _session(browser, f"{address}/?tour=0") as page:
+            _bring(page, _long(folder))
+            print(f"{MANY} snapshots: {_used():.0f} MB ({_used() - before:+.0f})", flush=True)
+        after = _settled()
+        print(f"that tab closed: {after:.0f} MB ({after - before:+.0f})", flush=True)
+        visits = []
+        for number in range(TOGETHER, VISITS + 1, TOGETHER):
+            _short_visits(address)
+            visits.append(_settled())
+            if number in (TOGETHER, VISITS):
+                print(f"{number} visits: {visits[-1]:.0f} MB", flush=True)
+        print(f"from {TOGETHER} to {VISITS} visits: {visits[-1] - visits[0]:+.0f} MB", flush=True)
+
+
+def _used() -> float:
+    """The server's resident memory in MB."""
+    return _server().memory_info().rss / 2**20
+
+
+def _settled() -> float:
+    """As `_used`, once the server has been at rest: a tab that closes is noticed a little later."""
+    work = sum(_server().cpu_times()[:2])
+    while True:
+        time.sleep(2)
+        if (now := sum(_server().cpu_times()[:2])) - work < 0.1:
+            return _used()
+        work = now
+
+
+def _crafted(folder: Path, count: int) -> Iterator[Path]:
+    """Files of models that ship, each with other numbers."""
+    shipped = [
+        Checkpoint.open(path)
+        for path in sorted((ROOT / "checkpoints/paper").glob("*.safetensors"))
+        if path.stat().st_size < 2**20
+    ]
+    for number in range(count):
+        model = shipped[number % len(shipped)]
+        tensors = {name: value * (1 + number / 1e4) for name, value in model.tensors.items()}
+        yield _write(folder, Checkpoint(model.header, tensors))
+
+
+def _long(folder: Path) -> Path:
+    model = Checkpoint.open(ROOT / "checkpoints/paper/logistic-el-5.safetensors")
+    ends = {name: (value[:1, :1], value[-1:, :1]) for name, value in model.tensors.items()}
+    share = torch.linspace(0, 1, MANY)
+    between = {
+        name: first.lerp(last, share.reshape(-1, *[1] * (first.ndim - 1)))
+        for name, (first, last) in ends.items()
+    }
+    header = model.header.model_copy(update={"steps": list(range(MANY)), "epochs": []})
+    return _write(folder, Checkpoint(header, between))
+
+
+def _write(folder: Path, checkpoint: Checkpoint) -> Path:
+    path = folder / f"{checkpoint.digest[:12]}.safetensors"
+    checkpoint.save(path)
+    return path
+
+
+def _bring(page: Page, file: Path) -> None:
+    """Upload a model and wait until the page shows it."""
+    key = f"upload-{Checkpoint.open(file).digest[:12]}"
+    if not page.locator("input[type=file]").count():
+        page.get_by_role("button", name="Bring a model of your own").click()
+    page.locator("input[type=file]").first.set_input_files(file)
+    page.wait_for_function(f"() => location.search.includes('{key}')", timeout=PATIENCE)
+    page.wait_for_function(ANSWERED, timeout=PATIENCE)
+
+
+def _short_visits(address: str) -> None:
+    """Ten tabs at once, each of its own model, without a browser; all are closed at the end."""
+    stream = address.replace("http", "ws") + "/_stcore/stream"
+    keys = sorted(path.stem for path in (ROOT / "checkpoints/paper").glob("*.safetensors"))
+    with contextlib.ExitStack() as tabs:
+        opened = [
+            tabs.enter_context(
+                connect(stream, subprotocols=["streamlit"], max_size=None, proxy=None)
+            )
+            for _ in range(TOGETHER)
+        ]
+        for number, tab in enumerate(opened):
+            state = ClientState(query_string=f"model={keys[number % len(keys)]}")
+            tab.send(BackMsg(rerun_script=state).SerializeToString())
+        for tab in opened:
+            while ForwardMsg.FromString(tab.recv()).WhichOneof("type") != "script_finished":
                 pass
-            seen.append(_server().memory_info().rss / 2**20)
-            print(f"session {number:2}: {seen[-1]:7.1f} MB", flush=True)
-    print(
-        f"memory over {len(keys)} checkpoints: from session {FIRST} to {LAST} it grew by "
-        f"{seen[LAST - 1] - seen[FIRST - 1]:.1f} MB"
-    )
 
 
 def busy(browser: Browser, folder: Path) -> None:

@@ -13,7 +13,7 @@ from densembed.training.checkpoint import Checkpoint
 
 ATLAS_INPUTS = 100
 """Test images of a class over which its fields are averaged, as far as there are so many."""
-kept = Kept(96 * 2**20)
+kept = Kept(64 * 2**20)
 """All that the pages compute of checkpoints and pictures."""
 
 

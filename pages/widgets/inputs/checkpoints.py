@@ -7,6 +7,7 @@ from math import prod
 
 import streamlit as st
 
+from densembed.cache import drop
 from densembed.data import DATASETS, is_available
 from densembed.runs import gallery
 from densembed.text import printable
@@ -41,6 +42,16 @@ def uploads() -> dict[str, Upload]:
     return st.session_state.setdefault("uploads", {})
 
 
+@st.cache_resource(scope="session", on_release=drop, show_spinner=False)
+def _shown() -> set[str]:
+    """Digests of the visitor's files that were shown.
+
+    Streamlit gives this up when the tab is closed or has lost its connection, and with it what was
+    computed of these files. It is computed again for a tab that comes back.
+    """
+    return set()
+
+
 def titles(also: str = "") -> dict[str, str]:
     """Every checkpoint that opens, by its key: a line for each, the visitor's own first.
 
@@ -71,7 +82,11 @@ def first_choice(options: Collection[str]) -> str:
 
 def opened(key: str) -> Checkpoint:
     """The checkpoint of a key among `titles`."""
-    return uploads()[key].checkpoint if key in uploads() else gallery.find(key).open()
+    if key not in uploads():
+        return gallery.find(key).open()
+    checkpoint = uploads()[key].checkpoint
+    _shown().add(checkpoint.digest)
+    return checkpoint
 
 
 def file_of(key: str) -> Callable[[], bytes]:
@@ -163,11 +178,16 @@ def _take(key: str) -> None:
 
 def forget(brought: str) -> None:
     """Take a visitor's file off the lists, and out of the page's link where it is shown."""
-    uploads().pop(brought, None)
+    _remove(brought)
     for key, value in list(st.query_params.items()):
         if value == brought:
             del st.query_params[key]
             st.session_state.pop(key, None)
+
+
+def _remove(key: str) -> None:
+    if upload := uploads().pop(key, None):
+        drop([upload.checkpoint.digest])
 
 
 def keep(data: bytes, name: str) -> str:
@@ -191,5 +211,5 @@ def keep(data: bytes, name: str) -> str:
         checkpoint = Checkpoint(header, checkpoint.tensors)
     kept[key] = Upload(checkpoint, data, printable(name.removesuffix(".safetensors"))[:40])
     while len(kept) > MAX_KEPT:
-        del kept[next(iter(kept))]
+        _remove(next(iter(kept)))
     return key
