@@ -60,7 +60,7 @@ def test_a_long_training_is_counted_with_its_epochs(trained):
 
 HEAPS = """
 import ctypes, os, tempfile, threading
-from densembed.kept import prepare_server
+from densembed.cache import prepare_server
 prepare_server()
 libc = ctypes.CDLL(None)
 libc.malloc.restype = libc.fdopen.restype = ctypes.c_void_p

@@ -1,5 +1,7 @@
 """The fields of all steps at once, moved in the browser: its slider waits for no server."""
 
+from pathlib import Path
+
 import numpy as np
 import streamlit as st
 from torch import Tensor
@@ -29,7 +31,7 @@ from pages.widgets.inputs.choose import Input
 BOUND_PERCENTILE = 97
 """Of the weights: their colour scale ends there, else a few large ones leave the others grey."""
 MIDDLE = 50
-_stage = moving("stage")
+_stage = moving("stage", Path(__file__).parent)
 
 
 def chosen_step(steps: list[int]) -> int:
