@@ -8,6 +8,8 @@ import re
 import unicodedata
 from html import escape
 
+from densembed.text import DIRECTIONS
+
 NOT_PRINTED = ("Cc", "Cs", "Cn", "Zl", "Zp")
 """Categories of Unicode that XML or a font cannot hold: controls, halves of pairs, line ends."""
 
@@ -18,7 +20,10 @@ icons between colons, addresses as links, and arrows of two signs."""
 
 def one_line(text: str) -> str:
     """A text for a picture, a file's title or XML: in one line, without control characters."""
-    kept = (" " if unicodedata.category(letter) in NOT_PRINTED else letter for letter in text)
+    kept = (
+        " " if unicodedata.category(letter) in NOT_PRINTED or letter in DIRECTIONS else letter
+        for letter in text
+    )
     return " ".join("".join(kept).split())
 
 

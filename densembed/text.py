@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}
 """Unicode categories of control characters, surrogates, and separators of lines."""
+DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of the text around them."""
 
 
 def printable(text: str | bytes | os.PathLike) -> str:
@@ -17,7 +19,9 @@ def printable(text: str | bytes | os.PathLike) -> str:
     JSON or browser takes. They become `\xe9`, and control characters become `\n` and the like.
     """
     return "".join(
-        _escaped(character) if unicodedata.category(character) in UNPRINTABLE else character
+        _escaped(character)
+        if unicodedata.category(character) in UNPRINTABLE or character in DIRECTIONS
+        else character
         for character in os.fsdecode(text)
     )
 

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from densembed.markup import one_line
 from densembed.text import natural, printable
 
 
@@ -35,3 +36,9 @@ def test_numbers_are_in_order():
         "b",
     ]
     assert sorted(["01", "1"], key=natural) == ["01", "1"]
+
+
+@pytest.mark.parametrize("mark", ["\u202e", "\u2066", "\u200f"])
+def test_no_text_turns_its_neighbours_around(mark):
+    assert mark not in printable(f"a{mark}b")
+    assert mark not in one_line(f"a{mark}b")

@@ -69,6 +69,8 @@ def _read_bytes(source: bytes | str | os.PathLike) -> bytes:
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)
     else:
+        if os.path.exists(source) and not os.path.isfile(source) and not os.path.isdir(source):
+            raise ImageError("The picture is not a file: choose another one.")
         try:
             with open(source, "rb") as file:
                 data = file.read(MAX_BYTES + 1)

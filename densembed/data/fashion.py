@@ -1,10 +1,11 @@
 """Fashion-MNIST through torchvision: ten kinds of clothing, of MNIST's form and size."""
 
+import hashlib
 from pathlib import Path
 
 import torch
 
-from densembed.data import idx
+from densembed.data import idx, mnist
 from densembed.data.dataset import DataError, Dataset, Split
 from densembed.data.download import ELSEWHERE, check_places, reading
 
@@ -21,6 +22,9 @@ SIZES = {
 }
 """Bytes of the unpacked files: one that was only half written is found. The sums of
 what is downloaded are checked before it is unpacked."""
+
+
+MNIST_LABELS = mnist.SHA256["train-labels-idx1-ubyte"]
 
 
 def _intact(path: Path) -> bool:
@@ -49,6 +53,12 @@ def load(data_dir: Path) -> Dataset:
         source = FashionMNIST(data_dir, train=train, download=False)
         return Split(source.data.unsqueeze(1), source.targets.to(torch.int64))
 
+    labels = raw / "train-labels-idx1-ubyte"
+    if hashlib.sha256(labels.read_bytes()).hexdigest() == MNIST_LABELS:
+        raise DataError(
+            f"The files in {raw} are those of MNIST: move them to MNIST/raw, so that {TITLE} can "
+            "be downloaded."
+        )
     try:
         with reading(TITLE, raw):
             parts = split(True), split(False)

@@ -30,7 +30,7 @@ from PIL import Image, ImageOps
 
 from densembed.data import cifar
 from densembed.data.dataset import DataError, Dataset, Split
-from densembed.data.decode import FORMATS, ImageError, decode, open_picture
+from densembed.data.decode import FORMATS, MAX_BYTES, ImageError, decode, open_picture
 from densembed.data.download import stoppable
 from densembed.data.images import whole
 from densembed.text import natural, printable
@@ -544,7 +544,7 @@ def _look(path: Path) -> Look | None:
     """Format, size and whether it is grey, from the head of a file; None where it is no picture."""
     try:
         with open(path, "rb") as file:
-            image = open_picture(file.read())
+            image = open_picture(file.read(MAX_BYTES + 1))
             grey = image.mode in GREY_MODES or image.mode.startswith("I;16")
             return image.format, image.size, grey
     except (ImageError, OSError):
@@ -568,7 +568,8 @@ def _pixels(path: Path, shape: tuple[int, int, int]) -> np.ndarray | None:
     """
     channels, height, width = shape
     try:
-        data = path.read_bytes()
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)  # decode refuses what is larger
         image = open_picture(data)
         if image.mode == ("L" if channels == 1 else "RGB") and image.size == (width, height):
             array = np.asarray(ImageOps.exif_transpose(image))

@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 
 import safetensors.torch
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 from torch import Tensor, nn
 
 from densembed.cache import Kept
@@ -41,8 +41,10 @@ MAX_HEADER = 4 * 2**20
 MAX_SIZE = 256
 """Largest number of channels, rows or columns: beyond it a field would only exhaust the memory."""
 
-ShortText = Annotated[str, Field(max_length=200)]
+ShortText = Annotated[str, Field(max_length=200), AfterValidator(printable)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+Count = Annotated[int, Field(ge=0, le=10**12)]
 Size = Annotated[int, Field(ge=1, le=MAX_SIZE)]
 
 
@@ -50,16 +52,24 @@ class CheckpointError(ValueError):
     """A file that cannot be opened as a checkpoint; the message is one sentence."""
 
 
+def _check_file(path: Path, name: str) -> None:
+    """Refuse what cannot be read to an end, such as a named pipe. Raises OSError, too."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise CheckpointError(f"{name} is not a file.")
+    if path.stat().st_size > MAX_BYTES:
+        raise CheckpointError(f"{name} is larger than any checkpoint.")
+
+
 class EpochMetrics(BaseModel):
     """One epoch; lists have an entry for each member. Errors in percent, time in seconds."""
 
     model_config = ConfigDict(extra="forbid")
-    epoch: int = Field(ge=1)
-    step: int = Field(ge=1)
+    epoch: int = Field(ge=1, le=10**12)
+    step: int = Field(ge=1, le=10**12)
     train_loss: list[Number]
-    test_error: list[Number]
-    learning_rate: Number
-    seconds: Number
+    test_error: list[Percent]
+    learning_rate: Number = Field(ge=0)
+    seconds: Number = Field(ge=0)
 
 
 class Provenance(BaseModel):
@@ -74,8 +84,8 @@ class Provenance(BaseModel):
     device: ShortText
     threads: int
     dataset_title: ShortText
-    train_images: int
-    test_images: int
+    train_images: Count
+    test_images: Count
 
     @classmethod
     def now(cls, config: RunConfig, dataset: Dataset) -> "Provenance":
@@ -102,8 +112,8 @@ class Header(BaseModel):
     config: RunConfig
     input_shape: tuple[Size, Size, Size]
     classes: list[ShortText] = Field(min_length=1, max_length=1000)
-    steps_per_epoch: int = Field(ge=1)
-    steps: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=1000)
+    steps_per_epoch: int = Field(ge=1, le=10**12)
+    steps: list[Count] = Field(min_length=1, max_length=1000)
     epochs: list[EpochMetrics] = Field(max_length=10_000)
     outcome: Literal["running", "done", "stopped", "diverged", "failed"]
     provenance: Provenance
@@ -230,8 +240,7 @@ class Checkpoint:
         path = Path(path)
         name = printable(path.name)
         try:
-            if path.stat().st_size > MAX_BYTES:
-                raise CheckpointError(f"{name} is larger than any checkpoint.")
+            _check_file(path, name)
             data = path.read_bytes()
         except OSError as error:
             raise CheckpointError(f"{printable(path)} cannot be read: {error.strerror}.") from error
@@ -246,6 +255,7 @@ class Checkpoint:
         path = Path(path)
         name = printable(path.name)
         try:
+            _check_file(path, name)
             with open(path, "rb") as file:
                 start = file.read(8)
                 start += file.read(min(int.from_bytes(start, "little"), MAX_HEADER))

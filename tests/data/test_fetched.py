@@ -228,3 +228,14 @@ def test_offline_is_one_sentence(name, tmp_path, monkeypatch):
     assert is_sentence(str(caught.value))
     assert "digits" in str(caught.value)
     assert title(name) == DATASETS[name].TITLE
+
+
+def test_the_files_of_mnist_are_not_taken_for_fashion_mnist(clothes, tmp_path, monkeypatch):
+    """Both have files of one name and one size."""
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path))
+    fashion.load(tmp_path)
+    labels = (tmp_path / fashion.RAW / "train-labels-idx1-ubyte").read_bytes()
+    monkeypatch.setattr(fashion, "MNIST_LABELS", hashlib.sha256(labels).hexdigest())
+    with pytest.raises(DataError, match="are those of MNIST") as caught:
+        fashion.load(tmp_path)
+    assert is_sentence(str(caught.value))

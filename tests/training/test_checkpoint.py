@@ -697,3 +697,36 @@ def test_opening_a_file_does_not_import_the_compiler(trained_file):
     says = "; print([name for name in ('torch._dynamo', 'sympy') if name in sys.modules])"
     command = [sys.executable, "-c", opens + says, str(trained_file)]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("test_error", [1e308]), ("test_error", [-3.0]), ("seconds", -1.0), ("step", 10**30)],
+)
+def test_impossible_numbers_of_an_epoch_are_refused(field, value):
+    head = header()
+    head["epochs"][-1][field] = value
+    assert "epochs.1" in refused(content(head))
+
+
+@pytest.mark.parametrize("field", ["train_images", "test_images"])
+def test_impossible_counts_are_refused(field):
+    head = header()
+    head["provenance"] = {**head["provenance"], field: -5}
+    assert field in refused(content(head))
+
+
+def test_no_text_of_a_file_controls_a_terminal():
+    head = header()
+    head["classes"] = ["a\x1b[2J\u202e", *head["classes"][1:]]
+    head["provenance"] = {**head["provenance"], "dataset_title": "x\x1b]0;own\x07\ny"}
+    opened = Checkpoint.from_bytes(content(head), "it.safetensors").header
+    assert opened.classes[0] == r"a\x1b[2J\u202e"
+    assert opened.provenance.dataset_title.isprintable()
+
+
+def test_a_named_pipe_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for read in (Checkpoint.open, Checkpoint.peek):
+        with pytest.raises(CheckpointError, match="pipe is not a file"):
+            read(tmp_path / "pipe")

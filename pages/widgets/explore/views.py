@@ -167,9 +167,11 @@ def measures(seen: View, index: int) -> dict[str, str]:
     """Centre, spread, entropy and area of the field at a step, in words."""
     total = seen.size[0] * seen.size[1]
     found = measure(seen.fields[index], seen.fields[0], seen.x, seen.y)
-    return {
+    shown = {
         "centre": f"{found.centre[0]:.1f}, {found.centre[1]:.1f}",
         "spread": f"{found.spread:.1f} pixels",
         "entropy": f"{found.entropy:.1f} of {np.log2(total):.1f} bits",
         f"{100 * MASS:.0f} % of the mass in": f"{found.area:.0f} of {total} pixels",
     }
+    # Densities outside the picture, or narrower than the distance of the drawn points.
+    return shown if seen.fields[index].any() else dict.fromkeys(shown, "not drawn")
