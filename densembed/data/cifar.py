@@ -21,7 +21,6 @@ from densembed.files import replace_file
 
 TITLE = "CIFAR-10"
 FILES = "the folder cifar-10-batches-py"
-DOWNLOAD = "some 170 MB"
 FOLDER = "cifar-10-batches-py"
 LOCK = "cifar10.lock"
 CLASSES = (

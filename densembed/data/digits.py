@@ -15,7 +15,7 @@ import torch
 from densembed.data.dataset import Dataset, Split
 from densembed.data.images import normalise_digit
 
-TITLE = "digits (8×8, enlarged)"
+TITLE = "scikit-learn digits (8×8, upscaled)"
 
 
 def available(data_dir: Path | None = None) -> bool:

@@ -10,7 +10,6 @@ from densembed.data.download import ELSEWHERE, check_places, reading
 
 TITLE = "Fashion-MNIST"
 FILES = "the four unpacked files into FashionMNIST/raw"
-DOWNLOAD = "some 30 MB"
 RAW = Path("FashionMNIST/raw")
 LOCK = "fashion-mnist.lock"
 COUNTS = {"train": 60_000, "t10k": 10_000}

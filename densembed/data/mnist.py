@@ -20,7 +20,6 @@ SHA256 = {
 }
 """Of the unpacked files: a half-written one is found before it is trained on."""
 FILES = "the four unpacked files into MNIST/raw"
-DOWNLOAD = "some 12 MB"
 
 
 def available(data_dir: Path) -> bool:

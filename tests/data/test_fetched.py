@@ -227,4 +227,4 @@ def test_offline_is_one_sentence(name, tmp_path, monkeypatch):
         load_dataset(name)
     assert is_sentence(str(caught.value))
     assert "digits" in str(caught.value)
-    assert title(name) == DATASETS[name].TITLE
+    assert title(name) == DATASETS[name].title

@@ -195,11 +195,11 @@ def _dataset(checkpoint: Checkpoint) -> Dataset:
 def _offer_download(name: str) -> None:
     source = DATASETS[name]
     if st.button(
-        f"Get {source.TITLE}'s test images",
-        help=f"Downloads the data set once, {source.DOWNLOAD}.",
+        f"Get {source.title}'s test images",
+        help=f"Downloads the data set once, {source.download_size}.",
     ):
         try:
-            with st.spinner(f"Downloading {source.TITLE} …"):
+            with st.spinner(f"Downloading {source.title} …"):
                 load_dataset(name)
         except DataError as error:
             st.warning(plain(str(error)))
