@@ -23,7 +23,7 @@ from densembed.cli.reproduce import (
 )
 from densembed.cli.sweep import add_sweep, sweep_command
 from densembed.data import DATASETS, DataError, Dataset, Split, as_input, load_dataset
-from densembed.data.images import ImageError, read_picture
+from densembed.data.images import Content, ImageError, read_picture
 from densembed.fields.field import logits, view
 from densembed.fields.novelty import unlike_training
 from densembed.figures.export import write_html, write_npz, write_printed
@@ -498,7 +498,7 @@ def _read_one(
         picture = read_picture(path, checkpoint.header.input_shape, checkpoint.reads_digits)
     except ImageError as error:
         return result | {"seen": "nothing", "error": str(error)}
-    result["seen"] = picture.seen
+    result["seen"] = picture.content
     if picture.has_ink:
         probabilities = logits(model, as_input(picture.pixels[None]))[0].softmax(0)
         best = int(probabilities.argmax())
@@ -514,7 +514,7 @@ def _sentence(result: dict) -> str:
     if result["class"] is None:
         return f"{result['file']}: no digit was found"
     text = f"{result['file']}: {result['class']}  {result['probability']:.2f}"
-    if result["seen"] == "several digits":
+    if result["seen"] == Content.SEVERAL_DIGITS:
         text += "  (several digits)"
     elif result["unlike"]:
         text += "  (unlike what the model learned from)"
@@ -550,7 +550,7 @@ def _render(options: argparse.Namespace) -> int:
     checkpoint = Checkpoint.open(options.checkpoint)
     shape = checkpoint.header.input_shape
     picture = read_picture(options.image, shape, checkpoint.reads_digits)
-    if picture.seen == "no ink":
+    if not picture.has_ink:
         print(
             "densembed: no digit was found; the field is that of a blank picture.", file=sys.stderr
         )

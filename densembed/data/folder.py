@@ -32,7 +32,7 @@ from densembed.data import cifar
 from densembed.data.dataset import DataError, Dataset, Split
 from densembed.data.decode import FORMATS, ImageError, decode, open_picture
 from densembed.data.download import stoppable
-from densembed.data.images import whole
+from densembed.data.images import centre_crop
 from densembed.text import natural, printable
 
 PREFIX = "folder:"
@@ -575,7 +575,7 @@ def _pixels(path: Path, shape: tuple[int, int, int]) -> np.ndarray | None:
             if array.shape[:2] == (height, width):
                 planes = array[None] if channels == 1 else array.transpose(2, 0, 1)
                 return np.ascontiguousarray(planes)
-        return whole(decode(data), channels, (height, width)).numpy()
+        return centre_crop(decode(data), channels, (height, width)).numpy()
     except Exception:  # Pillow's decoders raise nearly anything on damaged data
         return None
 

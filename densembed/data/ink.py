@@ -6,6 +6,7 @@ their edges, gradients and coloured paper, where one threshold for the whole pic
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from PIL import Image
@@ -46,16 +47,26 @@ AROUND = 32  # pixels on which the paper's evenness is judged: writing on its ba
 THIN = 2.2  # pixels of 20: thinner strokes are thickened to this (MNIST has 2 to 4)
 
 
-def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, str, bool]:
-    """Find the handwritten digit in a picture.
+class Content(StrEnum):
+    """What an image shows. The values appear in the output of `densembed read --json`."""
+
+    DIGIT = "digit"
+    SEVERAL_DIGITS = "several digits"
+    BLANK = "no ink"
+    IMAGE = "picture"
+    """An image of any kind, in which no digit was looked for."""
+
+
+def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, Content, bool]:
+    """Segment the handwritten digit in an image.
 
     Args:
         rgba: (height, width, 4) in [0, 1], as `decode` returns it.
 
     Returns:
-        The digit's ink, (h, w) float32 in [0, 1], of a working size of its own; what was seen:
-        "digit", "no ink" (the ink is all zero) or "several digits" (the ink is all of them); and
-        whether the rest of the picture is a page: even, and without other marks as strong.
+        The ink, (h, w) float32 in [0, 1] at a working size: of the digit, of all digits if there
+        are several, all zero for a blank image; the content; and whether the background is a
+        page, which is even and has no other marks of similar contrast.
     """
     rgba = _working_size(rgba)
     strength = _alpha_ink(rgba)
@@ -73,13 +84,13 @@ def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, str, bool]:
         if main and (best is None or _is_better(main, window, *best)):
             best = main, marks, strength
     if best is None:
-        return np.zeros(rgba.shape[:2], np.float32), "no ink", True
+        return np.zeros(rgba.shape[:2], np.float32), Content.BLANK, True
     main, marks, strength = best
     digits = [main, *(mark for mark in marks if _is_second_digit(mark, main))]
     kept = _with_near_strokes(digits, marks, strength.shape)
     ink = _full_strokes(strength, kept, main.core)
     clean = _is_page(page, strength / main.core > OWN_CONTRAST, kept)
-    return ink, "several digits" if len(digits) > 1 else "digit", clean
+    return ink, Content.SEVERAL_DIGITS if len(digits) > 1 else Content.DIGIT, clean
 
 
 def _is_better(

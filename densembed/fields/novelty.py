@@ -14,7 +14,7 @@ from scipy import ndimage
 from torch import Tensor
 
 from densembed.data import DataError, Dataset, is_available, load_dataset
-from densembed.data.images import Picture
+from densembed.data.images import Content, ModelInput
 from densembed.training.checkpoint import Checkpoint
 
 SIGMA = 1.0  # pixels of the blur
@@ -63,7 +63,7 @@ def unlike(dataset: Dataset, pixels: Tensor) -> np.ndarray:
 
 
 def unlike_training(
-    picture: Picture, checkpoint: Checkpoint, data_dir: str | Path | None = None
+    picture: ModelInput, checkpoint: Checkpoint, data_dir: str | Path | None = None
 ) -> bool | None:
     """Whether a picture is unlike what a model learned from.
 
@@ -73,7 +73,7 @@ def unlike_training(
     if not picture.clean:
         return True
     name = checkpoint.config.dataset
-    if picture.seen != "digit" or not is_available(name, data_dir):
+    if picture.content != Content.DIGIT or not is_available(name, data_dir):
         return None
     try:
         dataset = load_dataset(name, data_dir)

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
-from densembed.data.images import read_picture
+from densembed.data.images import Content, read_picture
 from densembed.fields.novelty import JUDGED, Familiar, familiar
 from tests.data.unlike import compare
 
@@ -57,7 +57,9 @@ def test_noise_and_stripes_are_unlike(digits):
 
 def test_photographs_are_no_pages_and_unlike_digits(digits):
     pictures = [read_picture(file) for file in photographs()]
-    no_page = np.array([not picture.clean or picture.seen != "digit" for picture in pictures])
+    no_page = np.array(
+        [not picture.clean or picture.content != Content.DIGIT for picture in pictures]
+    )
     assert no_page.mean() >= 0.8  # whatever the model learned
     known = familiar(digits).knows(torch.stack([picture.pixels for picture in pictures]))
     assert (no_page | ~known).mean() >= 0.9
