@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from densembed.data import Split, as_input
-from densembed.data.compact import to_text
+from densembed.data.codec import to_text
 from densembed.fields.field import view
 from densembed.fields.measures import (
     class_weights,

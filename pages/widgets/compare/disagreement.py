@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from densembed.data import Dataset
-from densembed.data.compact import to_png
+from densembed.data.codec import to_png
 from densembed.fields.agreement import confusion, disagreement, verdict
 from densembed.figures.confusion import confusion_difference_figure, confusion_figure
 from pages.widgets.common.cache import answers_of

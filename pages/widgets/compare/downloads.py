@@ -5,7 +5,7 @@ import io
 
 import streamlit as st
 
-from densembed.data.compact import to_png
+from densembed.data.codec import to_png
 from densembed.fields.agreement import facts
 from densembed.figures import export
 from densembed.figures.printed import sheet

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from densembed.data import DATASETS, DataError, Dataset, is_available, is_folder, load_dataset
 from densembed.data import title as title_of
-from densembed.data.compact import MAX_TEXT, from_text, to_text
+from densembed.data.codec import MAX_TEXT, from_text, to_text
 from densembed.data.images import MAX_BYTES, Content, ImageError, ModelInput, read_picture
 from densembed.fields import novelty
 from densembed.training.checkpoint import Checkpoint
