@@ -20,7 +20,7 @@ from PIL import Image
 
 from densembed.data import Dataset, load_dataset
 from densembed.data.images import Content, ModelInput, read_picture
-from densembed.fields.novelty import familiar, unlike
+from densembed.fields.novelty import detector, unlike
 from densembed.training.checkpoint import Checkpoint
 
 SCALE = 6  # pixels of a scan a pixel of the digit
@@ -72,12 +72,12 @@ def photographs(
 
 def shares(pictures: list[ModelInput], dataset: Dataset) -> dict[str, float]:
     """Percent that is called each of these, and any of them."""
-    unknown = ~familiar(dataset).knows(torch.stack([picture.pixels for picture in pictures]))
+    novel = detector(dataset).is_novel(torch.stack([picture.pixels for picture in pictures]))
     named = {
         "no ink": np.array([picture.content == Content.BLANK for picture in pictures]),
         "several": np.array([picture.content == Content.SEVERAL_DIGITS for picture in pictures]),
         "no page": np.array([not picture.clean for picture in pictures]),
-        "unlike": unknown,
+        "unlike": novel,
     }
     named["any"] = np.any(list(named.values()), axis=0)
     return {name: 100 * float(found.mean()) for name, found in named.items()}
