@@ -234,7 +234,8 @@ def _stamp(root: Path) -> tuple[int, ...]:
     try:
         inner = _folders(root)
         deeper = [entry for folder in inner for entry in _folders(Path(folder.path))]
-        return tuple(each.stat().st_mtime_ns for each in [root, *inner, *deeper])
+        entries = [*inner, *deeper]
+        return root.stat().st_mtime_ns, *(entry.stat().st_mtime_ns for entry in entries)
     except OSError as error:
         raise _unreadable(root, error) from error
 

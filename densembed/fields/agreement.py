@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
+from typing import cast
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from densembed.data import as_input
 from densembed.fields.measures import on_pixels
+from densembed.models.architectures import DensityNetwork
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint, error_text
 
@@ -121,7 +123,7 @@ def summary(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 def _densities(checkpoint: Checkpoint) -> str:
-    model = checkpoint.model()
+    model = cast(DensityNetwork, checkpoint.model())
     if not checkpoint.has_densities:
         what = "pixel" if on_pixels(model) else "cell of the last feature maps"
         return f"none learned: a weight for each {what}"

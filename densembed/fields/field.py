@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from densembed.data import as_input
 from densembed.functional.gamma import axes_gamma
+from densembed.layers.embedding import Embedding
 from densembed.models.architectures import DensityNetwork
 from densembed.training.checkpoint import Checkpoint
 
@@ -79,7 +80,7 @@ def _retry_in_float64(compute: Callable[[Model, Input], Tensor], model: Model, x
     return compute(copy.deepcopy(model).double(), x if x is None else x.double())
 
 
-def _sum(embedding: nn.Module, x: Tensor | None, resolution: int) -> Tensor:
+def _sum(embedding: Embedding, x: Tensor | None, resolution: int) -> Tensor:
     rows, columns = embedding.pdf_axes(x, resolution)
     return rows.transpose(-1, -2) @ columns
 
@@ -167,7 +168,7 @@ def view(
     x = as_input(pixels[None])
     fields, probabilities = [], []
     for index in snapshots:
-        model = checkpoint.network(index, member)
+        model = cast(DensityNetwork, checkpoint.network(index, member))
         last = field(model, x, resolution)
         fields.append(finite(last.values[0]))
         probabilities.append(logits(model, x)[0].softmax(0).float().numpy())

@@ -138,7 +138,7 @@ def mean_displacement(first: Densities, second: Densities) -> float:
 
 
 def field_statistics(
-    model: nn.Module, x: Tensor, resolution: int = 2
+    model: DensityNetwork, x: Tensor, resolution: int = 2
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of the field (H · r, W · r) over inputs, summed over channels."""
     values = field(model, x, resolution).values.sum(1)
