@@ -24,8 +24,17 @@ FILES = "the folder cifar-10-batches-py"
 FOLDER = "cifar-10-batches-py"
 LOCK = "cifar10.lock"
 CLASSES = (
-    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
-)  # fmt: skip
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
 
 
 def available(data_dir: Path) -> bool:

@@ -212,9 +212,10 @@ def _light(plane: np.ndarray) -> np.ndarray:
 
 def _quadratic(height: int, width: int) -> np.ndarray:
     y, x = np.meshgrid(
-        (np.arange(height) + 0.5) / height - 0.5, (np.arange(width) + 0.5) / width - 0.5,
+        (np.arange(height) + 0.5) / height - 0.5,
+        (np.arange(width) + 0.5) / width - 0.5,
         indexing="ij",
-    )  # fmt: skip
+    )
     return np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=-1).reshape(-1, 6)
 
 

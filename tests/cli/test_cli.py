@@ -686,7 +686,7 @@ def test_names_that_are_not_unicode(run, tmp_path, trained_file, monkeypatch):
     arguments += [tmp_path / f"data {cryptic}", "--dataset"]
     status, text, errors = run("train", *arguments, f"folder:{tmp_path / 'photos'}", "--out", out)
     assert status == 0
-    assert r"the class is called 'rot\xe9'" in errors
+    assert r"its class is called 'rot\xe9'" in errors
     assert r"not an image, skipped: dark/rot\xe9.txt" in errors
     assert r"rot\xe9.safetensors" in text.replace("\n", "")
     assert Checkpoint.open(out).header.classes == ["dark", r"rot\xe9"]
