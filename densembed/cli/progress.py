@@ -1,4 +1,4 @@
-"""How a training on the command line is followed and interrupted."""
+"""Progress and Ctrl-C of a training on the command line."""
 
 import math
 import signal
@@ -14,38 +14,42 @@ from rich.progress import Progress as RichProgress
 from densembed.runs import Run
 from densembed.training.checkpoint import error_text
 
-LOOK_EVERY = 0.2
-"""Seconds between looks at what a run has done."""
+POLL = 0.2
+"""Seconds between two reads of a run's events."""
 
 
 class Interrupt:
-    """While it is entered, the first Ctrl-C only asks for a stop, so that a snapshot is saved.
+    """Context manager in which the first Ctrl-C requests a stop, so that a snapshot is saved.
 
-    The second ends at once, for whatever does not stop.
+    The second Ctrl-C raises KeyboardInterrupt as usual.
+
+    Args:
+        request_stop: called at the first Ctrl-C.
     """
 
-    def __init__(self, ask: Callable[[], None] = lambda: None):
-        self.ask = ask
-        self.heard = False
-        self._here = threading.current_thread() is threading.main_thread()  # others get no signals
+    def __init__(self, request_stop: Callable[[], None] = lambda: None):
+        self.request_stop = request_stop
+        self.requested = False
+        # Python handles signals in the main thread only.
+        self._main_thread = threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> "Interrupt":
-        if self._here:
-            self._before = signal.signal(signal.SIGINT, self._hear)
+        if self._main_thread:
+            self._before = signal.signal(signal.SIGINT, self._handle)
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._here:
+        if self._main_thread:
             signal.signal(signal.SIGINT, self._before)
 
-    def _hear(self, *_: object) -> None:
-        self.heard = True
+    def _handle(self, *_: object) -> None:
+        self.requested = True
         signal.signal(signal.SIGINT, self._before)
-        self.ask()
+        self.request_stop()
 
 
 class Bar:
-    """A progress bar that follows the events of a training; a line per epoch where no one looks."""
+    """A progress bar for a training in a terminal, and one line per epoch elsewhere."""
 
     def __init__(self, epochs: int):
         self.epochs = epochs
@@ -54,9 +58,12 @@ class Bar:
         self.begun = time.monotonic()
         self.console = Console()
         columns = (
-            TextColumn("{task.description}"), BarColumn(16), TaskProgressColumn(),
-            TextColumn("{task.fields[text]}"), TimeRemainingColumn(),
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(16),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[text]}"),
+            TimeRemainingColumn(),
+        )
         self.bar = RichProgress(*columns, console=self.console, transient=True)
         self.task = self.bar.add_task(f"epoch 1/{epochs:,}", total=None, text="")
 
@@ -71,7 +78,7 @@ class Bar:
 
     @contextmanager
     def following(self, run: Run) -> Iterator[None]:
-        """Show what happens in a run, whatever process trains it, until the block ends."""
+        """Show the events of a run until the block ends, whichever process trains it."""
         over = threading.Event()
         thread = threading.Thread(target=self._follow, args=(run, over), daemon=True)
         thread.start()
@@ -84,16 +91,16 @@ class Bar:
     def _follow(self, run: Run, over: threading.Event) -> None:
         offset, ended = 0, False
         while not ended:
-            ended = over.wait(LOOK_EVERY)  # and one look more: the last epoch is shown, too
+            ended = over.wait(POLL)  # then reads once more, for the last epoch
             events, offset = run.events_since(offset)
             for event in events:
                 self.show(event["kind"], event)
 
     def show(self, kind: str, event: dict) -> None:
-        """Show an event, by its kind and what a run's record has of it."""
+        """Show an event, given its kind and its fields as in a run's events.jsonl."""
         if kind == "progress":
             self.step, self.steps = event["step"], event["steps"]
-        elif kind == "epoch" and event["epoch"] > self.epoch:  # after a kill, some are done again
+        elif kind == "epoch" and event["epoch"] > self.epoch:  # epochs are repeated after a crash
             self.epoch = event["epoch"]
             self.error = f"error {error_text(event['test_error'])}"
             if not self.console.is_terminal:
@@ -103,16 +110,21 @@ class Bar:
         now = min(self.epochs, math.ceil(self.step * self.epochs / max(self.steps, 1)) or 1)
         text = "  ".join(filter(None, [f"step {self.step:,}/{self.steps:,}", self.error]))
         self.bar.update(
-            self.task, completed=self.step, total=self.steps or None, text=text,
+            self.task,
+            completed=self.step,
+            total=self.steps or None,
+            text=text,
             description=f"epoch {now:,}/{self.epochs:,}",
-        )  # fmt: skip
+        )
 
     def _line(self) -> str:
         done = self.step / self.steps if self.steps else 0.0
         parts = [
-            f"epoch {self.epoch:,}/{self.epochs:,}", f"step {self.step:,}/{self.steps:,}",
-            f"{100 * done:.0f} %", self.error,
-        ]  # fmt: skip
+            f"epoch {self.epoch:,}/{self.epochs:,}",
+            f"step {self.step:,}/{self.steps:,}",
+            f"{100 * done:.0f} %",
+            self.error,
+        ]
         if 0 < done < 1:
             left = round((time.monotonic() - self.begun) * (1 - done) / done)
             parts.append(f"{left // 3600}:{left // 60 % 60:02}:{left % 60:02} left")

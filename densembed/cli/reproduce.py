@@ -114,7 +114,7 @@ def _ship(jobs: list[Job], options: argparse.Namespace, prefix: str = "") -> Non
 
     Of another data set than the gallery's MNIST, its name follows, so that both have a place.
     """
-    nearest = work.typical([job.checkpoint() for job in jobs])
+    nearest = work.typical([kept for job in jobs if (kept := job.checkpoint())])
     config = nearest.config
     data = "" if config.dataset == "mnist" else f"-{slug(config.dataset, options.data_dir)}"
     nearest.save(options.gallery / f"{prefix}{config.model}{data}.safetensors")

@@ -1,12 +1,13 @@
 """Data sets as tensors.
 
-A new one is a module with `TITLE`, `load(data_dir)` and `available(data_dir)` (and `DOWNLOAD`, how
-much that is, where it is fetched), and a line in `DATASETS`. Beside those any folder of pictures
-is one, as `folder:PATH`: see `densembed.data.folder`.
+A new data set is an entry in `DATASETS`. In addition, `folder:PATH` names any folder of images:
+see `densembed.data.folder`.
 """
 
 import os
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,6 +21,7 @@ __all__ = [
     "DATASETS",
     "DataError",
     "Dataset",
+    "Source",
     "Split",
     "as_input",
     "check_name",
@@ -31,11 +33,44 @@ __all__ = [
     "title",
 ]
 
-DATASETS = {"digits": digits, "mnist": mnist, "fashion-mnist": fashion, "cifar10": cifar}
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where a data set comes from.
+
+    Args:
+        title: display name.
+        load: reads the data set, after downloading what a data folder lacks.
+        available: whether a data folder has all files, so that no download is needed.
+        download_size: size of the download, None for a data set that needs none.
+    """
+
+    title: str
+    load: Callable[[Path], Dataset]
+    available: Callable[[Path], bool]
+    download_size: str | None = None
+
+
+DATASETS = {
+    "digits": Source(title=digits.TITLE, load=digits.load, available=digits.available),
+    "mnist": Source(
+        title=mnist.TITLE, load=mnist.load, available=mnist.available, download_size="about 12 MB"
+    ),
+    "fashion-mnist": Source(
+        title=fashion.TITLE,
+        load=fashion.load,
+        available=fashion.available,
+        download_size="about 30 MB",
+    ),
+    "cifar10": Source(
+        title=cifar.TITLE, load=cifar.load, available=cifar.available, download_size="about 170 MB"
+    ),
+}
+"""The built-in data sets by name."""
 
 
 def default_data_dir() -> Path:
-    """`DENSEMBED_DATA` where it is set, else the user's cache directory."""
+    """The folder in `DENSEMBED_DATA`, by default a folder in the user's cache directory."""
     if folder := os.environ.get("DENSEMBED_DATA"):
         return Path(folder).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -43,18 +78,22 @@ def default_data_dir() -> Path:
 
 
 def is_folder(name: str) -> bool:
-    """Whether a data set's name is one of a folder of pictures, there or not."""
+    """Whether a name refers to a folder of images. The folder need not exist."""
     return name.startswith(PREFIX)
 
 
 def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
-    """The data set of that name, kept in memory once it was read.
+    """Load a data set. It is cached in memory.
 
     Args:
-        name: a key of `DATASETS`, or `folder:PATH` for a folder of pictures.
-        data_dir: where its files are or go; `default_data_dir()` if None.
+        name: a key of `DATASETS`, or `folder:PATH` for a folder of images.
+        data_dir: folder of the data files (default: `default_data_dir()`). A download goes there.
+
     Raises:
-        DataError: an unknown name, or data that cannot be had.
+        DataError: the name is unknown, or the data cannot be read or downloaded.
+
+    >>> load_dataset("digits").input_shape
+    (1, 28, 28)
     """
     place = Path(data_dir) if data_dir else default_data_dir()
     if is_folder(name):
@@ -65,40 +104,40 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
 
 
 def check_name(name: str) -> None:
-    """Raises DataError where the name is neither a key of `DATASETS` nor one of a folder."""
+    """Raise DataError unless the name is a key of `DATASETS` or refers to a folder."""
     if not is_folder(name) and name not in DATASETS:
         raise DataError(
-            f"{unknown('data set', name, DATASETS)}; the known ones are {', '.join(DATASETS)}, and "
-            "folder:PATH for a folder of pictures with one subfolder per class."
+            f"{unknown('data set', name, DATASETS)}; choose from {', '.join(DATASETS)}, or "
+            "folder:PATH for a folder of images with one subfolder per class."
         )
 
 
 def is_available(name: str, data_dir: str | Path | None = None) -> bool:
-    """Whether a data set can be loaded without a network."""
+    """Whether a data set can be loaded without a download."""
     try:
         place = Path(data_dir) if data_dir else default_data_dir()
         if is_folder(name):
             return Folder.parse(name, place).available(place)
         return name in DATASETS and DATASETS[name].available(place)
-    except (DataError, OSError):  # a folder that only its owner may look into, a wild name
+    except (DataError, OSError):  # a folder without read permission, or an invalid name
         return False
 
 
 def title(name: str, data_dir: str | Path | None = None) -> str:
-    """What a data set is called, without reading it; the name itself for an unknown one."""
+    """The display name of a data set, or `name` itself if it is unknown. Reads no images."""
     if is_folder(name):
         try:
             place = Path(data_dir) if data_dir else default_data_dir()
             return Folder.parse(name, place).title(place)
         except DataError:
             return printable(name)
-    return DATASETS[name].TITLE if name in DATASETS else name
+    return DATASETS[name].title if name in DATASETS else name
 
 
 def slug(name: str, data_dir: str | Path | None = None) -> str:
-    """The name for a file or a folder: of a folder of pictures its title's letters and digits.
+    """A data set's name for use in file names. For a folder of images, it is made from the title.
 
-    The title itself, which reports have, gives the same.
+    Reports record the title of a folder; `slug(title)` gives the same result.
     """
     if name in DATASETS:
         return name

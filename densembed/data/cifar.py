@@ -1,4 +1,4 @@
-"""CIFAR-10 through torchvision: small colour photographs of ten kinds of things."""
+"""CIFAR-10 through torchvision: small colour photographs of ten classes."""
 
 import tarfile
 import zlib
@@ -21,12 +21,20 @@ from densembed.files import replace_file
 
 TITLE = "CIFAR-10"
 FILES = "the folder cifar-10-batches-py"
-DOWNLOAD = "some 170 MB"
 FOLDER = "cifar-10-batches-py"
 LOCK = "cifar10.lock"
 CLASSES = (
-    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
-)  # fmt: skip
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
 
 
 def available(data_dir: Path) -> bool:
@@ -34,10 +42,12 @@ def available(data_dir: Path) -> bool:
 
 
 def load(data_dir: Path) -> Dataset:
-    """The 50,000 and 10,000 images, fetched once into cifar-10-batches-py of `data_dir`.
+    """Load the 50,000 training and 10,000 test images, downloaded once to cifar-10-batches-py.
 
-    All files are compared with their published sums before one is read.
-    Raises DataError where they cannot be had or are damaged.
+    All files are verified by their published checksums before they are read.
+
+    Raises:
+        DataError: files are damaged, or missing and cannot be downloaded.
     """
     from torchvision.datasets import CIFAR10
     from torchvision.datasets.utils import check_integrity
@@ -52,21 +62,21 @@ def load(data_dir: Path) -> Dataset:
         if damaged:
             raise DataError(
                 f"{damaged[0]} in {folder} is damaged: delete it, so that it is downloaded again, "
-                f"or replace it by an intact copy. {ELSEWHERE}"
+                f"or replace it with an intact copy. {ELSEWHERE}"
             )
         sources = [CIFAR10(data_dir, train=train) for train in (True, False)]
-    parts = [
+    train, test = (
         Split(
             torch.from_numpy(np.ascontiguousarray(np.moveaxis(source.data, -1, 1))),
             torch.tensor(source.targets, dtype=torch.int64),
         )
         for source in sources
-    ]
-    return Dataset("cifar10", TITLE, CLASSES, *parts)
+    )
+    return Dataset("cifar10", TITLE, CLASSES, train, test)
 
 
 def _sums() -> dict[str, str]:
-    """MD5 of each file, as published: torchvision knows them."""
+    """The published MD5 of each file, from torchvision."""
     from torchvision.datasets import CIFAR10
 
     listed = dict(CIFAR10.train_list + CIFAR10.test_list)
@@ -85,7 +95,7 @@ def _look_elsewhere(data_dir: Path, folder: Path) -> None:
 
 
 def _fetch(data_dir: Path, folder: Path) -> None:
-    """Unpack what is missing from the archive, which is downloaded unless it lies there."""
+    """Extract the missing files from the archive, after downloading it if necessary."""
     from torchvision.datasets import CIFAR10
     from torchvision.datasets.utils import check_integrity
 
@@ -94,11 +104,11 @@ def _fetch(data_dir: Path, folder: Path) -> None:
 
     def work(deadline: float) -> None:
         absent = _absent(folder)
-        if not absent:  # another process had them downloaded meanwhile
+        if not absent:  # another process has downloaded them
             return
-        given = data_dir / CIFAR10.filename
-        if right(given):
-            _unpack(given, folder, absent)
+        archive = data_dir / CIFAR10.filename
+        if right(archive):
+            _unpack(archive, folder, absent)
             return
         with fetched([CIFAR10.url], data_dir, right, deadline) as part:
             _unpack(part, folder, absent)
@@ -117,6 +127,9 @@ def _unpack(archive: Path, folder: Path, names: Iterable[str]) -> None:
 def _member(archive: Path, name: str) -> bytes:
     try:
         with tarfile.open(archive, "r:gz") as files:
-            return files.extractfile(name).read()
-    except (tarfile.TarError, EOFError, zlib.error, KeyError, AttributeError) as error:
+            member = files.extractfile(name)
+            if member is None:
+                raise KeyError(name)
+            return member.read()
+    except (tarfile.TarError, EOFError, zlib.error, KeyError) as error:
         raise NetworkFault(f"{archive.name} cannot be unpacked") from error

@@ -1,4 +1,4 @@
-"""A data set is two pairs of tensors that stay on the device where they are used."""
+"""Images and labels as tensors, which are moved to a device as a whole."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class DataError(RuntimeError):
-    """A data set that cannot be had; the message is one sentence for a person."""
+    """A data set that cannot be loaded. The message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training and test images of one source, under the name that checkpoints keep."""
+    """Training and test images. Checkpoints record the `name`."""
 
     name: str
     title: str
@@ -38,22 +38,23 @@ class Dataset:
     train: Split
     test: Split
     left_out: tuple[str, ...] = ()
-    """Files of a folder that are no pictures, by their places in it."""
+    """Paths of files that could not be decoded, relative to the folder of the data set."""
     notes: tuple[str, ...] = ()
-    """What else a person should know of a folder, in sentences: what is not used, and why."""
+    """Sentences about files and folders that are not used, with the reason."""
 
     @cached_property
     def digest(self) -> str:
-        """Tells classes, pictures, labels and their order apart from all others."""
-        found = sha256(json.dumps([self.classes, self.input_shape, len(self.train)]).encode())
+        """Hash of the classes, images, labels and their order."""
+        digest = sha256(json.dumps([self.classes, self.input_shape, len(self.train)]).encode())
         for split in (self.train, self.test):
             for part in (split.images, split.labels):
-                found.update(part.cpu().contiguous().numpy())
-        return found.hexdigest()
+                digest.update(part.cpu().contiguous().numpy().data)
+        return digest.hexdigest()
 
     @property
     def input_shape(self) -> tuple[int, int, int]:
-        return tuple(self.train.images.shape[1:])
+        channels, height, width = self.train.images.shape[1:]
+        return channels, height, width
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -62,9 +63,10 @@ class Dataset:
         return tuple(name for name, count in zip(self.classes, counts, strict=True) if count)
 
     def in_order(self, classes: Sequence[str]) -> "Dataset | None":
-        """The same images with the classes numbered in that order, None for other classes.
+        """The same images with the classes in the given order, None if the classes differ.
 
-        A checkpoint numbers its classes as the data set did when it was trained.
+        A checkpoint has the order of its training data, which an older version may have sorted
+        in another way.
         """
         if tuple(classes) == self.classes:
             return self
@@ -83,5 +85,5 @@ class Dataset:
 
 
 def as_input(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """uint8 pixels to the [0, 1] that every model takes; nothing else is done to them."""
+    """Scale uint8 pixels to [0, 1], the only preprocessing of all models."""
     return images.to(dtype) / 255

@@ -1,7 +1,7 @@
-"""Any picture file, as an array of colours: the one place that knows file formats.
+"""Decodes image files of all supported formats to arrays of colours.
 
-Everything an upload can do wrong (too large, not a picture, cut short, a decompression bomb) ends
-here as an `ImageError` with a sentence for the person who sent it.
+Every fault of an upload (too large, not an image, truncated, a decompression bomb) raises an
+`ImageError` with one sentence for the user.
 """
 
 import io
@@ -12,40 +12,40 @@ import numpy as np
 from PIL import ExifTags, Image, ImageOps
 
 MAX_BYTES = 20 * 2**20
-"""Largest picture file that is read, by the app as well: more than a telephone's camera makes."""
+"""Largest image file, also in the app. Photographs of phones are smaller."""
 
 MAX_PIXELS = 25_000_000
-"""Largest picture decoded. Phones send 12 million; 25 million RGBA pixels are 100 MB of memory."""
+"""Largest image. Phones have 12 million pixels; 25 million RGBA pixels take 100 MB of memory."""
 
 ENOUGH_PIXELS = 4_000_000
-"""A larger picture is made smaller while it is decoded: a digit needs no more to be found."""
+"""Larger images are reduced during decoding, as detecting a digit needs no more pixels."""
 
 STRIP_PIXELS = 2**20
-"""Pixels of a large picture that are converted at once: bounds the memory beside the decoder's."""
+"""Pixels of a large image that are converted at once, which limits the memory."""
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF")
-_KNOWN = "PNG, JPEG, WebP, BMP, GIF or TIFF"
-_DEEP_MODES = ("I", "F")  # and every "I;16…": more than 8 bits a channel, one channel
+_FORMAT_NAMES = "PNG, JPEG, WebP, BMP, GIF or TIFF"
+_DEEP_MODES = ("I", "F")  # and every "I;16…": one channel of more than 8 bits
 
 
 class ImageError(ValueError):
-    """A picture that cannot be used; the message says what is wrong and what to do."""
+    """An image that cannot be used. The message says what is wrong and what to do."""
 
 
 def decode(source: bytes | str | os.PathLike) -> np.ndarray:
-    """Decode the first frame of a picture, turned the right way up.
+    """Decode the first frame of an image, rotated by its EXIF orientation.
 
     Args:
-        source: the file's bytes, or the path of a file.
+        source: the file's bytes, or its path.
 
     Returns:
-        float32 array of shape (height, width, 4): red, green, blue and alpha in [0, 1], alpha not
-        multiplied into the colours. A picture of more than `ENOUGH_PIXELS` is reduced to fewer, by
-        the smallest whole factor.
+        float32 array of shape (height, width, 4): red, green, blue and alpha in [0, 1], alpha is
+        not multiplied into the colours. An image of more than `ENOUGH_PIXELS` is reduced by the
+        smallest sufficient integer factor.
 
     Raises:
-        ImageError: no such file, more than `MAX_BYTES` or `MAX_PIXELS`, not a picture in one of
-            `FORMATS`, or a damaged one.
+        ImageError: the file does not exist, has more than `MAX_BYTES` or `MAX_PIXELS`, is damaged,
+            or has none of the `FORMATS`.
     """
     data = _read_bytes(source)
     image = open_picture(data)
@@ -54,11 +54,11 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
             f"The picture is {image.width} x {image.height} pixels; at most "
             f"{MAX_PIXELS // 10**6} million are read: make it smaller and try again."
         )
-    # Pillow's decoders raise nearly anything on damaged data (OSError, SyntaxError, struct.error,
-    # zlib.error, IndexError), so no shorter list of exceptions is safe.
+    # Pillow raises many kinds of exceptions on damaged data (OSError, SyntaxError, struct.error,
+    # zlib.error, IndexError), so no list of them would be complete.
     try:
-        image = ImageOps.exif_transpose(_reduced(image))
-        return _deep_colours(image) if _is_deep(image) else _colours(image)
+        upright = ImageOps.exif_transpose(_reduced(image))
+        return _deep_colours(upright) if _is_deep(upright) else _colours(upright)
     except Exception as error:
         raise ImageError(
             "The picture file is damaged or incomplete: save or download it again."
@@ -89,7 +89,7 @@ def _read_bytes(source: bytes | str | os.PathLike) -> bytes:
 
 
 def open_picture(data: bytes) -> Image.Image:
-    """A picture with its head read and its pixels not yet. Raises ImageError as `decode`."""
+    """Open an image and read its head only. Raises the ImageErrors of `decode`."""
     try:
         return Image.open(io.BytesIO(data), formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -102,7 +102,7 @@ def open_picture(data: bytes) -> Image.Image:
 
 
 def _what_else(data: bytes) -> str:
-    """Name the usual files that are no pictures here, by their first bytes."""
+    """An error message that names the type of a file that is not an image, if it is recognised."""
     head = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if data[4:8] == b"ftyp":
         kind = "a HEIC, AVIF or video file"
@@ -113,15 +113,15 @@ def _what_else(data: bytes) -> str:
     elif head.startswith(b"<"):
         kind = "a web page"
     else:
-        return f"The file is not a picture that can be read: save it as {_KNOWN}."
-    return f"The file is {kind}, not a picture that can be read: save it as {_KNOWN}."
+        return f"The file is not a picture that can be read: save it as {_FORMAT_NAMES}."
+    return f"The file is {kind}, not a picture that can be read: save it as {_FORMAT_NAMES}."
 
 
 def _reduced(image: Image.Image) -> Image.Image:
-    """The loaded picture, reduced in stages where it is large.
+    """Load an image, and reduce it if it is large.
 
-    A JPEG decoder leaves out what is not needed. Other decoders need the whole picture in its own
-    mode; all that is larger, such as RGBA, is then made strip by strip.
+    A JPEG decoder can skip details. Other decoders need memory for the whole image in its own mode;
+    it is then converted to larger modes such as RGBA in strips.
     """
     orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
     if (factor := _factor(image)) > 1:
@@ -149,7 +149,7 @@ def _reduced(image: Image.Image) -> Image.Image:
 
 
 def _factor(image: Image.Image) -> int:
-    """The smallest whole factor that brings a picture to `ENOUGH_PIXELS`."""
+    """The smallest integer factor that reduces an image to `ENOUGH_PIXELS`."""
     return max(1, math.ceil(math.sqrt(image.width * image.height / ENOUGH_PIXELS)))
 
 
@@ -158,10 +158,10 @@ def _is_deep(image: Image.Image) -> bool:
 
 
 def _deep_colours(image: Image.Image) -> np.ndarray:
-    """16- or 32-bit grey. Pillow's own conversion to 8 bits clips all that is over 255 to white."""
+    """Colours of 16- or 32-bit grey, of which Pillow would clip all values over 255."""
     grey = np.nan_to_num(np.asarray(image, np.float64), posinf=0.0, neginf=0.0)
     grey = grey - min(grey.min(), 0.0)
-    # The file does not say how many of its bits are used: 12 of 16 are common in scans.
+    # The number of bits in use is not in the file; scans often use 12 of 16.
     brightest = grey.max()
     scale = next((s for s in (1.0, 255.0, 4095.0, 65535.0) if brightest <= s), brightest)
     grey = (grey / scale).astype(np.float32)
@@ -173,7 +173,7 @@ def _colours(image: Image.Image) -> np.ndarray:
 
 
 def _as_rgba(image: Image.Image) -> Image.Image:
-    # To RGBA Pillow only expands (palette, transparent colour, LA); it mixes nothing.
+    # Pillow's conversion of these modes to RGBA keeps all colours.
     if image.mode not in ("1", "L", "LA", "P", "PA", "RGB", "RGBA"):
         image = image.convert("RGB" if image.mode not in ("La", "RGBa") else "RGBA")
     return image.convert("RGBA")

@@ -1,10 +1,10 @@
-"""The embedded data set: scikit-learn's 1,797 handwritten digits, brought to MNIST's form.
+"""The built-in data set: scikit-learn's 1,797 handwritten digits, normalised as in MNIST.
 
-They come with the library, so everything works without a network. Each 8×8 picture (ink 0 to 16)
-is enlarged smoothly, fitted into a box of 20×20 with its aspect kept, and laid into 28×28 with
-its centre of mass in the middle: what MNIST's authors did. Every fifth picture (index 4, 9, 14, …)
-is the test set, so that all writers, who follow one another in the file, are in both: 1,438 to
-train on, 359 to test.
+It is part of scikit-learn, so that it works offline. Each 8×8 image (ink 0 to 16) is upscaled
+smoothly, fitted into a box of 20×20 pixels with its aspect ratio unchanged, and placed in 28×28
+pixels with its centre of mass at the centre, as in MNIST. Every fifth image (index 4, 9, 14, …) is
+a test image, which leaves 1,438 training and 359 test images. Images of the same writer are
+consecutive, so that all writers are in both sets.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ import torch
 from densembed.data.dataset import Dataset, Split
 from densembed.data.images import normalise_digit
 
-TITLE = "digits (8×8, enlarged)"
+TITLE = "scikit-learn digits (8×8, upscaled)"
 
 
 def available(data_dir: Path | None = None) -> bool:

@@ -1,7 +1,7 @@
-"""Downloading a data set once, whatever a server does and however many runs ask at the same time.
+"""Downloads of data sets: each only once, with time limits, also if several processes need it.
 
-Nothing here waits without a limit, and whoever loads data inside `watching` can stop it at any
-moment: a transfer runs in a thread of its own, which is left behind where it does not end.
+Code that loads data inside `watching` can be stopped at any moment. For this, a transfer runs in a
+thread, which is abandoned if it does not end.
 """
 
 import errno
@@ -26,11 +26,12 @@ import filelock
 from densembed.data.dataset import DataError
 
 CONNECT = 20.0
-"""Seconds that a server has to begin its answer."""
+"""Time limit for the start of a server's response, in seconds."""
 SILENCE, SLOWEST = 30.0, 30 * 2**10
-"""In so many seconds a server has to send at least so many bytes."""
+"""A server has to send at least `SLOWEST` bytes in `SILENCE` seconds."""
 TOTAL = 3600.0
-"""Seconds for all files of a data set, and for waiting until another process has them."""
+"""Time limit for all files of a data set, and for another process that downloads them, in
+seconds."""
 POLL = 0.1
 CHUNK = 2**16
 
@@ -44,16 +45,16 @@ T = TypeVar("T")
 
 
 class NetworkFault(Exception):
-    """A server that cannot be reached or sends something else; the message names both."""
+    """A server cannot be reached or sends a wrong file. The message names server and fault."""
 
 
 class Cancelled(Exception):
-    """Loading was stopped by whoever asked for it."""
+    """Loading was stopped by the `stop` of `watching`."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Who waits for data: whether to stop, and what to tell of bytes received and expected."""
+    """Callbacks of a download: whether to stop, and one for the bytes received and expected."""
 
     stop: Callable[[], bool] = lambda: False
     progress: Callable[[int, int], None] = lambda received, size: None
@@ -67,7 +68,7 @@ _WATCH: ContextVar[Watch] = ContextVar("watch", default=NOBODY)
 def watching(
     stop: Callable[[], bool], progress: Callable[[int, int], None] = NOBODY.progress
 ) -> Iterator[None]:
-    """Let what is loaded inside be stopped: it then raises `Cancelled`."""
+    """Loading data in this context raises `Cancelled` as soon as `stop` returns true."""
     token = _WATCH.set(Watch(stop, progress))
     try:
         yield
@@ -76,7 +77,7 @@ def watching(
 
 
 def stoppable(items: Iterable[T]) -> Iterator[T]:
-    """The same items, until loading is stopped."""
+    """Iterate over items; raises `Cancelled` when loading is stopped."""
     for item in items:
         check_stop()
         yield item
@@ -89,7 +90,7 @@ def check_stop() -> None:
 
 @contextmanager
 def reading(title: str, folder: Path) -> Iterator[None]:
-    """What the operating system refuses while files are read is said with the file's place."""
+    """Turn an OSError while files are read into a DataError that names the path."""
     try:
         yield
     except OSError as error:
@@ -98,9 +99,9 @@ def reading(title: str, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(lock: Path, title: str) -> Iterator[None]:
-    """Hold the lock under which one process at a time downloads.
+    """Hold the lock that allows one process at a time to download.
 
-    Raises DataError where another one holds it for longer than a download may take.
+    Raises DataError if another process holds it for longer than the time limit of a download.
     """
     held = filelock.FileLock(lock)
     end = time.monotonic() + TOTAL
@@ -129,14 +130,19 @@ def download(
     files: str,
     lacking: str = "",
 ) -> None:
-    """Call `fetch` with its deadline while holding the lock, so that no two write the same files.
+    """Call `fetch` with its deadline while holding the lock, so that only one process writes.
 
     Args:
-        files: what a person may put into the data folder instead.
-        lacking: what a folder that is there in part does not have.
+        title: display name of the data set.
+        data_dir: the data folder.
+        lock: name of the lock file in `data_dir`.
+        fetch: downloads the files until a deadline, as of `time.monotonic`.
+        files: the files that a user can put into `data_dir` instead.
+        lacking: the missing files of a folder that has some of them.
+
     Raises:
-        DataError: with the server and its fault, or the place and the operating system's reason.
-        Cancelled: where it was stopped.
+        DataError: the download failed or could not be saved.
+        Cancelled: loading was stopped.
     """
     try:
         make_folder(data_dir)
@@ -154,7 +160,7 @@ def download(
 
 
 def make_folder(folder: Path) -> None:
-    """Make it and its parents. A file that stands in the way is named."""
+    """Create a folder and its parents. The error names a file that is in the way."""
     for place in (folder, *folder.parents):
         if place.is_dir():
             break
@@ -176,12 +182,14 @@ def check_places(
     elsewhere: Iterable[Path] = (),
     right: Callable[[Path], bool] = Path.is_file,
 ) -> None:
-    """Raise DataError for files that somebody has put down under other names or in other places.
+    """Raise DataError if the files exist under other names or in other folders.
 
     Args:
-        folder: where the files are looked for, by their names.
-        elsewhere: folders where they may lie instead.
-        right: whether a file of the right name in those is one of them.
+        title: display name of the data set.
+        folder: the folder in which the files are expected.
+        names: names of the files.
+        elsewhere: other folders in which the files may be.
+        right: whether a file with a right name in those folders has the right content.
     """
     for name in names:
         expected = folder / name
@@ -202,7 +210,7 @@ def check_places(
 
 
 def _alike(folder: Path, name: str) -> Path | None:
-    """A file there whose name has the same letters and digits, e.g. `train-images.idx3-ubyte`."""
+    """A file whose name has the same letters and digits, such as `train-images.idx3-ubyte`."""
 
     def letters(text: str) -> str:
         return re.sub(r"[\W_]", "", text.lower())
@@ -210,7 +218,7 @@ def _alike(folder: Path, name: str) -> Path | None:
     wanted = letters(name)
     try:
         found = sorted(folder.iterdir())
-    except OSError:  # no such folder, or one that only its owner may list
+    except OSError:  # the folder does not exist or may not be listed
         return None
     return next((path for path in found if path.is_file() and letters(path.name) == wanted), None)
 
@@ -219,9 +227,9 @@ def _alike(folder: Path, name: str) -> Path | None:
 def fetched(
     addresses: Iterable[str], folder: Path, right: Callable[[Path], bool], deadline: float
 ) -> Iterator[Path]:
-    """A file from the first of the addresses that sends the right one; gone afterwards.
+    """A temporary file with the content of the first address that sends the right file.
 
-    Raises NetworkFault with the fault of each.
+    Raises NetworkFault with the fault of each address if none does.
     """
     part = folder / f".{secrets.token_hex(4)}.part"
     faults = []
@@ -242,7 +250,7 @@ def fetched(
 
 
 def _transfer(address: str, part: Path, deadline: float) -> None:
-    """Copy what is at an address to a file, within all limits."""
+    """Download an address to a file, within the time limits."""
     host, watch = _host(address), _WATCH.get()
     with open(part, "wb") as file:
         transfer = _Transfer(address, file)
@@ -274,11 +282,11 @@ def _transfer(address: str, part: Path, deadline: float) -> None:
 
 
 class _Transfer(threading.Thread):
-    """Copies an address into a file.
+    """A thread that downloads an address to a file.
 
-    A thread, since looking up a name has no limit of time in Python, and a server that sends its
-    answer byte by byte meets every limit of a socket. Once it is abandoned, its file is closed and
-    it ends with the next byte or after `SILENCE`; the process may end before it.
+    Python has no time limit for looking up a host, and a server that sends single bytes satisfies
+    every timeout of a socket. An abandoned thread ends with the next byte or after `SILENCE`
+    seconds; as a daemon, it does not keep the process from ending.
     """
 
     def __init__(self, address: str, file: BinaryIO):
@@ -312,7 +320,7 @@ class _Transfer(threading.Thread):
 
 @contextmanager
 def _network(address: str) -> Iterator[None]:
-    """Faults of the network apart from those of the disk: Python has one class for both."""
+    """Raise NetworkFault for errors of the network, which Python does not tell from the disk's."""
     host = _host(address)
     try:
         yield

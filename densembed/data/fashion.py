@@ -1,4 +1,4 @@
-"""Fashion-MNIST through torchvision: ten kinds of clothing, of MNIST's form and size."""
+"""Fashion-MNIST through torchvision: ten kinds of clothing, in the file format of MNIST."""
 
 import hashlib
 from pathlib import Path
@@ -11,7 +11,6 @@ from densembed.data.download import ELSEWHERE, check_places, reading
 
 TITLE = "Fashion-MNIST"
 FILES = "the four unpacked files into FashionMNIST/raw"
-DOWNLOAD = "some 30 MB"
 RAW = Path("FashionMNIST/raw")
 LOCK = "fashion-mnist.lock"
 COUNTS = {"train": 60_000, "t10k": 10_000}
@@ -20,8 +19,8 @@ SIZES = {
     for part, count in COUNTS.items()
     for kind, head, each in (("images-idx3-ubyte", 16, 28 * 28), ("labels-idx1-ubyte", 8, 1))
 }
-"""Bytes of the unpacked files: one that was only half written is found. The sums of
-what is downloaded are checked before it is unpacked."""
+"""Bytes of the unpacked files, which detect files that were only partly written. The checksums
+of the archives are verified before they are unpacked."""
 
 
 MNIST_LABELS = mnist.SHA256["train-labels-idx1-ubyte"]
@@ -36,16 +35,17 @@ def available(data_dir: Path) -> bool:
 
 
 def load(data_dir: Path) -> Dataset:
-    """The 60,000 and 10,000 images, fetched once into FashionMNIST/raw of `data_dir`.
+    """Load the 60,000 training and 10,000 test images, downloaded once to FashionMNIST/raw.
 
-    Raises DataError where they cannot be had or are damaged.
+    Raises:
+        DataError: files are damaged, or missing and cannot be downloaded.
     """
     from torchvision.datasets import FashionMNIST
 
     raw = data_dir / RAW
     with reading(TITLE, raw):
         if not available(data_dir):
-            # Nowhere else: by their names and sizes, files there may be MNIST's.
+            # No other folders: files with these names and sizes could belong to MNIST.
             check_places(TITLE, raw, SIZES, (raw.parent, raw / "raw"))
             idx.fetch(TITLE, FashionMNIST, data_dir, raw, LOCK, _intact, FILES)
 
@@ -65,7 +65,7 @@ def load(data_dir: Path) -> Dataset:
     except (ValueError, TypeError, RuntimeError, AssertionError, LookupError) as error:
         if isinstance(error, DataError):
             raise
-        # A file of the right length with other bytes in it.
+        # A file with the right length but the wrong content.
         raise DataError(
             f"{TITLE} in {raw} is damaged: delete that folder, so that it is downloaded again. "
             f"{ELSEWHERE}"

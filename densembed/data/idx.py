@@ -1,29 +1,42 @@
-"""The four files of MNIST's form, which torchvision knows for several data sets."""
+"""Downloads of data sets in the file format of MNIST, through torchvision."""
 
 import gzip
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from densembed.data.download import NetworkFault, download, fetched
 from densembed.files import replace_file
 
 
+class Published(Protocol):
+    """The attributes of torchvision's data sets that list their files."""
+
+    mirrors: list[str]
+    resources: list[tuple[str, str]]
+
+
 def fetch(
     title: str,
-    source: type,
+    source: Published,
     data_dir: Path,
     raw: Path,
     lock: str,
     intact: Callable[[Path], bool],
     files: str,
 ) -> None:
-    """Download those of the four files that are not intact; raises as `download`.
+    """Download those of the four files that are not intact. Raises the errors of `download`.
 
     Args:
-        source: torchvision's class, with `mirrors` and `resources`.
-        raw: the folder of the unpacked files; an archive that lies there is unpacked.
-        intact: whether an unpacked file is whole.
+        title: display name of the data set.
+        source: torchvision's class for the data set.
+        data_dir: the data folder.
+        raw: folder of the unpacked files. An archive in it is unpacked instead of downloaded.
+        lock: name of the lock file in `data_dir`.
+        intact: whether an unpacked file is complete.
+        files: the files that a user can put into `data_dir` instead, for the error message.
     """
     from torchvision.datasets.utils import check_integrity
 
@@ -37,9 +50,8 @@ def fetch(
                 replace_file(target, _unpacked(raw / archive))
                 continue
             addresses = [mirror + archive for mirror in source.mirrors]
-            with fetched(
-                addresses, raw, lambda part, md5=md5: check_integrity(part, md5), deadline
-            ) as part:
+            verify = partial(check_integrity, md5=md5)
+            with fetched(addresses, raw, verify, deadline) as part:
                 replace_file(target, _unpacked(part))
 
     names = [archive.removesuffix(".gz") for archive, _ in source.resources]

@@ -1,7 +1,7 @@
-"""images.py turns any picture into a model's input.
+"""Turns an image file into a model's input.
 
-A file goes through four steps: colours (`decode.py`), a map of ink and the digit in it (`ink.py`),
-and here the size and place that the MNIST digits have.
+A file is decoded (`decode.py`), its ink is detected and the digit is segmented (`ink.py`), and
+the digit is brought to the size and position of MNIST's digits (here).
 """
 
 import os
@@ -12,81 +12,90 @@ import torch
 from PIL import Image
 
 from densembed.data.decode import MAX_BYTES, MAX_PIXELS, ImageError, decode
-from densembed.data.ink import find_digit, resample
+from densembed.data.ink import Content, find_digit, resample
 
-__all__ = ["MAX_BYTES", "MAX_PIXELS", "ImageError", "Picture", "normalise_digit", "read_picture"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_PIXELS",
+    "Content",
+    "ImageError",
+    "ModelInput",
+    "normalise_digit",
+    "read_picture",
+]
 
 BOX = 20 / 28
-"""The digit's longer side, as a share of the picture: 20 of MNIST's 28 pixels."""
+"""The digit's longer side as a fraction of the image: 20 of MNIST's 28 pixels."""
 
 EDGE = 0.25
-"""Ink from which the digit's box is measured: half-covered pixels belong to it, faint ones don't"""
+"""Minimum ink of a pixel in the digit's bounding box, which excludes faint pixels."""
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture as a model gets it.
+class ModelInput:
+    """An image in the form that a model takes.
 
     Attributes:
         pixels: uint8 tensor of shape (channels, height, width); white ink on black for digits.
-        seen: "digit", "no ink" (all pixels are zero), "several digits" (all of them are in
-            `pixels`, so that a person sees why the answer is none), or "picture" for a picture
-            that was not searched for a digit.
-        clean: whether the rest of the picture is an even page: where it is not, what was read may
-            be no digit at all, but a part of a photograph.
+            If there are several digits, all of them are in it.
+        content: what the image shows.
+        clean: whether the background is an even page. If not, the "digit" may be a part of a
+            photograph.
     """
 
     pixels: torch.Tensor
-    seen: str
+    content: Content
     clean: bool = True
 
     @property
     def has_ink(self) -> bool:
-        return self.seen != "no ink"
+        return self.content != Content.BLANK
 
 
 def read_picture(
     source: bytes | str | os.PathLike,
     input_shape: tuple[int, int, int] = (1, 28, 28),
     digit: bool = True,
-) -> Picture:
-    """Turn a picture file into a model's input.
+) -> ModelInput:
+    """Turn an image file into a model's input.
 
-    With one channel and `digit`, the handwritten digit is found, whatever its colour, place and
-    size, and placed the MNIST way. Else the picture is cropped at its centre to the input's aspect
-    and resized.
+    If `digit` is set and the model has one input channel, the handwritten digit is segmented,
+    whatever its colour, position and size, and normalised as in MNIST. Otherwise the image is
+    cropped at its centre to the input's aspect ratio and resized.
 
     Args:
-        source: the file's bytes, or the path of a file.
+        source: the file's bytes, or its path.
         input_shape: the model's (channels, height, width); channels is 1 or 3.
         digit: whether the model reads handwritten digits.
 
     Raises:
-        ImageError: the file cannot be read as a picture.
-        ValueError: `input_shape` is none that a picture can have.
+        ImageError: the file cannot be decoded.
+        ValueError: `input_shape` is not the shape of an image.
     """
     channels, height, width = input_shape
     if channels not in (1, 3) or height < 1 or width < 1:
         raise ValueError(f"input_shape must be (1 or 3, height, width), not {tuple(input_shape)}")
     rgba = decode(source)
     if not digit or channels == 3:
-        return Picture(whole(rgba, channels, (height, width)), "picture")
-    ink, seen, clean = find_digit(rgba)
-    return Picture(torch.from_numpy(normalise_digit(ink, (height, width)))[None], seen, clean)
+        return ModelInput(centre_crop(rgba, channels, (height, width)), Content.IMAGE)
+    ink, content, clean = find_digit(rgba)
+    pixels = torch.from_numpy(normalise_digit(ink, (height, width)))[None]
+    return ModelInput(pixels, content, clean)
 
 
 def normalise_digit(ink: np.ndarray, size: tuple[int, int] = (28, 28)) -> np.ndarray:
-    """Bring a digit to the size and place of MNIST's.
+    """Bring a digit to the size and position of MNIST's digits.
 
-    Its box is scaled, aspect kept, to 20/28 of the shorter side of `size`, and its centre of mass
-    is put at the centre, moved back only as far as needed to leave nothing outside.
+    The bounding box is scaled, with its aspect ratio unchanged, to 20/28 of the shorter side of
+    `size`. The centre of mass is placed at the centre, or as near to it as possible without
+    cutting anything off.
 
     Args:
-        ink: (h, w) in [0, 1], 0 where there is none. Any size.
+        ink: (h, w) in [0, 1], of any size; 0 is no ink.
         size: (height, width) of the result.
 
     Returns:
-        uint8 array of shape `size`; the darkest ink is 255; all zero if there is no ink.
+        uint8 array of shape `size`. The darkest ink is 255; without ink, all pixels are 0.
 
     >>> normalise_digit(np.ones((8, 8))).max(), normalise_digit(np.zeros((8, 8))).max()
     (np.uint8(255), np.uint8(0))
@@ -99,15 +108,15 @@ def normalise_digit(ink: np.ndarray, size: tuple[int, int] = (28, 28)) -> np.nda
     rows, columns = np.nonzero(ink >= EDGE)
     # In edge coordinates: pixel i covers [i, i + 1].
     top, bottom, left, right = rows.min(), rows.max() + 1, columns.min(), columns.max() + 1
-    unit = max(bottom - top, right - left) / (BOX * min(size))  # source pixels a target pixel
+    unit = max(bottom - top, right - left) / (BOX * min(size))  # source pixels per target pixel
     window_h, window_w = size[0] * unit, size[1] * unit
     digit = ink[top:bottom, left:right]
     mass_y, mass_x = _centre_of_mass(digit)
     # MNIST's centre is the middle of pixel 14 of 28, half a pixel beyond the middle.
     y = _keep_inside(mass_y + (size[0] / 2 - size[0] // 2 - 0.5) * unit, bottom - top, window_h)
     x = _keep_inside(mass_x + (size[1] / 2 - size[1] // 2 - 0.5) * unit, right - left, window_w)
-    # One resampling does scaling and shift, with no rounding to whole pixels: the same digit
-    # elsewhere in a picture gives the same result.
+    # A single resampling scales and shifts without rounding to whole pixels, so that the result
+    # does not depend on the digit's position in the image.
     pad_y, pad_x = int(np.ceil(window_h)), int(np.ceil(window_w))
     canvas = np.pad(digit, ((pad_y, pad_y), (pad_x, pad_x)))
     x0, y0 = x + pad_x - window_w / 2, y + pad_y - window_h / 2
@@ -124,12 +133,12 @@ def _centre_of_mass(ink: np.ndarray) -> tuple[float, float]:
 
 
 def _keep_inside(centre: float, length: float, window: float) -> float:
-    """Nearest to `centre`, the middle of a window that holds [0, length]."""
+    """The point nearest to `centre` at which a window around it contains [0, length]."""
     return min(max(centre, length - window / 2), window / 2)
 
 
-def whole(rgba: np.ndarray, channels: int, size: tuple[int, int]) -> torch.Tensor:
-    """The picture's centre in the aspect of `size`, on white where it is transparent."""
+def centre_crop(rgba: np.ndarray, channels: int, size: tuple[int, int]) -> torch.Tensor:
+    """Crop RGBA colours at the centre to the aspect ratio of `size`, on white, and resize them."""
     alpha = rgba[..., 3:]
     rgb = rgba[..., :3] * alpha + (1 - alpha)
     height, width = rgb.shape[:2]
@@ -139,7 +148,7 @@ def whole(rgba: np.ndarray, channels: int, size: tuple[int, int]) -> torch.Tenso
     box = (x0, y0, x0 + w, y0 + h)
     planes = [resample(rgb[..., c], size, box, Image.Resampling.BICUBIC) for c in range(3)]
     if channels == 1:
-        # Luma of ITU-R 601, as in Pillow's and torchvision's own grey.
+        # ITU-R 601 luma, as in Pillow and torchvision.
         planes = [0.299 * planes[0] + 0.587 * planes[1] + 0.114 * planes[2]]
     pixels = np.rint(255 * np.clip(np.stack(planes), 0, 1)).astype(np.uint8)
     return torch.from_numpy(pixels)

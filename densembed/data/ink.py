@@ -1,11 +1,12 @@
-"""Where a picture has ink, and which of it is the digit.
+"""Detects ink in an image and segments the digit.
 
-Ink is what differs from the paper around it and is narrow, as strokes are: the paper is what a
-morphological closing leaves (or an opening, where the ink is brighter). It follows shadows and
-their edges, gradients and coloured paper, where one threshold for the whole picture follows none.
+Ink differs from the paper around it and is narrow, like strokes. The paper is estimated by a
+morphological closing (or an opening, if the ink is brighter), which follows shadows and their
+edges, gradients and coloured paper. A single threshold for the whole image would not.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from PIL import Image
@@ -46,22 +47,32 @@ AROUND = 32  # pixels on which the paper's evenness is judged: writing on its ba
 THIN = 2.2  # pixels of 20: thinner strokes are thickened to this (MNIST has 2 to 4)
 
 
-def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, str, bool]:
-    """Find the handwritten digit in a picture.
+class Content(StrEnum):
+    """What an image shows. The values appear in the output of `densembed read --json`."""
+
+    DIGIT = "digit"
+    SEVERAL_DIGITS = "several digits"
+    BLANK = "no ink"
+    IMAGE = "picture"
+    """An image of any kind, in which no digit was looked for."""
+
+
+def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, Content, bool]:
+    """Segment the handwritten digit in an image.
 
     Args:
         rgba: (height, width, 4) in [0, 1], as `decode` returns it.
 
     Returns:
-        The digit's ink, (h, w) float32 in [0, 1], of a working size of its own; what was seen:
-        "digit", "no ink" (the ink is all zero) or "several digits" (the ink is all of them); and
-        whether the rest of the picture is a page: even, and without other marks as strong.
+        The ink, (h, w) float32 in [0, 1] at a working size: of the digit, of all digits if there
+        are several, all zero for a blank image; the content; and whether the background is a
+        page, which is even and has no other marks of similar contrast.
     """
     rgba = _working_size(rgba)
     strength = _alpha_ink(rgba)
     page = None
     if strength is not None:
-        maps = [(strength, np.inf)]
+        maps: list[tuple[np.ndarray, float]] = [(strength, np.inf)]
     else:
         page = _planes(_fill_holes(rgba))
         page = page[_without_bands(page)]
@@ -73,21 +84,21 @@ def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, str, bool]:
         if main and (best is None or _is_better(main, window, *best)):
             best = main, marks, strength
     if best is None:
-        return np.zeros(rgba.shape[:2], np.float32), "no ink", True
+        return np.zeros(rgba.shape[:2], np.float32), Content.BLANK, True
     main, marks, strength = best
     digits = [main, *(mark for mark in marks if _is_second_digit(mark, main))]
     kept = _with_near_strokes(digits, marks, strength.shape)
     ink = _full_strokes(strength, kept, main.core)
     clean = _is_page(page, strength / main.core > OWN_CONTRAST, kept)
-    return ink, "several digits" if len(digits) > 1 else "digit", clean
+    return ink, Content.SEVERAL_DIGITS if len(digits) > 1 else Content.DIGIT, clean
 
 
 def _is_better(
-    main: "_Mark", window: int, best: "_Mark", marks: list["_Mark"], strength: np.ndarray
+    main: "_Mark", window: float, best: "_Mark", marks: list["_Mark"], strength: np.ndarray
 ) -> bool:
-    """Whether a mark seen with a narrower window is the digit, not a thin part of a fat one.
+    """Whether a mark detected with a narrower window is the digit, not a part of a thick one.
 
-    A line in a shadow is stronger than the mark that both make together; a part of one is not.
+    A line in a shadow has more contrast than the mark of both; a part of a digit has not.
     """
     if 2 * main.half_width > CLEARLY * window or main.score < WIDE_FIRST * best.score:
         return False
@@ -114,7 +125,7 @@ def _working_size(rgba: np.ndarray) -> np.ndarray:
         return rgba
     size = (max(1, round(height * scale)), max(1, round(width * scale)))
     how = Image.Resampling.BICUBIC if scale > 1 else Image.Resampling.BOX
-    # Colours are weighted by alpha: the colour of an invisible pixel says nothing.
+    # Colours are weighted by alpha, as the colour of a transparent pixel is arbitrary.
     alpha = np.clip(resample(rgba[..., 3], size, how=how), 0, 1)
     planes = [resample(rgba[..., c] * rgba[..., 3], size, how=how) for c in range(3)]
     planes = [np.clip(plane / np.maximum(alpha, 1e-3), 0, 1) for plane in planes]
@@ -125,7 +136,7 @@ def _working_size(rgba: np.ndarray) -> np.ndarray:
 
 
 def _alpha_ink(rgba: np.ndarray) -> np.ndarray | None:
-    """Alpha itself where it draws the strokes, whatever their colour; None where it does not."""
+    """The alpha channel if it contains the strokes, otherwise None."""
     alpha = rgba[..., 3]
     solid = alpha > 0.5
     if not solid.any():
@@ -142,7 +153,7 @@ def _alpha_ink(rgba: np.ndarray) -> np.ndarray | None:
 
 
 def _fill_holes(rgba: np.ndarray) -> np.ndarray:
-    """Put transparent parts of a sheet in the colour of its paper."""
+    """Fill the transparent parts of a sheet with the colour of its paper."""
     alpha = rgba[..., 3:]
     if alpha.min() == 1:
         return rgba[..., :3]
@@ -151,7 +162,7 @@ def _fill_holes(rgba: np.ndarray) -> np.ndarray:
 
 
 def _planes(rgb: np.ndarray) -> np.ndarray:
-    """One plane of a grey picture, (h, w, 1): three of the same would take three times as long."""
+    """One plane (h, w, 1) for a grey image, which saves time; otherwise all three."""
     grey = (rgb == rgb[..., :1]).all()
     return rgb[..., :1] if grey else rgb
 
@@ -159,15 +170,15 @@ def _planes(rgb: np.ndarray) -> np.ndarray:
 # --- ink on paper -----------------------------------------------------------------------------
 
 
-def _paper_ink(page: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    """Colour distance of the page from its paper, above the noise, for each width of `STROKES`;
-    and that width in pixels."""
+def _paper_ink(page: np.ndarray) -> list[tuple[np.ndarray, float]]:
+    """Colour distance from the paper, less the noise, and stroke width in pixels, for each of
+    `STROKES`."""
     page = ndimage.gaussian_filter(page, (SMOOTH * max(page.shape),) * 2 + (0,))
     channels = range(page.shape[-1])
     light = np.stack([_light(page[..., c]) for c in channels], axis=-1)
     page = page - light
     calm = ndimage.median_filter(page, (5, 5, 1), mode="nearest")
-    maps = []
+    maps: list[tuple[np.ndarray, float]] = []
     for stroke in STROKES:
         window = int(stroke * min(page.shape[:2])) | 1
         if maps and window < LEAST_WINDOW:
@@ -201,9 +212,10 @@ def _light(plane: np.ndarray) -> np.ndarray:
 
 def _quadratic(height: int, width: int) -> np.ndarray:
     y, x = np.meshgrid(
-        (np.arange(height) + 0.5) / height - 0.5, (np.arange(width) + 0.5) / width - 0.5,
+        (np.arange(height) + 0.5) / height - 0.5,
+        (np.arange(width) + 0.5) / width - 0.5,
         indexing="ij",
-    )  # fmt: skip
+    )
     return np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=-1).reshape(-1, 6)
 
 
@@ -302,11 +314,11 @@ class _Mark:
 
 def _marks(strength: np.ndarray) -> list[_Mark]:
     least = max(3.0, LEAST_EXTENT * max(strength.shape))
-    found = [mark for mark in _label(strength, strength > 0) if mark.extent >= least]
+    candidates = [mark for mark in _label(strength, strength > 0) if mark.extent >= least]
     # A mark's edge is where it falls to a share of its own core: a faint shadow around a strong
     # stroke goes, a faint pencil far from a strong cursor stays.
     mask = np.zeros(strength.shape, bool)
-    for mark in found:
+    for mark in candidates:
         mask |= mark.mask & (strength > OWN_CONTRAST * mark.core)
     marks = [mark for mark in _label(strength, mask) if mark.extent >= least / 2]
     return _writing(marks, strength.shape, least)

@@ -1,4 +1,4 @@
-"""MNIST: a folder that is already there is used as it is, else its files are downloaded."""
+"""MNIST, from files in the data folder or downloaded through torchvision."""
 
 import hashlib
 from pathlib import Path
@@ -18,9 +18,8 @@ SHA256 = {
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
-"""Of the unpacked files: a half-written one is found before it is trained on."""
+"""SHA-256 of the unpacked files, which detects files that were only partly written."""
 FILES = "the four unpacked files into MNIST/raw"
-DOWNLOAD = "some 12 MB"
 
 
 def available(data_dir: Path) -> bool:
@@ -28,12 +27,13 @@ def available(data_dir: Path) -> bool:
 
 
 def load(data_dir: Path) -> Dataset:
-    """MNIST's 60,000 and 10,000 images.
+    """Load the 60,000 training and 10,000 test images.
 
     Args:
-        data_dir: folder that holds or shall hold MNIST/raw.
+        data_dir: parent of the folder MNIST/raw, into which missing files are downloaded.
+
     Raises:
-        DataError: where the files are missing and cannot be downloaded, or are damaged.
+        DataError: files are damaged, or missing and cannot be downloaded.
     """
     from torchvision.datasets import MNIST
 
@@ -44,12 +44,12 @@ def load(data_dir: Path) -> Dataset:
             idx.fetch(TITLE, MNIST, data_dir, raw, LOCK, _intact, FILES)
         damaged = [name for name in SHA256 if not _intact(raw / name)]
         if damaged and (data_dir / LOCK).exists():
-            # All are there, but another process may still be writing one of them.
+            # Another process may still be writing one of the files.
             damaged = _still_damaged(data_dir, raw, damaged)
     if damaged:
         raise DataError(
             f"{damaged[0]} in {raw} is damaged: delete it, so that it is downloaded again, or "
-            f"replace it by an intact copy. {ELSEWHERE}"
+            f"replace it with an intact copy. {ELSEWHERE}"
         )
 
     def split(train: bool) -> Split:
@@ -68,7 +68,7 @@ def _still_damaged(data_dir: Path, raw: Path, damaged: list[str]) -> list[str]:
     try:
         with locked(data_dir / LOCK, TITLE):
             return [name for name in damaged if not _intact(raw / name)]
-    except OSError:  # a folder that may only be read: nobody writes there
+    except OSError:  # a read-only folder, in which no process writes
         return damaged
 
 

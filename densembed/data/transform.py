@@ -42,9 +42,13 @@ class Transform:
         if self == Transform():
             return images
         result = torchvision.affine(
-            images.float(), self.turn, [self.right, self.down], self.size, [0.0, 0.0],
+            images.float(),
+            self.turn,
+            [self.right, self.down],
+            self.size,
+            [0.0, 0.0],
             interpolation=InterpolationMode.BILINEAR,
-        )  # fmt: skip
+        )
         if self.blur:
             # The border is reflected, which takes an image larger than half of the kernel.
             reach = math.ceil(BLUR_EXTENT * self.blur)

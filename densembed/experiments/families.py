@@ -8,9 +8,9 @@ import numpy as np
 from torch import Tensor
 
 from densembed.data import Dataset
+from densembed.data.codec import encode_field
 from densembed.experiments.benchmark import machine
 from densembed.experiments.reproduce import RECIPES, table_jobs
-from densembed.fields.codec import pack
 from densembed.fields.field import TOP_PERCENTILE, view
 from densembed.functional.densities import FAMILIES, in_words
 from densembed.markup import for_markdown
@@ -74,13 +74,13 @@ def report(
         # One scale for a kind, so that narrow and wide densities can be compared by eye.
         top = float(np.percentile(np.stack(found), TOP_PERCENTILE)) if found else 1.0
         for row, values in zip([row for row in rows if row["kind"] == kind], found, strict=True):
-            row["field"] = pack(values, top)
+            row["field"] = encode_field(values, top)
     return {
         "dataset": called,
         "recipe": recipe,
         "config": RECIPES[recipe],
         "machine": machine(),
-        "picture": pack(picture.float().mean(0).numpy(), 255.0),
+        "picture": encode_field(picture.float().mean(0).numpy(), 255.0),
         "rows": rows,
     }
 

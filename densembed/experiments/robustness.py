@@ -13,8 +13,8 @@ import numpy as np
 from torch import Tensor, nn
 
 from densembed.data import Dataset, Split
+from densembed.data.codec import encode_field
 from densembed.data.transform import Transform
-from densembed.fields.codec import pack
 from densembed.fields.field import field
 from densembed.markup import for_markdown
 from densembed.models.names import describe
@@ -130,7 +130,11 @@ def pictures(checkpoint: Checkpoint, image: Tensor) -> list[dict]:
         found.append((shift, there[0].float().mean(0).numpy(), values))
     top = float(np.percentile(np.stack([values for _, _, values in found]), TOP_PERCENTILE))
     return [
-        {"shift": shift, "picture": pack(picture, 255.0), "field": pack(values, top)}
+        {
+            "shift": shift,
+            "picture": encode_field(picture, 255.0),
+            "field": encode_field(values, top),
+        }
         for shift, picture, values in found
     ]
 

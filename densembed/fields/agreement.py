@@ -1,8 +1,9 @@
-"""Checkpoints beside each other: what they are, how they learned, where their answers differ."""
+"""Comparison of checkpoints: settings, progress of the training, and predictions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
+from typing import cast
 
 import numpy as np
 import torch
@@ -11,32 +12,33 @@ from torch import Tensor
 
 from densembed.data import as_input
 from densembed.fields.measures import on_pixels
+from densembed.models.architectures import DensityNetwork
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint, error_text
 
 BATCH = 500
-PACES = ("step", "epoch", "fraction")
-"""What trainings of different lengths can be laid beside each other by."""
+UNITS = ("step", "epoch", "fraction")
+"""Units by which trainings of different lengths can be aligned."""
 
 
-def along(checkpoint: Checkpoint, steps: Sequence[int], by: str) -> list[float]:
-    """Where steps lie in a training: as they are, in epochs, or as a fraction of what was planned.
+def align_steps(checkpoint: Checkpoint, steps: Sequence[int], unit: str) -> list[float]:
+    """Convert steps to steps, epochs, or fractions of the planned training.
 
-    Rounded to three digits under 1 and to two decimals above, so that a person can read it and a
-    link carry it; only step 0 is 0.
+    Values are rounded for display and for links: to three digits below 1 and to two decimals above.
+    Only step 0 becomes 0.
     """
-    if by == "step":
+    if unit == "step":
         return list(steps)
-    whole = checkpoint.header.steps_per_epoch
-    if by == "fraction":
-        whole *= checkpoint.config.epochs
-    places = [step / whole for step in steps]
-    return [float(f"{place:.3g}") if place < 1 else round(place, 2) for place in places]
+    total = checkpoint.header.steps_per_epoch
+    if unit == "fraction":
+        total *= checkpoint.config.epochs
+    values = [step / total for step in steps]
+    return [float(f"{value:.3g}") if value < 1 else round(value, 2) for value in values]
 
 
 @torch.inference_mode()
-def answers(checkpoint: Checkpoint, images: Tensor, snapshot: int = -1) -> np.ndarray:
-    """The class that a checkpoint's typical member says of each image (N, C, H, W) uint8."""
+def predict(checkpoint: Checkpoint, images: Tensor, snapshot: int = -1) -> np.ndarray:
+    """Class index predicted by a checkpoint's typical member for each image (N, C, H, W) uint8."""
     model = checkpoint.model(snapshot)
     parts = [model(as_input(part)).argmax(1) for part in images.split(BATCH)]
     return torch.cat(parts).numpy()
@@ -44,11 +46,11 @@ def answers(checkpoint: Checkpoint, images: Tensor, snapshot: int = -1) -> np.nd
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Answers of two models to the same inputs.
+    """Comparison of the predictions of two models for the same inputs.
 
-    `first_only` and `second_only` are the indices of the inputs that only this one gets right;
-    `both` and `neither` count the others. `p` is that of McNemar's exact test: how likely such an
-    uneven pair of counts, or a more uneven one, is if both models are equally good.
+    `first_only` and `second_only` are the indices of the inputs that only this model classifies
+    correctly; `both` and `neither` count the others. `p` is that of McNemar's exact test: the
+    probability of counts at least this uneven if both models are equally good.
     """
 
     first_only: np.ndarray
@@ -59,7 +61,7 @@ class Disagreement:
 
 
 def disagreement(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> Disagreement:
-    """Where two models differ, from their answers and the true labels, all (N,)."""
+    """Compare the predictions of two models with the labels, all (N,)."""
     one, two = first == labels, second == labels
     first_only, second_only = np.flatnonzero(one & ~two), np.flatnonzero(two & ~one)
     count = len(first_only) + len(second_only)
@@ -70,28 +72,28 @@ def disagreement(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> D
 
 
 ALPHA = 0.05
-"""Below this p a difference is called more than chance."""
+"""Significance level of McNemar's test."""
 
 
-def verdict(found: Disagreement) -> str:
-    """What McNemar's test says of a disagreement, with its p: a sentence."""
-    if len(found.first_only) == len(found.second_only):
-        said = "both are right equally often"
-    elif found.p < ALPHA:
-        said = "a difference this large is unlikely to be due to chance"
+def verdict(result: Disagreement) -> str:
+    """The result of McNemar's test, in a sentence."""
+    if len(result.first_only) == len(result.second_only):
+        text = "both are right equally often"
+    elif result.p < ALPHA:
+        text = "a difference this large is unlikely to be due to chance"
     else:
-        said = "this difference could be due to chance"
-    p = f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001"
-    return f"McNemar's exact test: {said} ({p})."
+        text = "this difference could be due to chance"
+    p = f"p = {result.p:.2g}" if result.p >= 0.0001 else "p < 0.0001"
+    return f"McNemar's exact test: {text} ({p})."
 
 
-def confusion(said: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
-    """Counts (classes, classes): row the true class, column the answer."""
-    return np.bincount(labels * classes + said, minlength=classes**2).reshape(classes, classes)
+def confusion_matrix(predicted: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+    """Counts (classes, classes), with a row per true class and a column per predicted class."""
+    return np.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)
 
 
-def facts(checkpoint: Checkpoint) -> dict[str, str]:
-    """What a person compares: error, size, recipe, and speed, in words."""
+def summary(checkpoint: Checkpoint) -> dict[str, str]:
+    """Error, size, settings and speed of a checkpoint, as text."""
     header, config = checkpoint.header, checkpoint.config
     seconds = [epoch.seconds for epoch in header.epochs]
     return {
@@ -121,7 +123,7 @@ def facts(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 def _densities(checkpoint: Checkpoint) -> str:
-    model = checkpoint.model()
+    model = cast(DensityNetwork, checkpoint.model())
     if not checkpoint.has_densities:
         what = "pixel" if on_pixels(model) else "cell of the last feature maps"
         return f"none learned: a weight for each {what}"

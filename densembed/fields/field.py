@@ -1,9 +1,10 @@
-"""Receptive fields as arrays with their coordinates: what the figures and the exports show."""
+"""Receptive fields as arrays with their coordinates."""
 
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -11,12 +12,17 @@ from torch import Tensor, nn
 
 from densembed.data import as_input
 from densembed.functional.gamma import axes_gamma
+from densembed.layers.embedding import Embedding
+from densembed.models.architectures import DensityNetwork
 from densembed.training.checkpoint import Checkpoint
+
+Model = TypeVar("Model", bound=nn.Module)
+Input = TypeVar("Input", Tensor, Tensor | None)
 
 RESOLUTION = 4
 TOP_PERCENTILE = 99.5
 CHUNK_CELLS = 2**24
-"""Cells computed at once: bounds the memory whatever the number of inputs."""
+"""Cells computed at once, which limits the memory for many inputs."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +30,8 @@ class Field:
     """Sum of the densities of a layer over the input's domain, Σ_i φ_i(t, u).
 
     `values` is (inputs, channels, H · r, W · r) per square pixel, row 0 at the top; `x` (W · r)
-    and `y` (H · r) are the centres of the cells in pixels. One input and one channel where the
-    densities do not depend on them.
+    and `y` (H · r) are the centres of the cells in pixels. If the densities do not depend on the
+    input or the channel, that dimension has size 1.
     """
 
     values: np.ndarray
@@ -34,20 +40,20 @@ class Field:
 
 
 @torch.inference_mode()
-def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTION) -> Field:
-    """The receptive field of a model, for each input where it moves with the input.
+def field(model: DensityNetwork, x: Tensor | None = None, resolution: int = RESOLUTION) -> Field:
+    """The receptive field of a model, one for each input if the model is adaptive.
 
-    Separable densities are summed as one product, Σ_i f_i(u) g_i(t), so nothing of size
-    densities × H · r × W · r is ever held.
+    Separable densities are summed as one product, Σ_i f_i(u) g_i(t), so that no array of
+    densities × H · r × W · r is needed.
 
     Args:
-        model: a network with an `embedding`.
-        x: (N, C, H, W) in [0, 1]; needed by adaptive models.
-        resolution: r, cells a pixel on each axis.
+        model: a network with densities.
+        x: inputs (N, C, H, W) in [0, 1], required for adaptive models.
+        resolution: cells r per pixel on each axis.
     """
     height, width = (size * resolution for size in model.embedding.sizes)
 
-    def summed(model: nn.Module, x: Tensor | None) -> Tensor:
+    def summed(model: DensityNetwork, x: Tensor | None) -> Tensor:
         embedding = model.embedding
         if not model.adaptive or x is None:
             return _sum(embedding, x, resolution)
@@ -63,40 +69,38 @@ def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTIO
     )
 
 
-def _retry_in_float64(
-    compute: Callable[[nn.Module, Tensor | None], Tensor], model: nn.Module, x: Tensor | None
-) -> Tensor:
-    """What `compute` gives, in float64 where sums of large weights overflow float32.
+def _retry_in_float64(compute: Callable[[Model, Input], Tensor], model: Model, x: Input) -> Tensor:
+    """The result of `compute`, in float64 if sums of large weights overflow float32.
 
-    With weights of 1e38 a location is NaN, as ∞ − ∞, though it lies at the domain's edge.
+    With weights of 1e38, a location at the edge of the domain would be NaN, as ∞ − ∞.
     """
     values = compute(model, x)
     if values.isfinite().all():
         return values
-    return compute(copy.deepcopy(model).double(), None if x is None else x.double())
+    return compute(copy.deepcopy(model).double(), x if x is None else x.double())
 
 
-def _sum(embedding: nn.Module, x: Tensor | None, resolution: int) -> Tensor:
+def _sum(embedding: Embedding, x: Tensor | None, resolution: int) -> Tensor:
     rows, columns = embedding.pdf_axes(x, resolution)
     return rows.transpose(-1, -2) @ columns
 
 
 LARGEST = 1e30
-"""Fields are cut off here: beyond it differences and squares are no numbers any more."""
+"""Fields are clipped to this value, so that their differences and squares are finite."""
 
 
 def finite(values: np.ndarray) -> np.ndarray:
-    """Values that can be drawn: infinite and huge ones cut off, 0 where there is no number."""
+    """Values that can be drawn: clipped to `LARGEST`, with 0 for NaN."""
     if np.isfinite(values).all() and (not values.size or abs(values).max() <= LARGEST):
         return values
     return np.clip(np.nan_to_num(values), -LARGEST, LARGEST)
 
 
 @torch.inference_mode()
-def pixel_field(model: nn.Module, x: Tensor | None = None) -> np.ndarray:
-    """Σ_i Γ_i[m, n], the mass that the densities have in each pixel: (inputs, channels, H, W)."""
+def pixel_field(model: DensityNetwork, x: Tensor | None = None) -> np.ndarray:
+    """Σ_i Γ_i[m, n], the mass of the densities in each pixel: (inputs, channels, H, W)."""
 
-    def summed(model: nn.Module, x: Tensor | None) -> Tensor:
+    def summed(model: DensityNetwork, x: Tensor | None) -> Tensor:
         embedding = model.embedding
         loc, scale = embedding.placement(x)
         rows, columns = axes_gamma(
@@ -109,16 +113,16 @@ def pixel_field(model: nn.Module, x: Tensor | None = None) -> np.ndarray:
 
 @torch.inference_mode()
 def logits(model: nn.Module, x: Tensor) -> Tensor:
-    """The scores of a model, (N, classes), in float64 where they overflow float32."""
+    """The scores of a model, (N, classes), in float64 if they overflow float32."""
     return _retry_in_float64(lambda model, x: model(x), model, x)
 
 
 @dataclass(frozen=True)
 class View:
-    """What a checkpoint makes of one input at some of its snapshots.
+    """Receptive fields and predictions of a checkpoint for one input at several snapshots.
 
-    `steps` of the snapshots, their `fields` (one array (C, H · r, W · r) for each) and
-    `probabilities` (snapshots, classes). Both are finite whatever the model's weights.
+    `steps` of the snapshots, their `fields` (one array (C, H · r, W · r) each) and `probabilities`
+    (snapshots, classes). Both are finite even for extreme weights.
     """
 
     steps: list[int]
@@ -129,15 +133,15 @@ class View:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the picture in pixels."""
+        """Width and height of the input in pixels."""
         return round(self.x[0] + self.x[-1]), round(self.y[0] + self.y[-1])
 
     @cached_property
     def top(self) -> float:
-        """End of the colour scale that all steps share, per square pixel, channels added.
+        """Upper end of the colour scale of all steps, per square pixel, summed over the channels.
 
-        The 99.5th percentile of the field that reaches highest: the points of a few very narrow
-        densities would else leave all the rest dark. What lies above has the last colour.
+        This is the largest 99.5th percentile of a field. With the maximum, the peaks of a few very
+        narrow densities would leave everything else dark. Higher values get the last colour.
         """
         return max(float(np.percentile(values.sum(0), TOP_PERCENTILE)) for values in self.fields)
 
@@ -150,24 +154,28 @@ def view(
     member: int | None = None,
     resolution: int = RESOLUTION,
 ) -> View:
-    """Field and opinion at the given snapshots (all of them if None) for one picture.
+    """Compute the receptive fields and the predictions for one input.
 
     Args:
-        pixels: (C, H, W) uint8, of the shape that the checkpoint's model takes.
+        checkpoint: the checkpoint.
+        pixels: (C, H, W) uint8, of the checkpoint's input shape.
+        snapshots: indices of the snapshots, negative ones from the end (default: all).
+        member: index of the member (default: the typical one).
+        resolution: cells per pixel on each axis.
     """
     count = len(checkpoint.steps)
     snapshots = list(range(count)) if snapshots is None else [index % count for index in snapshots]
     x = as_input(pixels[None])
     fields, probabilities = [], []
     for index in snapshots:
-        model = checkpoint.network(index, member)
-        found = field(model, x, resolution)
-        fields.append(finite(found.values[0]))
+        model = cast(DensityNetwork, checkpoint.network(index, member))
+        last = field(model, x, resolution)
+        fields.append(finite(last.values[0]))
         probabilities.append(logits(model, x)[0].softmax(0).float().numpy())
     return View(
         [checkpoint.steps[index] for index in snapshots],
-        found.x,
-        found.y,
+        last.x,
+        last.y,
         fields,
         np.stack(probabilities),
     )

@@ -1,4 +1,4 @@
-"""What a receptive field says: single densities, their weights, numbers, class atlases."""
+"""Measures of receptive fields: single densities, weights for classes, and summary numbers."""
 
 from dataclasses import dataclass
 
@@ -11,16 +11,16 @@ from densembed.layers import FeatureEmbedding
 from densembed.models.architectures import DensityNetwork
 
 MASS = 0.9
-"""Share of a field's mass whose area is measured."""
+"""Fraction of a field's mass whose area is measured."""
 
 
 @dataclass(frozen=True)
 class Densities:
     """The densities of a network for one input.
 
-    `loc` and `scale` are (D, 2) in pixels, along the columns and then the rows; D counts those of
-    every channel. `weights` (classes, D) tells how much each class gets from each of them, summed
-    over feature maps that share a density; None where a hidden layer lies between.
+    `loc` and `scale` are (D, 2) in pixels, along the columns and then the rows, where D counts the
+    densities of all channels. `weights` (classes, D) are the weights of the densities for each
+    class, summed over feature maps that share a density; None if there is a hidden layer.
     """
 
     loc: np.ndarray
@@ -30,7 +30,7 @@ class Densities:
 
 @torch.inference_mode()
 def densities(model: DensityNetwork, x: Tensor) -> Densities:
-    """Where the densities of a network lie for one input (1, C, H, W), and what they weigh."""
+    """The locations, scales and class weights of the densities for one input (1, C, H, W)."""
     loc, scale = model.embedding.placement(x)
     weights = class_weights(model)
     return Densities(
@@ -41,7 +41,7 @@ def densities(model: DensityNetwork, x: Tensor) -> Densities:
 
 
 def class_weights(model: DensityNetwork) -> Tensor | None:
-    """w_ci as (classes, channels or 1, K), None where a hidden layer lies between."""
+    """w_ci as (classes, channels or 1, K), None if there is a hidden layer."""
     classifier, count = getattr(model, "classifier", None), model.embedding.densities
     if not isinstance(classifier, nn.Linear) or classifier.in_features % count:
         return None
@@ -50,7 +50,7 @@ def class_weights(model: DensityNetwork) -> Tensor | None:
 
 
 def on_pixels(model: nn.Module) -> bool:
-    """Whether the densities lie on the pixels themselves, not on the maps of other layers."""
+    """Whether the densities are over the pixels, not over the feature maps of other layers."""
     return not isinstance(model.embedding, FeatureEmbedding)
 
 
@@ -68,7 +68,7 @@ def weighted_field(
     return summed.float().numpy()
 
 
-def one_density(
+def density_field(
     model: DensityNetwork, x: Tensor, index: int, resolution: int = RESOLUTION
 ) -> np.ndarray:
     """φ_i(t, u) of one of `densities`, per square pixel: (1, H · r, W · r)."""
@@ -95,21 +95,21 @@ def input_gradient(model: nn.Module, x: Tensor) -> np.ndarray:
 class Measures:
     """Numbers of one field, in pixels.
 
-    `centre` (t, u) of its mass; `spread`, the root mean square distance from there; `entropy` in
-    bits, log₂ of the number of pixels for an even field; `area` in pixels, the smallest that holds
-    the share `MASS` of the mass; `elsewhere`, the share of the mass that lies elsewhere than in the
-    field before training (total variation).
+    `centre` (t, u) of mass; `spread`, the root mean square distance from it; `entropy` in bits,
+    which is log₂ of the number of pixels for a uniform field; `area`, the number of pixels with the
+    fraction `MASS` of the mass; `variation`, the total variation distance from the field before
+    training.
     """
 
     centre: tuple[float, float]
     spread: float
     entropy: float
     area: float
-    elsewhere: float
+    variation: float
 
 
 def measure(values: np.ndarray, before: np.ndarray, x: np.ndarray, y: np.ndarray) -> Measures:
-    """The numbers of a field (C, H · r, W · r), its channels added, within the picture.
+    """Compute the measures of a field (C, H · r, W · r), summed over its channels.
 
     Args:
         before: the field before training, of the same shape.
@@ -132,14 +132,14 @@ def measure(values: np.ndarray, before: np.ndarray, x: np.ndarray, y: np.ndarray
     )
 
 
-def moved(first: Densities, second: Densities) -> float:
+def mean_displacement(first: Densities, second: Densities) -> float:
     """Mean distance between the locations of the same densities, in pixels."""
     return float(np.linalg.norm(second.loc - first.loc, axis=1).mean())
 
 
-def spread_of_fields(
-    model: nn.Module, x: Tensor, resolution: int = 2
+def field_statistics(
+    model: DensityNetwork, x: Tensor, resolution: int = 2
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of the field over inputs (N, C, H, W), channels added: (H · r, W · r)."""
+    """Mean and standard deviation of the field (H · r, W · r) over inputs, summed over channels."""
     values = field(model, x, resolution).values.sum(1)
     return values.mean(0), values.std(0)

@@ -1,8 +1,8 @@
-"""Whether an input is like what a model learned from.
+"""Novelty detection: is an input unlike the training images?
 
-The rule: an input is unlike the training images if its angle to the nearest of them is larger than
-that of 97 in 100 of these images to their own nearest. Angles are between images that were blurred
-and halved in size, so that neither brightness nor a pixel's shift counts for much.
+An input is novel if its angle to the nearest training image is larger than that of 97 % of the
+training images to their nearest neighbours. Angles are between images that are blurred and halved
+in size, so that brightness and shifts by a pixel matter little.
 """
 
 from dataclasses import dataclass
@@ -14,66 +14,66 @@ from scipy import ndimage
 from torch import Tensor
 
 from densembed.data import DataError, Dataset, is_available, load_dataset
-from densembed.data.images import Picture
+from densembed.data.images import Content, ModelInput
 from densembed.training.checkpoint import Checkpoint
 
 SIGMA = 1.0  # pixels of the blur
 POOL = 2
 REFERENCES = 5000
-"""Training images that are looked at, from the first: more cost time and change little."""
-JUDGED = 1400
-"""Of these, how many tell what distance is usual."""
-USUAL = 0.97
+"""Number of training images to compare with. More take longer and change little."""
+CALIBRATION = 1400
+"""Number of these from which the limit is computed."""
+QUANTILE = 0.97
 CHUNK = 500
-"""Inputs compared at once: bounds the memory."""
+"""Inputs compared at once, which limits the memory."""
 
 
 @dataclass(frozen=True)
-class Familiar:
-    """`references` (N, features) of length one, and the usual `limit` of 1 − cosine."""
+class NoveltyDetector:
+    """Features of the training images (N, features), of length 1, and the `limit` of 1 − cosine."""
 
     references: np.ndarray
     limit: float
 
     @classmethod
-    def of(cls, dataset: Dataset) -> "Familiar":
+    def fit(cls, dataset: Dataset) -> "NoveltyDetector":
         references = _features(dataset.train.images[:REFERENCES])
-        alike = references[:JUDGED] @ references.T
+        alike = references[:CALIBRATION] @ references.T
         np.fill_diagonal(alike, -1)
-        return cls(references, float(np.quantile(1 - alike.max(1), USUAL)))
+        return cls(references, float(np.quantile(1 - alike.max(1), QUANTILE)))
 
     def distances(self, pixels: Tensor) -> np.ndarray:
-        """1 − cosine of the angle to the nearest training image, for (N, C, H, W) uint8."""
+        """1 − cosine of the angle between images (N, C, H, W) uint8 and their nearest reference."""
         parts = [_features(part) @ self.references.T for part in pixels.split(CHUNK)]
         return 1 - np.concatenate([part.max(1) for part in parts])
 
-    def knows(self, pixels: Tensor) -> np.ndarray:
-        """Whether each of (N, C, H, W) uint8 is like the training images."""
-        return self.distances(pixels) <= self.limit
+    def is_novel(self, pixels: Tensor) -> np.ndarray:
+        """Whether each image (N, C, H, W) uint8 is unlike the training images."""
+        return self.distances(pixels) > self.limit
 
 
 def unlike(dataset: Dataset, pixels: Tensor) -> np.ndarray:
-    """Whether each of (N, C, H, W) uint8 is unlike a data set, as far as it can be told.
+    """Whether each image (N, C, H, W) uint8 is unlike the training images of a data set.
 
-    None is where the training images are few: then even a like one has no near neighbour.
+    All are False if there are too few training images, as then no image has a near neighbour.
     """
     if len(dataset.train) < REFERENCES:
         return np.zeros(len(pixels), bool)
-    return ~familiar(dataset).knows(pixels)
+    return detector(dataset).is_novel(pixels)
 
 
 def unlike_training(
-    picture: Picture, checkpoint: Checkpoint, data_dir: str | Path | None = None
+    image: ModelInput, checkpoint: Checkpoint, data_dir: str | Path | None = None
 ) -> bool | None:
-    """Whether a picture is unlike what a model learned from.
+    """Whether an image is unlike the training images of a model.
 
-    None where that cannot be judged: no single digit was found, the data are not on this machine
-    or no longer what they were, or the training images are too few.
+    None if this is unknown: the image is not of a single digit, or the training data are not
+    available, have changed, or are too few.
     """
-    if not picture.clean:
+    if not image.clean:
         return True
     name = checkpoint.config.dataset
-    if picture.seen != "digit" or not is_available(name, data_dir):
+    if image.content != Content.DIGIT or not is_available(name, data_dir):
         return None
     try:
         dataset = load_dataset(name, data_dir)
@@ -82,13 +82,13 @@ def unlike_training(
     fits = dataset.input_shape == checkpoint.header.input_shape
     if not fits or len(dataset.train) < REFERENCES:
         return None
-    return bool(unlike(dataset, picture.pixels[None])[0])
+    return bool(unlike(dataset, image.pixels[None])[0])
 
 
 @lru_cache(maxsize=4)
-def familiar(dataset: Dataset) -> Familiar:
-    """`Familiar.of`, computed once for each data set."""
-    return Familiar.of(dataset)
+def detector(dataset: Dataset) -> NoveltyDetector:
+    """The detector of a data set, fitted only once."""
+    return NoveltyDetector.fit(dataset)
 
 
 def _features(pixels: Tensor) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from torch import Tensor
 
-from densembed.data.compact import to_text
+from densembed.data.codec import to_text
 from densembed.fields.field import View
 from densembed.figures.heatmaps import difference_figure, field_figure, picture_figure
 from densembed.figures.printed import sheet
@@ -69,7 +69,7 @@ def snippet(file_name: str, pixels: Tensor, step: int) -> str:
     """A program that makes the field of this input at a step, and its figure, from the file."""
     return f"""\
 from densembed.training.checkpoint import Checkpoint
-from densembed.data.compact import from_text
+from densembed.data.codec import from_text
 from densembed.fields.field import view
 from densembed.figures.heatmaps import field_figure
 from densembed.figures.web import Panel, html_page
@@ -111,7 +111,7 @@ def compared_snippet(
     shown = "".join(f"    ({files[name]!r}, {steps[name]}, {parts[name]}),\n" for name in files)
     return f"""\
 from densembed.training.checkpoint import Checkpoint
-from densembed.data.compact import from_text
+from densembed.data.codec import from_text
 from densembed.fields.field import view
 from densembed.figures.heatmaps import difference_figure
 from densembed.figures.web import Panel, html_page

@@ -2,8 +2,8 @@
 
 import plotly.graph_objects as go
 
+from densembed.data.codec import decode_field
 from densembed.experiments.families import of_kind
-from densembed.fields.codec import unpack
 from densembed.figures.densities import atlas_figure
 from densembed.figures.heatmaps import AFTER, BEFORE
 from densembed.figures.paper import CLEAR
@@ -41,7 +41,7 @@ def family_fields_figure(table: dict, kind: str) -> go.Figure:
     rows = of_kind(table, kind)
     height, width = table["picture"]["size"]
     figure = atlas_figure(
-        [unpack(row["field"]) for row in rows],
+        [decode_field(row["field"]) for row in rows],
         [f"{in_words(row['family'])}, {row['mean']:.2f} %" for row in rows],
         (width, height),
         rows[0]["field"]["top"],

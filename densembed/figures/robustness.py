@@ -3,7 +3,7 @@
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from densembed.fields.codec import unpack
+from densembed.data.codec import decode_field
 from densembed.figures.heatmaps import AFTER, BEFORE, DENSITY_SCALE
 from densembed.figures.paper import CLEAR
 from densembed.models.names import describe
@@ -56,7 +56,7 @@ def following_figure(table: dict, model: str) -> go.Figure:
         for line, (part, colours) in enumerate(
             (("picture", "Greys_r"), ("field", DENSITY_SCALE)), 1
         ):
-            values = unpack(shot[part])
+            values = decode_field(shot[part])
             figure.add_heatmap(
                 z=values, colorscale=colours, zmin=0, zmax=shot[part]["top"], showscale=False,
                 hoverinfo="skip", row=line, col=column,

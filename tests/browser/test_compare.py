@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from densembed.data import load_dataset
-from densembed.fields.agreement import along, answers, confusion, disagreement
+from densembed.fields.agreement import align_steps, confusion_matrix, disagreement, predict
 from densembed.fields.field import view
 from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import (
@@ -82,7 +82,7 @@ def test_four_models_line_up_while_the_slider_moves(visit):
     stage_at(page, 20, "columns")
     paths = zip(("first", "second", "third", "fourth"), (DIGITS, FIXED, FIVE, LINEAR), strict=True)
     of = {name: Checkpoint.open(path) for name, path in paths}
-    along_of = {name: along(each, each.steps, "epoch") for name, each in of.items()}
+    along_of = {name: align_steps(each, each.steps, "epoch") for name, each in of.items()}
     stops = sorted({place for own in along_of.values() for place in own})
     panels = ".st-key-columns :is(.figure, .opinion, .steps), .st-key-open, .st-key-the-input"
     for name in of:
@@ -178,7 +178,7 @@ def test_one_slider_moves_every_field_and_no_field_is_sent_again(visit):
     fields_are(page, {"first": (one, 8), "second": (two, 8)}, sample())
     page.get_by_text("fraction", exact=True).click()
     expect(page.get_by_role("slider", name="Fraction of the training")).to_be_visible()
-    stage_at(page, along(one, one.steps, "fraction")[8], "columns")  # the same moment
+    stage_at(page, align_steps(one, one.steps, "fraction")[8], "columns")  # the same moment
     page.wait_for_url("**by=fraction*")
     assert "step=" not in page.url
 
@@ -257,7 +257,7 @@ def test_what_is_hidden_is_not_there(visit, width):
 
 def test_a_thumbnail_becomes_the_input(visit):
     page = visit(f"/compare?{PAIR}&open=Where they disagree")
-    said = [answers(Checkpoint.open(path), TEST.images) for path in (DIGITS, FIXED)]
+    said = [predict(Checkpoint.open(path), TEST.images) for path in (DIGITS, FIXED)]
     found = disagreement(*said, TEST.labels.numpy())
     index = int(found.first_only[0])
     thumbnail = page.locator(f".st-key-open-{index} button img").filter(visible=True)
@@ -278,8 +278,8 @@ def test_confusion_matrices_are_counts(visit):
     off = ~np.eye(10, dtype=bool)
     counts = []
     for name, path in (("first", DIGITS), ("second", FIXED)):
-        said = answers(Checkpoint.open(path), TEST.images)
-        counts.append(confusion(said, TEST.labels.numpy(), 10))
+        said = predict(Checkpoint.open(path), TEST.images)
+        counts.append(confusion_matrix(said, TEST.labels.numpy(), 10))
         plot = chart(page, f"{name}-confusion")
         expect(plot.locator(".heatmaplayer image")).to_be_visible()
         text = np.array(plot.evaluate("plot => plot._fullData[0].text.map(r => Array.from(r))"))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from densembed.data.compact import from_text
+from densembed.data.codec import from_text
 from densembed.fields.field import view
 from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import drag, expect, painted, places, settle

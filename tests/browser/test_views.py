@@ -13,9 +13,9 @@ from densembed.fields.field import view
 from densembed.fields.measures import (
     class_weights,
     densities,
+    density_field,
+    field_statistics,
     input_gradient,
-    one_density,
-    spread_of_fields,
     weighted_field,
 )
 from densembed.training.checkpoint import Checkpoint
@@ -42,7 +42,7 @@ def test_a_click_on_a_density_opens_it(visit):
     page.mouse.down()
     page.mouse.up()
     expect(page.get_by_role("spinbutton", name="Density, of 100")).to_have_value(str(lone + 1))
-    own = one_density(model, x, lone)[0]
+    own = density_field(model, x, lone)[0]
     np.testing.assert_allclose(painted(settle(page), "figure", "density-own"), own, 1e-4, 1e-6)
     page.reload()  # it is in the link
     expect(page.get_by_role("spinbutton", name="Density, of 100")).to_have_value(str(lone + 1))
@@ -105,7 +105,7 @@ def test_all_classes_are_drawn_and_saved_as_one_picture(visit):
     test = load_dataset("digits").test
     images = as_input(test.images[test.labels == 3][:100])
     for kind, expected in zip(
-        ("mean", "deviation"), spread_of_fields(CHECKPOINT.model(), images), strict=True
+        ("mean", "deviation"), field_statistics(CHECKPOINT.model(), images), strict=True
     ):
         shown = painted(page, "figure:nth-child(4)", f"atlas-{kind}")
         np.testing.assert_allclose(shown, expected, 0, 1e-4)

@@ -121,10 +121,8 @@ def test_it_is_read_once():
 def test_unknown_names(name, guess):
     with pytest.raises(DataError) as caught:
         load_dataset(name)
-    known = "digits, mnist, fashion-mnist, cifar10, and folder:PATH"
-    assert str(caught.value).startswith(
-        f"Unknown data set {name!r}{guess}; the known ones are {known}"
-    )
+    known = "digits, mnist, fashion-mnist, cifar10, or folder:PATH"
+    assert str(caught.value).startswith(f"Unknown data set {name!r}{guess}; choose from {known}")
     assert not is_available(name)
 
 

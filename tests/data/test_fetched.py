@@ -227,7 +227,7 @@ def test_offline_is_one_sentence(name, tmp_path, monkeypatch):
         load_dataset(name)
     assert is_sentence(str(caught.value))
     assert "digits" in str(caught.value)
-    assert title(name) == DATASETS[name].TITLE
+    assert title(name) == DATASETS[name].title
 
 
 def test_the_files_of_mnist_are_not_taken_for_fashion_mnist(clothes, tmp_path, monkeypatch):

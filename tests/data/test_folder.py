@@ -196,7 +196,7 @@ def test_a_data_folder_that_cannot_be_written_is_no_fault(photos, tmp_path):
 
 
 def test_few_caches_are_kept(photos, tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "MOST_CACHES", 2)
+    monkeypatch.setattr(folder, "MAX_CACHES", 2)
     for side in (5, 6, 7, 8):
         load(photos, tmp_path, f"@3x{side}x{side}")
     assert len(list((tmp_path / "data" / "folders").iterdir())) == 2
@@ -242,7 +242,7 @@ def test_what_cannot_be_used_is_one_sentence(photos, tmp_path):
     picture(photos / "dogs" / "4.png")
     for path in list((photos / "cats").iterdir())[1:]:
         path.unlink()
-    assert "one picture for each class" in fails(f"folder:{photos}", tmp_path)
+    assert "one image per class" in fails(f"folder:{photos}", tmp_path)
 
 
 def test_a_class_to_test_needs_pictures_to_train_on(tmp_path):
@@ -332,11 +332,11 @@ def test_parts_may_be_in_capitals_and_what_is_not_used_is_counted(tmp_path):
     assert (len(data.train), len(data.test)) == (12, 4)
     assert data.tested == ("cats", "newts")
     said = "\n".join(data.notes)
-    assert "'val' (9 pictures) is not used: only 'Train' and 'TEST' are." in said
-    assert "'Train/cats/more' (5 pictures) is not used" in said
-    assert "1 picture directly in 'split'" in said
-    assert "Without pictures, and so no classes: 'empty'." in said
-    assert "Without test pictures: 'dogs'." in said
+    assert "'val' (9 images) is not used: only 'Train' and 'TEST' are." in said
+    assert "'Train/cats/more' (5 images) is not used" in said
+    assert "1 image directly in 'split'" in said
+    assert "Folders without images, which are no classes: 'empty'." in said
+    assert "Classes without test images: 'dogs'." in said
     assert len(data.notes) == 5
     picture(root / "test" / "cats" / "0.png")
     assert "'TEST' and 'test'" in fails(f"folder:{root}", tmp_path)
@@ -352,8 +352,8 @@ def test_an_empty_class_and_pictures_too_deep_are_counted(photos, tmp_path):
     assert data.classes == CLASSES
     assert data.left_out == ("dogs/gone.png", "toads/notes.txt")
     assert data.notes == (
-        "Without pictures, and so no classes: 'toads'.",
-        "The folder 'cats/old' (3 pictures) is not used: pictures of a class lie directly in the "
+        "Folders without images, which are no classes: 'toads'.",
+        "The folder 'cats/old' (3 images) is not used: images of a class must be directly in the "
         "folder of the class.",
     )
 
@@ -361,16 +361,16 @@ def test_an_empty_class_and_pictures_too_deep_are_counted(photos, tmp_path):
 @pytest.mark.parametrize(
     ("places", "seen", "advice"),
     [
-        (("train/{}", "val/{}"), "'train' (30 pictures in 3 subfolders), 'val'", "'val' to 'test'"),
+        (("train/{}", "val/{}"), "'train' (30 images in 3 subfolders), 'val'", "'val' to 'test'"),
         (("Training/{}", "Testing/{}"), "'Training' (30", "'Training' to 'train' and 'Testing' to"),
-        (("inner/{}",), "'inner' (30 pictures in 3 subfolders)", "inner', name that folder"),
-        (("a/b/{}",), "'a' (30 pictures in 1 subfolder)", "a/b', name that folder instead"),
-        (("train/{}",), "'train' (30", "train', name that folder instead"),
-        (("2023/{}", "2024/{}"), "'2023' (30 pictures in 3 subfolders), '2024'", "move them up"),
-        (("train", "test"), "'train' (30 pictures), 'test'", "for each class in 'train'"),
-        (("train", "val"), "'train' (30 pictures), 'val'", "'val' to 'test'"),
-        (("",), "no subfolders, and 30 pictures of its own", "into a subfolder named after"),
-        (("cats",), "'cats' (30 pictures)", "into a subfolder named after"),
+        (("inner/{}",), "'inner' (30 images in 3 subfolders)", "inner', choose that folder"),
+        (("a/b/{}",), "'a' (30 images in 1 subfolder)", "a/b', choose that folder instead"),
+        (("train/{}",), "'train' (30", "train', choose that folder instead"),
+        (("2023/{}", "2024/{}"), "'2023' (30 images in 3 subfolders), '2024'", "move them up"),
+        (("train", "test"), "'train' (30 images), 'test'", "for each class in 'train'"),
+        (("train", "val"), "'train' (30 images), 'val'", "'val' to 'test'"),
+        (("",), "30 images and no subfolders", "into a subfolder named after"),
+        (("cats",), "'cats' (30 images)", "into a subfolder named after"),
     ],
 )  # fmt: skip
 def test_a_folder_of_another_layout_says_what_was_seen_and_what_to_do(
@@ -389,7 +389,7 @@ def test_a_folder_of_another_layout_says_what_was_seen_and_what_to_do(
 def test_files_that_nobody_can_read_are_counted_in_the_sentence(photos, tmp_path):
     for path in photos.rglob("*.png"):
         path.write_text("no picture")
-    assert "cannot be read as pictures: 30" in fails(f"folder:{photos}", tmp_path)
+    assert "cannot be decoded: 30" in fails(f"folder:{photos}", tmp_path)
 
 
 @pytest.mark.parametrize("count", [2, 3, 8, 30, 300])

@@ -15,8 +15,9 @@ from sklearn.datasets import load_digits
 
 from densembed.data.images import (
     MAX_BYTES,
+    Content,
     ImageError,
-    Picture,
+    ModelInput,
     normalise_digit,
     read_picture,
 )
@@ -55,9 +56,9 @@ def placed(ink: np.ndarray, size: tuple[int, int], top: int, left: int) -> np.nd
     return page
 
 
-def apart(a: Picture, b: Picture) -> float:
+def apart(a: ModelInput, b: ModelInput) -> float:
     """Mean difference, in shares of the mean ink: two different digits are some 1.0 apart."""
-    assert a.seen == b.seen == "digit"
+    assert a.content == b.content == Content.DIGIT
     x, y = a.pixels.double(), b.pixels.double()
     return float((x - y).abs().sum() / y.sum())
 
@@ -321,14 +322,14 @@ def test_a_small_digit_with_serif_and_foot_on_an_opaque_alpha_is_read_as_it_was_
     assert found.clean
     assert apart(found, read_picture(saved(large))) < 2 * ALIKE
     expected = torch.from_numpy(normalise_digit(large))[None]
-    assert apart(found, Picture(expected, "digit")) < 2 * ALIKE
+    assert apart(found, ModelInput(expected, Content.DIGIT)) < 2 * ALIKE
 
 
 def test_a_thin_pen_is_thickened_to_the_width_of_mnist():
     y, x = np.mgrid[:500, :500]
     ring = np.abs(np.hypot(x - 250, y - 250) - 200) < 1  # 2 of 400 pixels: 0.1 of 20
     picture = read_picture(saved(1.0 - ring))
-    assert picture.seen == "digit"
+    assert picture.content == Content.DIGIT
     across = picture.pixels[0, 14, :14].double().sum() / 255
     assert 1.5 < float(across) < 3
 
@@ -373,7 +374,7 @@ def test_no_ink(kind):
         files.append(saved(NOTHING[kind], "JPEG", quality=70))
     for file in files:
         picture = read_picture(file)
-        assert picture.seen == "no ink"
+        assert picture.content == Content.BLANK
         assert not picture.has_ink
         assert picture.pixels.shape == (1, 28, 28)
         assert not picture.pixels.any()
@@ -383,15 +384,15 @@ def test_several_digits():
     row = np.hstack([drawn(2), drawn(0), drawn(6)])
     for page in (row, 1 - row, np.hstack([drawn(1), drawn(1)]), np.vstack([drawn(3), drawn(5)])):
         picture = read_picture(saved(page))
-        assert picture.seen == "several digits"
+        assert picture.content == Content.SEVERAL_DIGITS
         assert picture.has_ink
         assert picture.pixels.any()
     assert read_picture(saved(row)).pixels[0, 2:8].sum() < 255  # all of them: a low, wide row
 
 
 def test_every_single_digit_is_one():
-    seen = [read_picture(saved(1 - drawn(number, 100))).seen for number in range(60)]
-    assert seen.count("digit") >= 58
+    seen = [read_picture(saved(1 - drawn(number, 100))).content for number in range(60)]
+    assert seen.count(Content.DIGIT) >= 58
 
 
 # --- files that are no picture ----------------------------------------------------------------
@@ -448,7 +449,7 @@ def test_missing_files_and_folders(tmp_path):
 @settings(max_examples=60, deadline=None)
 def test_any_bytes_are_a_picture_or_an_image_error(data, head):
     with contextlib.suppress(ImageError):
-        assert isinstance(read_picture(head + data), Picture)
+        assert isinstance(read_picture(head + data), ModelInput)
 
 
 @given(
@@ -493,7 +494,7 @@ def test_a_colour_picture_is_cropped_at_its_centre():
     rgb[:32, 32:96] = (1, 0, 0)
     rgb[32:, 32:96] = (0, 0, 1)
     picture = read_picture(saved(rgb), (3, 32, 32))
-    assert picture.seen == "picture"
+    assert picture.content == Content.IMAGE
     assert picture.has_ink
     assert picture.pixels.dtype == torch.uint8
     assert picture.pixels.shape == (3, 32, 32)

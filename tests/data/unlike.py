@@ -19,8 +19,8 @@ import torch
 from PIL import Image
 
 from densembed.data import Dataset, load_dataset
-from densembed.data.images import Picture, read_picture
-from densembed.fields.novelty import familiar, unlike
+from densembed.data.images import Content, ModelInput, read_picture
+from densembed.fields.novelty import detector, unlike
 from densembed.training.checkpoint import Checkpoint
 
 SCALE = 6  # pixels of a scan a pixel of the digit
@@ -70,14 +70,14 @@ def photographs(
         yield paths[index].read_bytes()
 
 
-def shares(pictures: list[Picture], dataset: Dataset) -> dict[str, float]:
+def shares(pictures: list[ModelInput], dataset: Dataset) -> dict[str, float]:
     """Percent that is called each of these, and any of them."""
-    unknown = ~familiar(dataset).knows(torch.stack([picture.pixels for picture in pictures]))
+    novel = detector(dataset).is_novel(torch.stack([picture.pixels for picture in pictures]))
     named = {
-        "no ink": np.array([picture.seen == "no ink" for picture in pictures]),
-        "several": np.array([picture.seen == "several digits" for picture in pictures]),
+        "no ink": np.array([picture.content == Content.BLANK for picture in pictures]),
+        "several": np.array([picture.content == Content.SEVERAL_DIGITS for picture in pictures]),
         "no page": np.array([not picture.clean for picture in pictures]),
-        "unlike": unknown,
+        "unlike": novel,
     }
     named["any"] = np.any(list(named.values()), axis=0)
     return {name: 100 * float(found.mean()) for name, found in named.items()}
@@ -100,7 +100,7 @@ def by_model(gallery: Path, photos: Path, data_dir: str | None, count: int, skip
                 read_picture(file, dataset.input_shape, checkpoint.reads_digits) for file in files
             ]
             strange = unlike(dataset, torch.stack([picture.pixels for picture in pictures]))
-            seen = [picture.seen != "digit" or not picture.clean for picture in pictures]
+            seen = [picture.content != Content.DIGIT or not picture.clean for picture in pictures]
             own = unlike(dataset, dataset.test.images).mean()
             found[name] = 100 * own, 100 * np.mean(strange | np.array(seen))
         yield path.stem, name, *found[name]
@@ -109,7 +109,7 @@ def by_model(gallery: Path, photos: Path, data_dir: str | None, count: int, skip
 def compare(dataset: Dataset, photos: Path | None, count: int, seed: int = 0, skip: int = 0):
     """Rows (kind of picture, their number, shares)."""
     rng = np.random.default_rng(seed)
-    own = [Picture(image, "digit") for image in dataset.test.images]
+    own = [ModelInput(image, Content.DIGIT) for image in dataset.test.images]
     yield "its test images", len(own), shares(own, dataset)
     chosen = rng.permutation(len(own))[:count]
     kinds = {

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from densembed.cli.main import main
+from densembed.data.codec import decode_field, encode_field
 from densembed.experiments import families, reproduce
 from densembed.experiments.families import as_markdown, finding, of_kind
-from densembed.fields.codec import pack, unpack
 from densembed.fields.field import view
 from densembed.figures.families import families_figure, family_fields_figure
 from densembed.functional.densities import FAMILIES
@@ -19,9 +19,9 @@ from densembed.training.checkpoint import Checkpoint
 
 def test_packed_fields_keep_their_values():
     values = np.random.default_rng(0).random((9, 7)) * 0.3
-    text = json.loads(json.dumps(pack(values, 0.25)))
-    assert unpack(text) == pytest.approx(values.clip(max=0.25), abs=0.25 / 255)
-    assert unpack(pack(np.zeros((2, 3)), 0.0)).tolist() == [[0] * 3] * 2
+    text = json.loads(json.dumps(encode_field(values, 0.25)))
+    assert decode_field(text) == pytest.approx(values.clip(max=0.25), abs=0.25 / 255)
+    assert decode_field(encode_field(np.zeros((2, 3)), 0.0)).tolist() == [[0] * 3] * 2
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_its_fields_are_those_of_a_kept_member(table, digits):
         kept = Checkpoint.open(out / "digits/paper" / row["model"] / f"{seed}.safetensors")
         seen = view(kept, digits.test.images[0], [-1], resolution=families.RESOLUTION)
         fields.append(seen.fields[0].sum(0).clip(max=row["field"]["top"]))
-    drawn = unpack(row["field"])
+    drawn = decode_field(row["field"])
     assert any(np.allclose(drawn, one, atol=row["field"]["top"] / 200) for one in fields)
 
 
@@ -77,7 +77,7 @@ def test_the_figures_show_the_report(table):
     shown = family_fields_figure(report, "fixed")
     assert len(shown.data) == 2
     best = of_kind(report, "fixed")[0]
-    assert np.allclose(shown.data[0].z, unpack(best["field"]))
+    assert np.allclose(shown.data[0].z, decode_field(best["field"]))
     markdown = as_markdown(report)
     assert f"| {best['family']} | {best['mean']:.2f} ± {best['deviation']:.2f} |" in markdown
 

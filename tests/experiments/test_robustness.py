@@ -12,10 +12,10 @@ from torch import nn
 
 from densembed.cli.main import main
 from densembed.data import Split
+from densembed.data.codec import decode_field
 from densembed.data.transform import Transform
 from densembed.experiments import reproduce, robustness
 from densembed.experiments.robustness import PERTURBATIONS, centres, finding, half_way, slopes
-from densembed.fields.codec import unpack
 from densembed.figures.robustness import following_figure, robustness_figure
 from densembed.runs import jobs
 from densembed.training.checkpoint import Checkpoint
@@ -96,9 +96,11 @@ def test_fixed_fields_stay_and_linear_ones_have_none(table):
     assert "follows" not in linear
     assert fixed["follows"]["columns"]["slope"] == pytest.approx(0, abs=1e-9)
     assert all(math.isfinite(moving["follows"][axis]["slope"]) for axis in ("columns", "rows"))
-    shots = [unpack(shot["field"]) for shot in fixed["pictures"]]
+    shots = [decode_field(shot["field"]) for shot in fixed["pictures"]]
     assert all((shot == shots[0]).all() for shot in shots)
-    places = [centres(unpack(shot["picture"])[None, None])[0, 0] for shot in moving["pictures"]]
+    places = [
+        centres(decode_field(shot["picture"])[None, None])[0, 0] for shot in moving["pictures"]
+    ]
     assert places == sorted(places)
     assert places[3] - places[2] == pytest.approx(3, abs=0.1)
 

@@ -7,12 +7,12 @@ import pytest
 
 from densembed.data import as_input, load_dataset
 from densembed.fields.agreement import (
-    PACES,
-    along,
-    answers,
-    confusion,
+    UNITS,
+    align_steps,
+    confusion_matrix,
     disagreement,
-    facts,
+    predict,
+    summary,
     verdict,
 )
 from densembed.training.checkpoint import Recorder
@@ -24,7 +24,7 @@ def test_answers_are_the_networks(trained, digits):
     images = digits.test.images[:700]  # more than a batch
     for snapshot in (0, -1):
         expected = [trained.model(snapshot)(as_input(x[None])).argmax().item() for x in images]
-        assert answers(trained, images, snapshot).tolist() == expected
+        assert predict(trained, images, snapshot).tolist() == expected
 
 
 @pytest.mark.parametrize(("b", "c"), [(0, 0), (5, 5), (1, 9), (12, 3), (0, 6), (40, 61)])
@@ -72,7 +72,7 @@ def test_a_network_without_densities_says_what_it_has(model, densities):
     config = RunConfig(model=model, device="cpu")
     recorder = Recorder(config, load_dataset("digits"))
     recorder.add(next(train(config, load_dataset("digits"))))
-    assert facts(recorder.checkpoint("done"))["Densities"] == densities
+    assert summary(recorder.checkpoint("done"))["Densities"] == densities
 
 
 def test_confusion_counts_every_answer_once():
@@ -81,13 +81,13 @@ def test_confusion_counts_every_answer_once():
     expected = np.zeros((4, 4), int)
     for true, answer in zip(labels, said, strict=True):
         expected[true, answer] += 1
-    assert np.array_equal(confusion(said, labels, 4), expected)
-    assert confusion(said[:0], labels[:0], 4).shape == (4, 4)
+    assert np.array_equal(confusion_matrix(said, labels, 4), expected)
+    assert confusion_matrix(said[:0], labels[:0], 4).shape == (4, 4)
 
 
-@pytest.mark.parametrize("by", PACES)
+@pytest.mark.parametrize("by", UNITS)
 def test_places_along_a_training_rise_and_only_the_start_is_zero(trained, by):
-    places = along(trained, trained.steps, by)
+    places = align_steps(trained, trained.steps, by)
     assert places == sorted(places)
     assert [place == 0 for place in places] == [step == 0 for step in trained.steps]
     whole = {"step": trained.steps[-1], "epoch": trained.config.epochs, "fraction": 1}[by]
@@ -96,15 +96,15 @@ def test_places_along_a_training_rise_and_only_the_start_is_zero(trained, by):
 
 def test_a_stopped_training_is_a_fraction_of_what_was_planned(trained):
     per_epoch = trained.header.steps_per_epoch
-    assert along(trained, [per_epoch, 2 * per_epoch], "fraction") == [0.333, 0.667]
-    assert along(trained, [per_epoch, 123 * per_epoch + 1], "epoch") == [
+    assert align_steps(trained, [per_epoch, 2 * per_epoch], "fraction") == [0.333, 0.667]
+    assert align_steps(trained, [per_epoch, 123 * per_epoch + 1], "epoch") == [
         1.0,
         round(123 + 1 / per_epoch, 2),
     ]
 
 
 def test_facts_of_a_checkpoint(trained):
-    found = facts(trained)
+    found = summary(trained)
     assert found["Parameters"] == f"{sum(p.numel() for p in trained.model().parameters()):,}"
     assert found["Epochs"] == "3 of 3"
     assert found["Learning rate"] == "at most 0.05"

@@ -9,11 +9,11 @@ from densembed.data import as_input
 from densembed.fields.measures import (
     class_weights,
     densities,
+    density_field,
+    field_statistics,
     input_gradient,
+    mean_displacement,
     measure,
-    moved,
-    one_density,
-    spread_of_fields,
     weighted_field,
 )
 from densembed.models.names import build
@@ -55,7 +55,7 @@ def test_one_density_is_scipys(name, shape):
         (t, u), (s_t, s_u) = shown.loc[index], shown.scale[index]
         x_cells, y_cells = (np.arange(width * 2) + 0.5) / 2, (np.arange(height * 2) + 0.5) / 2
         phi = np.outer(logistic.pdf(y_cells, u, s_u), logistic.pdf(x_cells, t, s_t))
-        np.testing.assert_allclose(one_density(model, x, index, 2)[0], phi, 1e-4, 1e-7)
+        np.testing.assert_allclose(density_field(model, x, index, 2)[0], phi, 1e-4, 1e-7)
         weight = model.classifier.weight[:, index].numpy()
         np.testing.assert_array_equal(shown.weights[:, index], weight)
 
@@ -99,7 +99,7 @@ def test_numbers_of_a_normal_density():
     assert found.spread == pytest.approx(np.sqrt(4 + 9), abs=0.01)
     assert found.entropy == pytest.approx(np.log2(2 * np.pi * np.e * 6), abs=0.001)
     assert found.area == pytest.approx(2 * np.pi * 6 * np.log(10), rel=0.01)  # χ² of 2 at 90 %
-    assert found.elsewhere == pytest.approx(1, abs=0.001)
+    assert found.variation == pytest.approx(1, abs=0.001)
 
 
 def test_numbers_of_an_even_field():
@@ -109,23 +109,23 @@ def test_numbers_of_an_even_field():
     assert found.centre == pytest.approx((14, 14))
     assert found.entropy == pytest.approx(np.log2(784))
     assert found.area == pytest.approx(0.9 * 784, abs=0.1)
-    assert found.elsewhere == pytest.approx(0, abs=1e-12)
+    assert found.variation == pytest.approx(0, abs=1e-12)
 
 
 def test_distance_that_densities_moved():
     model, x = made("logistic-el-mnn-4-2", (1, 12, 10))
     first, second = densities(model, x), densities(model, 1 - x)
     steps = [np.hypot(*(b - a)) for a, b in zip(first.loc, second.loc, strict=True)]
-    assert moved(first, second) == pytest.approx(np.mean(steps), rel=1e-5)
-    assert moved(first, first) == 0
+    assert mean_displacement(first, second) == pytest.approx(np.mean(steps), rel=1e-5)
+    assert mean_displacement(first, first) == 0
 
 
 def test_spread_over_inputs(trained, digits):
     model, x = trained.model(), as_input(digits.test.images[:12])
-    mean, deviation = spread_of_fields(model, x, 2)
+    mean, deviation = field_statistics(model, x, 2)
     each = np.stack([model.receptive_field(one[None], 2)[0].sum((0, 1)).numpy() for one in x])
     np.testing.assert_allclose(mean, each.mean(0), 1e-4, 1e-6)
     np.testing.assert_allclose(deviation, each.std(0), 1e-3, 1e-5)
     assert deviation.max() > 0.01
     still, one = made("logistic-el-4", (1, 12, 10))
-    assert not spread_of_fields(still, one.repeat(5, 1, 1, 1))[1].any()
+    assert not field_statistics(still, one.repeat(5, 1, 1, 1))[1].any()

@@ -8,8 +8,8 @@ import torch
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
-from densembed.data.images import read_picture
-from densembed.fields.novelty import JUDGED, Familiar, familiar
+from densembed.data.images import Content, read_picture
+from densembed.fields.novelty import CALIBRATION, NoveltyDetector, detector
 from tests.data.unlike import compare
 
 
@@ -27,15 +27,15 @@ def photographs(count: int = 30, side: int = 160) -> list[bytes]:
 
 
 def test_few_test_images_are_unlike_their_own_training_images(digits):
-    assert familiar(digits).knows(digits.test.images).mean() >= 0.95
+    assert detector(digits).is_novel(digits.test.images).mean() <= 0.05
 
 
 def test_the_limit_is_what_the_rule_says(digits):
-    found = Familiar.of(digits)
+    found = NoveltyDetector.fit(digits)
     assert len(found.references) == len(digits.train)
     distances = [
         1 - np.delete(found.references @ reference, index).max()
-        for index, reference in enumerate(found.references[:JUDGED])
+        for index, reference in enumerate(found.references[:CALIBRATION])
     ]
     assert np.mean(np.array(distances) > found.limit) == pytest.approx(0.03, abs=0.002)
 
@@ -44,23 +44,25 @@ def test_the_limit_is_what_the_rule_says(digits):
 def test_brightness_does_not_matter(digits, amount):
     images = digits.test.images[:50]
     dim = (images * amount).byte()
-    distances = familiar(digits).distances(images)
-    np.testing.assert_allclose(familiar(digits).distances(dim), distances, atol=0.01)
+    distances = detector(digits).distances(images)
+    np.testing.assert_allclose(detector(digits).distances(dim), distances, atol=0.01)
 
 
 def test_noise_and_stripes_are_unlike(digits):
     noise = torch.randint(0, 256, (20, 1, 28, 28), dtype=torch.uint8)
     stripes = torch.zeros(1, 1, 28, 28, dtype=torch.uint8)
     stripes[..., ::4] = 255
-    assert not familiar(digits).knows(torch.cat([noise, stripes])).any()
+    assert detector(digits).is_novel(torch.cat([noise, stripes])).all()
 
 
 def test_photographs_are_no_pages_and_unlike_digits(digits):
     pictures = [read_picture(file) for file in photographs()]
-    no_page = np.array([not picture.clean or picture.seen != "digit" for picture in pictures])
+    no_page = np.array(
+        [not picture.clean or picture.content != Content.DIGIT for picture in pictures]
+    )
     assert no_page.mean() >= 0.8  # whatever the model learned
-    known = familiar(digits).knows(torch.stack([picture.pixels for picture in pictures]))
-    assert (no_page | ~known).mean() >= 0.9
+    novel = detector(digits).is_novel(torch.stack([picture.pixels for picture in pictures]))
+    assert (no_page | novel).mean() >= 0.9
 
 
 def test_pages_and_their_digits(digits):

@@ -129,7 +129,7 @@ def test_html_shows_the_input_and_both_fields_on_one_scale(page, shown):
         assert (trace["zmin"], trace["zmax"]) == (0, pytest.approx(seen.top))
         assert trace["colorbar"]["title"]["text"] == "density per pixel²"
     assert headings_of(page) == ["the input", "before training", "at the slider's step"]
-    title = "Logistic-EL with mNN, B = 4, B₀ = 2, digits (8×8, enlarged)"
+    title = "Logistic-EL with mNN, B = 4, B₀ = 2, scikit-learn digits (8×8, upscaled)"
     assert unescape(re.search("<title>(.*)</title>", page)[1]) == title
 
 

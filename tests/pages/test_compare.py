@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from densembed.data import as_input, load_dataset
-from densembed.fields.agreement import answers, disagreement, facts
+from densembed.fields.agreement import disagreement, predict, summary
 from densembed.fields.field import field, view
 from densembed.figures.printed import WIDTHS
 from densembed.training.checkpoint import Checkpoint, Recorder
@@ -311,7 +311,7 @@ def test_table_marks_what_differs(mnist_model, trained):
     rows = headings(app).split("<tr ")[1:]
     assert all(row.count("<td") == 2 for row in rows)
     differing = [row for row in rows if row.startswith('class="differs"')]
-    one, two = facts(trained), facts(mnist_model)
+    one, two = summary(trained), summary(mnist_model)
     assert len(rows) == len(one)
     assert [row.split("<th")[1].split(">")[1].split("<")[0] for row in differing] == [
         name for name in one if one[name] != two[name]
@@ -338,7 +338,7 @@ def test_where_they_disagree(mnist_model, trained, digits, monkeypatch):
     k = trained.steps.index(1), mnist_model.steps.index(1)
     labels = digits.test.labels.numpy()
     said = [
-        answers(c, digits.test.images, n) for c, n in zip((trained, mnist_model), k, strict=True)
+        predict(c, digits.test.images, n) for c, n in zip((trained, mnist_model), k, strict=True)
     ]
     found = disagreement(*said, labels)
     text = " ".join(element.value for element in app.markdown)
@@ -363,7 +363,7 @@ def test_the_first_beside_another(mnist_model, trained, third, digits):
     link = {"first": "small", "second": "other", "third": "fixed", "models": "3"}
     app = visit("compare", open="Where they disagree", beside="third", **link)
     found = disagreement(
-        answers(trained, digits.test.images), answers(third, digits.test.images),
+        predict(trained, digits.test.images), predict(third, digits.test.images),
         digits.test.labels.numpy(),
     )  # fmt: skip
     text = " ".join(element.value for element in app.markdown)
@@ -377,7 +377,7 @@ def test_confusion_matrices_on_one_scale(mnist_model, trained, third, digits):
     for side, checkpoint in (("first", trained), ("second", third)):
         counts[side] = np.zeros((10, 10))
         for true, said in zip(
-            digits.test.labels, answers(checkpoint, digits.test.images), strict=True
+            digits.test.labels, predict(checkpoint, digits.test.images), strict=True
         ):
             counts[side][true, said] += 1
         shown = values(drawn[f"{side}-confusion"])

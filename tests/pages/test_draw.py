@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from densembed.data.compact import to_text
+from densembed.data.codec import to_text
 from densembed.data.images import read_picture
 from densembed.fields.field import view
 from tests.pages.conftest import column, headings, pills, settle, stage, visit, warnings

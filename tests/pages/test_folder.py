@@ -274,7 +274,7 @@ def test_train_lists_names_that_are_not_unicode(gallery, tmp_path):
     settle(app)
     (said,) = [text.value for text in app.text if "pictures" in text.value]
     assert r"green/caf\xe9.txt" in said
-    assert r"the class is called 'rot\xe9'" in said
+    assert r"its class is called 'rot\xe9'" in said
 
 
 def test_train_never_parses_the_path(gallery, tmp_path):

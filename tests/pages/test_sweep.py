@@ -185,7 +185,7 @@ def test_a_link_from_another_page_goes_before_the_last_choice(sweep):
     [
         (
             {"epochs": 3, "seeds": 3}, {"model": ["linear"], "learning_rate": ["0.002", "0.01"]},
-            "digits (8×8, enlarged) · 3 epochs · 3 seeds", "learning rate 0.002, 0.01",
+            "scikit-learn digits (8×8, upscaled) · 3 epochs · 3 seeds", "learning rate 0.002, 0.01",
         ),
         (
             {"dataset": "mnist", "batch_size": 64}, {"epochs": [1, 2]},
@@ -193,7 +193,7 @@ def test_a_link_from_another_page_goes_before_the_last_choice(sweep):
         ),
         (
             {"epochs": 1}, {"model": [f"logistic-el-{size}" for size in range(1, 9)]},
-            "digits (8×8, enlarged) · 1 epoch · 1 seed",
+            "scikit-learn digits (8×8, upscaled) · 1 epoch · 1 seed",
             "Logistic-EL, B = 1, Logistic-EL, B = 2, Logistic-EL, B = 3, Logistic-EL, B = 4, …, "
             "Logistic-EL, B = 8",
         ),

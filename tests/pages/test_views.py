@@ -10,16 +10,16 @@ import torch
 from PIL import Image
 
 from densembed.data import Split, as_input
-from densembed.data.compact import to_text
+from densembed.data.codec import to_text
 from densembed.fields.field import view
 from densembed.fields.measures import (
     class_weights,
     densities,
+    density_field,
+    field_statistics,
     input_gradient,
+    mean_displacement,
     measure,
-    moved,
-    one_density,
-    spread_of_fields,
     weighted_field,
 )
 from densembed.training.checkpoint import Checkpoint, Recorder
@@ -106,7 +106,7 @@ def test_numbers_are_the_fields(small_gallery, trained):
             f"spread {found.spread:.1f} pixels",
             f"entropy {found.entropy:.1f} of 9.6 bits",
             f"in {found.area:.0f} of 784 pixels",
-            f"moved {moved(first, now):.1f} pixels",
+            f"moved {mean_displacement(first, now):.1f} pixels",
         ):
             assert text in lines[k]
 
@@ -115,7 +115,7 @@ def test_one_density(small_gallery, trained):
     app = visit(more="One density", density="5", show="densities")
     x, model = as_input(sample(7)[None]), trained.model()
     drawn, shown = charts(app), densities(model, x)
-    assert_shows(stills(app)["density-own"][0], one_density(model, x, 4)[0])
+    assert_shows(stills(app)["density-own"][0], density_field(model, x, 4)[0])
     np.testing.assert_allclose(values(drawn["density-weights"], "x"), shown.weights[:, 4], 1e-5)
     path = [densities(trained.model(k), x).loc[4] for k in range(len(trained.steps))]
     np.testing.assert_allclose(values(drawn["density-path"], "x"), np.array(path)[:, 0], 1e-5)
@@ -125,7 +125,7 @@ def test_one_density(small_gallery, trained):
         assert f"{number:.2f}" in text
     assert stage(app)["dots"]["chosen"] == 5
     settle(app.number_input(key="density").set_value(9).run())
-    assert_shows(stills(app)["density-own"][0], one_density(model, x, 8)[0])
+    assert_shows(stills(app)["density-own"][0], density_field(model, x, 8)[0])
 
 
 def test_what_it_computes(small_gallery, trained):
@@ -142,7 +142,7 @@ def test_atlas(small_gallery, trained, digits):
     drawn = stills(visit(more="All classes"))
     for label in (0, 6):
         images = digits.test.images[digits.test.labels == label][:100]
-        pair = spread_of_fields(trained.model(), as_input(images))
+        pair = field_statistics(trained.model(), as_input(images))
         for kind, expected in zip(("mean", "deviation"), pair, strict=True):
             assert_shows(drawn[f"atlas-{kind}"][label], expected)
 

@@ -188,7 +188,7 @@ def test_data_that_cannot_be_had(new, tmp_path):
 def test_an_unknown_data_set(new):
     run = new(dataset="cats")
     assert execute(str(run.path)) == "failed"
-    assert end_of(run)["reason"].startswith("Unknown data set 'cats'; the known ones are digits")
+    assert end_of(run)["reason"].startswith("Unknown data set 'cats'; choose from digits")
 
 
 @pytest.mark.parametrize(

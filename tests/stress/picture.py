@@ -57,11 +57,11 @@ def cost(kind: str) -> tuple[float, float]:
 
 
 def _read(kind: str) -> None:
-    from densembed.data.images import read_picture
+    from densembed.data.images import Content, read_picture
 
     data = sys.stdin.buffer.read()
     before, begun = _peak(), time.perf_counter()
-    assert read_picture(data).seen == "digit", kind
+    assert read_picture(data).content == Content.DIGIT, kind
     print(time.perf_counter() - begun, _peak() - before)
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 from plotly.colors import get_colorscale, unlabel_rgb
 from torch import Tensor
 
-from densembed.data.compact import to_png
+from densembed.data.codec import to_png
 from densembed.fields.field import LARGEST, finite
 from densembed.figures.heatmaps import DENSITY_SCALE, SIGNED_SCALE
 

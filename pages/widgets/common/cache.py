@@ -6,9 +6,9 @@ from torch import Tensor
 
 from densembed.cache import Kept
 from densembed.data import Dataset, as_input
-from densembed.fields.agreement import answers
+from densembed.fields.agreement import predict
 from densembed.fields.field import View, finite, view
-from densembed.fields.measures import spread_of_fields
+from densembed.fields.measures import field_statistics
 from densembed.training.checkpoint import Checkpoint
 
 ATLAS_INPUTS = 100
@@ -34,7 +34,7 @@ def seen_by(checkpoint: Checkpoint, pixels: Tensor) -> View:
 def answers_of(checkpoint: Checkpoint, dataset: Dataset, index: int) -> np.ndarray:
     """What a snapshot says of each test image."""
     key = "answers", checkpoint.digest, *_known_by(dataset), index
-    return kept.get(key, lambda: answers(checkpoint, dataset.test.images, index))
+    return kept.get(key, lambda: predict(checkpoint, dataset.test.images, index))
 
 
 def _known_by(dataset: Dataset) -> tuple:
@@ -51,7 +51,7 @@ def class_fields(
     def make() -> tuple[np.ndarray, np.ndarray]:
         test = dataset.test
         images = test.images[(test.labels == label).nonzero()[:ATLAS_INPUTS, 0]]
-        mean, deviation = spread_of_fields(checkpoint.model(index), as_input(images))
+        mean, deviation = field_statistics(checkpoint.model(index), as_input(images))
         return finite(mean), finite(deviation)
 
     return kept.get(key, make)

@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 from torch import Tensor
 
-from densembed.data.compact import to_png
+from densembed.data.codec import to_png
 from densembed.fields.field import View
 from densembed.figures import export
 from densembed.figures.film import film

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 from torch import Tensor
 
+from densembed.data.images import Content
 from densembed.fields.field import View
 from densembed.figures.heatmaps import COLOURS
 from densembed.training.checkpoint import Checkpoint
@@ -34,7 +35,7 @@ def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[s
     known = [sides[k].checkpoint.header.classes for k in shown]
     asked = [n for n, own in enumerate(known) if sorted(own) == sorted(classes)]
     order = {n: [known[n].index(name) for name in classes] for n in asked}
-    no_ink = given.seen == "no ink"
+    no_ink = given.content == Content.BLANK
     data = {
         "step": _sent(moment),
         "steps": moment.places,

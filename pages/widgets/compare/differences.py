@@ -5,7 +5,7 @@ from html import escape
 import numpy as np
 import streamlit as st
 
-from densembed.fields.agreement import along, facts
+from densembed.fields.agreement import align_steps, summary
 from densembed.fields.field import TOP_PERCENTILE
 from densembed.figures.heatmaps import curves_figure
 from pages.widgets.canvas.stills import show_classes
@@ -34,7 +34,7 @@ STYLE = """
 
 def table(sides: list[Side]) -> None:
     """What the models are; what differs from the first is marked."""
-    found = [facts(side.checkpoint) for side in sides]
+    found = [summary(side.checkpoint) for side in sides]
     head = "".join(f"<th>{side.name}</th>" for side in sides)
     rows = "".join(_row(name, [of[name] for of in found]) for name in found[0])
     st.html(
@@ -66,7 +66,7 @@ def curves(sides: list[Side], by: str) -> None:
         lines = []
         for side in sides:
             epochs = side.checkpoint.header.epochs
-            places = along(side.checkpoint, [epoch.step for epoch in epochs], by)
+            places = align_steps(side.checkpoint, [epoch.step for epoch in epochs], by)
             lines.append((side.name, places, [of(epoch) for epoch in epochs]))
         with column:
             panel(name, "at the end of each epoch")

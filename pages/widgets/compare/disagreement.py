@@ -6,8 +6,8 @@ import numpy as np
 import streamlit as st
 
 from densembed.data import Dataset
-from densembed.data.compact import to_png
-from densembed.fields.agreement import confusion, disagreement, verdict
+from densembed.data.codec import to_png
+from densembed.fields.agreement import confusion_matrix, disagreement, verdict
 from densembed.figures.confusion import confusion_difference_figure, confusion_figure
 from pages.widgets.common.cache import answers_of
 from pages.widgets.common.link import check_link, linked_number, plain
@@ -64,7 +64,9 @@ def confused(sides: list[Side], chosen: list[int]) -> None:
         return
     dataset, said = found
     labels, classes = dataset.test.labels.numpy(), dataset.classes
-    counts = {name: confusion(answers, labels, len(classes)) for name, answers in said.items()}
+    counts = {
+        name: confusion_matrix(answers, labels, len(classes)) for name, answers in said.items()
+    }
     mistakes = [count - np.diag(np.diag(count)) for count in counts.values()]
     top = float(max(count.max() for count in mistakes)) or 1.0
     names = {side.name: side.model for side in sides}

@@ -5,8 +5,8 @@ import io
 
 import streamlit as st
 
-from densembed.data.compact import to_png
-from densembed.fields.agreement import facts
+from densembed.data.codec import to_png
+from densembed.fields.agreement import summary
 from densembed.figures import export
 from densembed.figures.printed import sheet
 from pages.widgets.common.cache import seen_by
@@ -74,7 +74,7 @@ def take_compared(sides: list[Side], moment: Moment, given: Input) -> None:
 
 def _recipes(sides: list[Side]) -> str:
     file = io.StringIO()
-    found = [facts(side.checkpoint) for side in sides]
+    found = [summary(side.checkpoint) for side in sides]
     rows = [[name, *(of[name] for of in found)] for name in found[0]]
     csv.writer(file).writerows([["", *(side.name for side in sides)], *rows])
     return file.getvalue()

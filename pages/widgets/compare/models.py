@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from densembed.fields.agreement import PACES, along
+from densembed.fields.agreement import UNITS, align_steps
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.common.link import OneOf, check_link, in_link
@@ -153,9 +153,9 @@ class Moment:
 
 def pick_moment(sides: list[Side]) -> Moment:
     """Widgets for what the one slider moves by, and for sum or mean; where the slider stands."""
-    check_link("by", BY, PACES, "step")
+    check_link("by", BY, UNITS, "step")
     by = st.segmented_control(
-        BY, PACES, default="step", key="by", bind="query-params", required=True,
+        BY, UNITS, default="step", key="by", bind="query-params", required=True,
         help="Trainings of different lengths line up by the step, by the epoch, or by the "
         "fraction of the epochs that were planned. Each model shows the last step that it kept up "
         "to there.",
@@ -168,7 +168,7 @@ def pick_moment(sides: list[Side]) -> Moment:
     )  # fmt: skip
     places_of, places = _places(sides, by)
     if "rested" not in st.session_state:  # later the address is what this page left there
-        for pace in PACES:
+        for pace in UNITS:
             known = OneOf(places) if pace == by else ()
             expected = "one that was kept" if pace == by else f"what moves the slider, the {by}"
             check_link(pace, SLIDERS[pace], known, "the end of training", expected)
@@ -178,7 +178,7 @@ def pick_moment(sides: list[Side]) -> Moment:
 
 def _places(sides: list[Side], by: str) -> tuple[list[list[float]], list[float]]:
     """Where each side's snapshots are, and all these places in order."""
-    places_of = [along(side.checkpoint, side.checkpoint.steps, by) for side in sides]
+    places_of = [align_steps(side.checkpoint, side.checkpoint.steps, by) for side in sides]
     return places_of, sorted({place for places in places_of for place in places})
 
 
@@ -188,7 +188,7 @@ def _place(by: str, places: list[float], first: Side) -> float:
     At its end it shows models after training, and goes on to the end when others come. When it is
     to move by something else it stays where it was in the first model's training.
     """
-    linked = {pace: in_link(pace) for pace in PACES}[by]
+    linked = {pace: in_link(pace) for pace in UNITS}[by]
     if (rested := st.session_state.get("rested")) is None:
         place = places[-1] if linked is None else float(linked)
     else:
@@ -197,12 +197,12 @@ def _place(by: str, places: list[float], first: Side) -> float:
             place = places[-1]
         elif before != by:
             steps = first.checkpoint.steps
-            index = bisect_right(along(first.checkpoint, steps, before), place) - 1
-            place = along(first.checkpoint, steps, by)[index]
+            index = bisect_right(align_steps(first.checkpoint, steps, before), place) - 1
+            place = align_steps(first.checkpoint, steps, by)[index]
         place = places[bisect_right(places, place) - 1]
     at_end = place == places[-1]
     st.session_state["rested"] = by, None if at_end else place
-    for pace in PACES:
+    for pace in UNITS:
         if pace == by and not at_end:
             st.query_params[pace] = f"{place:.10g}"
         else:

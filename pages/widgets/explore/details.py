@@ -10,9 +10,9 @@ from densembed.fields.measures import (
     MASS,
     class_weights,
     densities,
+    density_field,
     input_gradient,
     on_pixels,
-    one_density,
 )
 from densembed.figures.densities import path_figure, weights_figure
 from densembed.models.names import describe
@@ -76,7 +76,7 @@ def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
             f"| scale s | {s_t:.2f} | {s_u:.2f} |\n\nin pixels, at step {seen.steps[index]:,}."
         )
     with own:
-        values = finite(one_density(model, x, number - 1)[0])
+        values = finite(density_field(model, x, number - 1)[0])
         scale = colours(0, float(values.max()), NAME, UNIT)
         alt = "One density, a heatmap:"
         show_stills(

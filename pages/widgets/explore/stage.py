@@ -7,6 +7,7 @@ import streamlit as st
 from torch import Tensor
 
 from densembed.data import as_input
+from densembed.data.images import Content
 from densembed.fields.field import TOP_PERCENTILE, pixel_field
 from densembed.fields.measures import Densities
 from densembed.figures.densities import AGAINST, DIM, FOR
@@ -66,7 +67,7 @@ def show_stage(
 ) -> None:
     """Fields before training and at the slider's step, and what the model says, for every step."""
     steps, header = checkpoint.steps, checkpoint.header
-    probabilities = None if given.seen == "no ink" else seen.view.probabilities
+    probabilities = None if given.content == Content.BLANK else seen.view.probabilities
     blank = ", for a blank picture" if probabilities is None else ""
     data = {
         "step": steps[index],

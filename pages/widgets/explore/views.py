@@ -13,8 +13,8 @@ from densembed.fields.measures import (
     Densities,
     class_weights,
     densities,
+    mean_displacement,
     measure,
-    moved,
     weighted_field,
 )
 from densembed.training.checkpoint import Checkpoint
@@ -158,7 +158,9 @@ def numbers_lines(seen: View, placed: list[Densities] | None) -> list[str]:
     for k in range(len(seen.fields)):
         parts = [f"{name} {value}" for name, value in measures(seen, k).items()]
         if placed:
-            parts.append(f"densities moved {moved(placed[0], placed[k]):.1f} pixels on average")
+            parts.append(
+                f"densities moved {mean_displacement(placed[0], placed[k]):.1f} pixels on average"
+            )
         lines.append(" · ".join(parts))
     return lines
 

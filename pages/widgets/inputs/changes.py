@@ -4,6 +4,7 @@ from dataclasses import asdict, replace
 
 import streamlit as st
 
+from densembed.data.images import Content
 from densembed.data.transform import Transform
 from pages.widgets.common.link import Numbers, carry, check_link
 from pages.widgets.inputs.choose import Input
@@ -37,7 +38,7 @@ def change_input(given: Input) -> Input:
             )
         }  # fmt: skip
         st.button("Reset", on_click=_reset, disabled=values == usual, width="stretch")
-    if values == usual or given.seen == "no ink":
+    if values == usual or given.content == Content.BLANK:
         return given
     return replace(given, pixels=Transform(**values)(given.pixels), changed=True)
 

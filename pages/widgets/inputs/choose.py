@@ -8,8 +8,8 @@ from torch import Tensor
 
 from densembed.data import DATASETS, DataError, Dataset, is_available, is_folder, load_dataset
 from densembed.data import title as title_of
-from densembed.data.compact import MAX_TEXT, from_text, to_text
-from densembed.data.images import MAX_BYTES, ImageError, Picture, read_picture
+from densembed.data.codec import MAX_TEXT, from_text, to_text
+from densembed.data.images import MAX_BYTES, Content, ImageError, ModelInput, read_picture
 from densembed.fields import novelty
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.moving import as_url, colours
@@ -34,14 +34,14 @@ MOST = 100_000
 class Input:
     """What the models get: pixels (C, H, W) uint8, the true class's index where it is known.
 
-    `seen` and `clean` are what `read_picture` says of a picture of one's own; `changed` tells that
-    it was moved, turned or the like since.
+    `content` and `clean` are those of `ModelInput` for an uploaded or drawn image; `changed` tells
+    that it was moved, turned or the like since.
     """
 
     pixels: Tensor
     label: int | None = None
     source: str = ""
-    seen: str = "digit"
+    content: Content = Content.DIGIT
     clean: bool = True
     changed: bool = False
 
@@ -94,7 +94,7 @@ def _note_linked(checkpoint: Checkpoint) -> None:
 
 
 def _write_link(given: Input) -> None:
-    text = to_text(given.pixels) if given.own and given.seen != "no ink" else ""
+    text = to_text(given.pixels) if given.own and given.content != Content.BLANK else ""
     if text and len(text) <= MAX_TEXT:
         st.session_state.setdefault("inks", set()).add(text)
         st.query_params["ink"] = text
@@ -195,11 +195,11 @@ def _dataset(checkpoint: Checkpoint) -> Dataset:
 def _offer_download(name: str) -> None:
     source = DATASETS[name]
     if st.button(
-        f"Get {source.TITLE}'s test images",
-        help=f"Downloads the data set once, {source.DOWNLOAD}.",
+        f"Get {source.title}'s test images",
+        help=f"Downloads the data set once, {source.download_size}.",
     ):
         try:
-            with st.spinner(f"Downloading {source.TITLE} …"):
+            with st.spinner(f"Downloading {source.title} …"):
                 load_dataset(name)
         except DataError as error:
             st.warning(plain(str(error)))
@@ -227,7 +227,7 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
         bar.button("Remove the picture", on_click=_forget_picture)
     if "picture" not in st.session_state:
         if (pixels := _linked(checkpoint)) is not None:
-            return Input(pixels, None, "upload", _seen(pixels) if digit else "picture")
+            return Input(pixels, None, "upload", _content(pixels) if digit else Content.IMAGE)
         st.info(
             (
                 "Choose a picture: one digit, any colour, any size. It is found and centred."
@@ -243,7 +243,7 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
         del st.session_state["picture"]
         st.error(plain(str(error)))
         return _last_sample(checkpoint)
-    return Input(picture.pixels, None, "upload", picture.seen, picture.clean)
+    return Input(picture.pixels, None, "upload", picture.content, picture.clean)
 
 
 def _drop_removed() -> None:
@@ -260,11 +260,14 @@ def _forget_picture() -> None:
 def _draw(checkpoint: Checkpoint) -> Input:
     """What is on the pad, which `show_input` draws where the input is shown."""
     nothing = Input(
-        torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8), None, "drawing", "no ink"
+        torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8),
+        None,
+        "drawing",
+        Content.BLANK,
     )
     if "drawing" not in st.session_state:
         pixels = _linked(checkpoint)
-        return nothing if pixels is None else Input(pixels, None, "drawing", _seen(pixels))
+        return nothing if pixels is None else Input(pixels, None, "drawing", _content(pixels))
     data = draw_pad.drawn()
     if data is None:
         return nothing
@@ -273,14 +276,14 @@ def _draw(checkpoint: Checkpoint) -> Input:
     except ImageError as error:
         st.error(plain(str(error)))
         return nothing
-    return Input(picture.pixels, None, "drawing", picture.seen, picture.clean)
+    return Input(picture.pixels, None, "drawing", picture.content, picture.clean)
 
 
-def _seen(pixels: Tensor) -> str:
-    return "digit" if pixels.any() else "no ink"
+def _content(pixels: Tensor) -> Content:
+    return Content.DIGIT if pixels.any() else Content.BLANK
 
 
-def _read(data: bytes, checkpoint: Checkpoint) -> Picture:
+def _read(data: bytes, checkpoint: Checkpoint) -> ModelInput:
     return read_picture(data, checkpoint.header.input_shape, checkpoint.reads_digits)
 
 
@@ -291,10 +294,13 @@ def show_input(given: Input, checkpoint: Checkpoint) -> None:
     if given.source != "drawing":
         show_picture(given.pixels, size)
         return
-    notes = {"no ink": "no digit yet", "several digits": "several digits: it reads one at a time"}
+    notes = {
+        Content.BLANK: "no digit yet",
+        Content.SEVERAL_DIGITS: "several digits: it reads one at a time",
+    }
     if unlike(given, checkpoint):
-        notes["digit"] = "unlike what this model learned"
-    panel("draw a digit", notes.get(given.seen, f"read as {size}, the small picture"))
+        notes[Content.DIGIT] = "unlike what this model learned"
+    panel("draw a digit", notes.get(given.content, f"read as {size}, the small picture"))
     linked = _linked(checkpoint)
     base = None if linked is None else as_url(linked, checkpoint.reads_digits)
     draw_pad.pad(as_url(given.pixels), base)
@@ -313,7 +319,7 @@ def show_picture(pixels: Tensor, note: str) -> None:
 
 def unlike(given: Input, checkpoint: Checkpoint) -> bool:
     """Whether an input is unlike what a model learned from, as far as its data are here."""
-    picture = Picture(given.pixels, given.seen, given.clean)
+    picture = ModelInput(given.pixels, given.content, given.clean)
     return novelty.unlike_training(picture, checkpoint) is True
 
 
@@ -325,9 +331,9 @@ def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
     """
     if given.source == "drawing":
         return  # said beside the pad: a message above it would move it under the pen
-    if given.seen == "no ink":
+    if given.content == Content.BLANK:
         st.warning("No digit was found in the picture, so there is nothing to read.")
-    elif given.seen == "several digits":
+    elif given.content == Content.SEVERAL_DIGITS:
         st.warning("There seem to be several digits; the model reads one at a time.")
     elif given.own:
         strange = [name for name, checkpoint in checkpoints.items() if unlike(given, checkpoint)]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from densembed.data import Dataset
-from densembed.data.compact import to_png
+from densembed.data.codec import to_png
 from pages.widgets.common.link import Numbers, check_link, in_link
 
 COUNT = 16

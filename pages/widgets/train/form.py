@@ -32,7 +32,7 @@ def train_form() -> None:
     with columns[1]:
         source = st.selectbox(
             "Data", [*DATASETS, FOLDER], key="new-data", **KEPT,
-            format_func=lambda name: DATASETS[name].TITLE if name in DATASETS else OWN_FOLDER,
+            format_func=lambda name: DATASETS[name].title if name in DATASETS else OWN_FOLDER,
         )  # fmt: skip
     with columns[2]:
         st.session_state.setdefault(f"new-epochs-{source}", EPOCHS.get(source, 5))
@@ -82,7 +82,7 @@ def train_form() -> None:
 def _say_how_long(bar, config: RunConfig) -> None:
     if not is_available(config.dataset):
         source = DATASETS[config.dataset]
-        bar.caption(f"{source.TITLE} is downloaded first ({source.DOWNLOAD}).")
+        bar.caption(f"{source.title} is downloaded first ({source.download_size}).")
     elif cluster().scheduler:
         bar.caption("On the machines behind the scheduler.")
     else:

@@ -28,7 +28,7 @@ def sweep_form() -> None:
     dataset = columns[1].selectbox(
         "Data",
         list(DATASETS),
-        format_func=lambda name: DATASETS[name].TITLE,
+        format_func=lambda name: DATASETS[name].title,
         key="sweep-data",
         **KEPT,
     )
@@ -70,7 +70,7 @@ def sweep_form() -> None:
     bar.caption(f"{count:,} trainings; those of one shape train in one step.")
     if not is_available(dataset):
         bar.caption(
-            f"{DATASETS[dataset].TITLE} is downloaded first ({DATASETS[dataset].DOWNLOAD})."
+            f"{DATASETS[dataset].title} is downloaded first ({DATASETS[dataset].download_size})."
         )
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from densembed.data.compact import MAX_TEXT, from_text, to_png, to_text
+from densembed.data.codec import MAX_TEXT, from_text, to_png, to_text
 from densembed.data.images import ImageError
 
 SHAPE = (1, 28, 28)

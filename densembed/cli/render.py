@@ -1,0 +1,62 @@
+"""The command render: the receptive fields for an image, as a file."""
+
+import argparse
+from pathlib import Path
+
+from densembed.cli.common import Command, UsageError, warn
+from densembed.data.images import read_picture
+from densembed.fields.field import RESOLUTION, view
+from densembed.figures.export import write_html, write_npz, write_printed
+from densembed.text import printable
+from densembed.training.checkpoint import Checkpoint
+
+WRITERS = {
+    ".html": write_html,
+    ".svg": write_printed,
+    ".pdf": write_printed,
+    ".png": write_printed,
+    ".npz": write_npz,
+}
+MAX_RESOLUTION = 32
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("--image", type=Path, required=True)
+    parser.add_argument(
+        "--out", type=Path, required=True, help="FILE.html, or .svg, .pdf, .png for print, or .npz"
+    )
+    parser.add_argument(
+        "--resolution",
+        type=int,
+        default=RESOLUTION,
+        help=f"cells per pixel (1 to {MAX_RESOLUTION}, default {RESOLUTION})",
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    suffix = options.out.suffix.lower()
+    if suffix not in WRITERS:
+        raise UsageError("--out must end in .html, .svg, .pdf, .png or .npz.")
+    if not 1 <= options.resolution <= MAX_RESOLUTION:
+        raise UsageError(f"--resolution must be between 1 and {MAX_RESOLUTION} cells per pixel.")
+    checkpoint = Checkpoint.open(options.checkpoint)
+    shape = checkpoint.header.input_shape
+    image = read_picture(options.image, shape, checkpoint.reads_digits)
+    if not image.has_ink:
+        warn("No digit found, so this is the field for a blank image.")
+    # A page has a slider over all snapshots; the other files have the first and the last.
+    snapshots = None if suffix == ".html" else [0, -1]
+    fields = view(checkpoint, image.pixels, snapshots, resolution=options.resolution)
+    WRITERS[suffix](options.out, checkpoint, image.pixels, fields)
+    print(f"saved: {printable(options.out)}")
+    return 0
+
+
+RENDER = Command(
+    name="render",
+    text="save the receptive fields for an image",
+    add_arguments=_add_arguments,
+    run=_run,
+    examples=("render a.safetensors --image photo.jpg --out field.pdf",),
+)
