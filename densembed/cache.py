@@ -18,7 +18,7 @@ MODULE = 20_000
 TRIM_BYTES = 32 * 2**20
 
 
-class Kept:
+class SizedCache:
     """Values by their keys within a budget of bytes, the longest unused given up first.
 
     They are shared by all who ask: to be read, never changed. What alone is larger than the budget

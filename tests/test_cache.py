@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from densembed.cache import Kept
+from densembed.cache import SizedCache
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.checkpoint import _networks as networks
 
 
 def test_many_values_stay_within_the_budget():
-    kept, made = Kept(10_000_000), []
+    kept, made = SizedCache(10_000_000), []
     for number in range(100):
         kept.get(number, lambda: made.append(1) or np.zeros(1_000_000, np.uint8))
         kept.get(0, lambda: pytest.fail("what is used often is kept"))
@@ -20,7 +20,7 @@ def test_many_values_stay_within_the_budget():
 
 
 def test_what_is_too_large_is_not_kept():
-    kept = Kept(1000)
+    kept = SizedCache(1000)
     assert kept.get("large", lambda: np.ones(2000)).sum() == 2000
     assert kept.used == 0
 

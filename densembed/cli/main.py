@@ -32,10 +32,12 @@ from densembed.models import plugins
 from densembed.models.names import forms
 from densembed.runs import Run, execute
 from densembed.text import closest, printable, unknown
-from densembed.training.checkpoint import Checkpoint, CheckpointError, Recorder, error_text
+from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.config import RunConfig, explain
-from densembed.training.loop import Diverged, test_error, train
-from densembed.training.threads import settle
+from densembed.training.errors import Errors
+from densembed.training.loop import Diverged, error_rate, train
+from densembed.training.recorder import Recorder
+from densembed.training.threads import limit_threads
 from densembed.version import __version__
 from densembed.workers.cluster import Cluster
 
@@ -278,7 +280,7 @@ def _config(options: argparse.Namespace) -> RunConfig:
 
 def _train(options: argparse.Namespace) -> int:
     config = _config(options)
-    settle()
+    limit_threads()
     if options.out is None:
         return _train_in_folder(config, options)
     folder = options.out.parent
@@ -376,7 +378,7 @@ def _name_left_out(dataset: Dataset) -> None:
 def _report(checkpoint: Checkpoint, path: Path) -> None:
     if checkpoint.errors:
         seconds = sum(epoch.seconds for epoch in checkpoint.header.epochs)
-        error = error_text(checkpoint.errors, checkpoint.header.provenance.test_images)
+        error = Errors(checkpoint.errors).text(checkpoint.header.provenance.test_images)
         print(f"test error: {error}  (trained in {seconds:.1f} s)")
     print(f"saved: {printable(path)}")
 
@@ -406,7 +408,7 @@ def _evaluate(options: argparse.Namespace) -> int:
             print(f"densembed: {prefix}{error}", file=sys.stderr)
             failed.append(path)
         else:
-            print(f"{prefix}test error: {error_text(errors, images)}")
+            print(f"{prefix}test error: {Errors(errors).text(images)}")
     return _status(failed)
 
 
@@ -428,7 +430,7 @@ def _errors(
         )
     test = (dataset.in_order(classes) or dataset).test
     models = [checkpoint.model(member=member) for member in range(checkpoint.members)]
-    return [test_error(_widened(model, test), test) for model in models], len(test)
+    return [error_rate(_widened(model, test), test) for model in models], len(test)
 
 
 def _widened(model, split: Split):
@@ -454,7 +456,9 @@ def _info(options: argparse.Namespace) -> int:
             checkpoint.config.model,
             str(checkpoint.parameters),
             checkpoint.header.provenance.dataset_title,
-            error_text(errors, checkpoint.header.provenance.test_images) if errors else "not known",
+            Errors(errors).text(checkpoint.header.provenance.test_images)
+            if errors
+            else "not known",
             str(checkpoint.steps[-1]),
             str(len(checkpoint.steps)),
         )

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as RichProgress
 
 from densembed.runs import Run
-from densembed.training.checkpoint import error_text
+from densembed.training.errors import Errors
 
 LOOK_EVERY = 0.2
 """Seconds between looks at what a run has done."""
@@ -95,7 +95,7 @@ class Bar:
             self.step, self.steps = event["step"], event["steps"]
         elif kind == "epoch" and event["epoch"] > self.epoch:  # after a kill, some are done again
             self.epoch = event["epoch"]
-            self.error = f"error {error_text(event['test_error'])}"
+            self.error = f"error {Errors(event['test_error']).text()}"
             if not self.console.is_terminal:
                 print(self._line(), flush=True)
         else:

@@ -12,7 +12,8 @@ from torch import Tensor
 from densembed.data import as_input
 from densembed.fields.measures import on_pixels
 from densembed.models.names import describe
-from densembed.training.checkpoint import Checkpoint, error_text
+from densembed.training.checkpoint import Checkpoint
+from densembed.training.errors import Errors
 
 BATCH = 500
 PACES = ("step", "epoch", "fraction")
@@ -96,7 +97,7 @@ def facts(checkpoint: Checkpoint) -> dict[str, str]:
     seconds = [epoch.seconds for epoch in header.epochs]
     return {
         "Model": describe(config.model),
-        "Test error": error_text(checkpoint.errors, header.provenance.test_images)
+        "Test error": Errors(checkpoint.errors).text(header.provenance.test_images)
         if checkpoint.errors
         else "not known yet",
         "Parameters": f"{checkpoint.parameters:,}",

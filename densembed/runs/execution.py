@@ -17,9 +17,9 @@ from densembed.data import DataError, load_dataset
 from densembed.data.download import Cancelled, watching
 from densembed.runs.events import accepted_data, end_state, starts
 from densembed.runs.folder import Run
-from densembed.training.checkpoint import Recorder
 from densembed.training.config import explain
 from densembed.training.loop import Diverged, Epoch, Event, Progress, Resume, Snapshot, train
+from densembed.training.recorder import Recorder
 from densembed.training.resume import (
     Data,
     carry_over,

@@ -13,9 +13,10 @@ from pathlib import Path
 import filelock
 from pydantic import ValidationError
 
+from densembed.files import replace_file
 from densembed.runs import events
 from densembed.runs.events import ENDS, end_state
-from densembed.training.checkpoint import Checkpoint, CheckpointError, replace_file
+from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.config import RunConfig
 
 IDENTIFIER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from densembed.cache import Kept
+from densembed.cache import SizedCache
 from densembed.models.names import describe
 from densembed.runs import Run, all_runs
 from densembed.runs.sweep import find_member
 from densembed.text import printable
-from densembed.training.checkpoint import Checkpoint, CheckpointError, Header, error_text
+from densembed.training.checkpoint import Checkpoint, CheckpointError, Header
+from densembed.training.errors import Errors
 
 FEW_IMAGES = 100
 """An error on fewer test images than that is never shown without their number."""
@@ -23,7 +24,7 @@ def gallery_folder() -> Path:
     return Path(os.environ.get("DENSEMBED_GALLERY", "checkpoints/paper")).absolute()
 
 
-_opened = Kept(64 * 2**20)
+_opened = SizedCache(64 * 2**20)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def one_line(header: Header) -> str:
     if header.errors:
         images = header.provenance.test_images
         few = f" on {images} test image{'' if images == 1 else 's'}" if images < FEW_IMAGES else ""
-        parts.append(f"{error_text(header.errors)} error{few}")
+        parts.append(f"{Errors(header.errors).text()} error{few}")
     return " · ".join(parts)
 
 

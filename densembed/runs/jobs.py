@@ -7,8 +7,7 @@ one thread for each core of this machine, or the machines behind a scheduler's a
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
@@ -17,11 +16,15 @@ import torch
 
 from densembed.data import Dataset, Split, load_dataset
 from densembed.data.download import Cancelled, watching
-from densembed.training.checkpoint import Checkpoint, CheckpointError, Recorder, nearest_mean
+from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.config import RunConfig
-from densembed.training.loop import MAY_DIFFER, pick_device, train_members
-from densembed.training.threads import settle
-from densembed.workers.scheduler import SchedulerError, connect, explain_failure, resources
+from densembed.training.device import pick_device
+from densembed.training.errors import Errors
+from densembed.training.loop import MAY_DIFFER, train_members
+from densembed.training.recorder import Recorder
+from densembed.training.threads import limit_threads
+from densembed.workers.executors import Executor, SchedulerWorkers, local_executor
+from densembed.workers.scheduler import resources
 
 HELD_OUT = 10_000
 MOST_TOGETHER = 16
@@ -76,7 +79,7 @@ def together(
     Where one of them diverges, each is trained again alone, so that it takes none with it. Where
     `stop` says yes, nothing is left.
     """
-    settle()
+    limit_threads()
     torch.backends.cudnn.deterministic = True  # the same numbers from the same command
     first = jobs[0]
     try:
@@ -148,7 +151,7 @@ def merge(jobs: Sequence[Job]) -> Checkpoint:
 
 def typical(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
     """Of the members of a row the one nearest their mean error: not the best."""
-    return checkpoints[nearest_mean([checkpoint.errors[0] for checkpoint in checkpoints])]
+    return checkpoints[Errors([checkpoint.errors[0] for checkpoint in checkpoints]).typical]
 
 
 def groups(jobs: Iterable[Job]) -> list[list[Job]]:
@@ -164,39 +167,22 @@ def groups(jobs: Iterable[Job]) -> list[list[Job]]:
     ]
 
 
-@contextmanager
-def pool(scheduler: str | None, processes: int) -> Iterator:
-    """A Dask client: of a scheduler's address, or of so many processes on this machine."""
-    from distributed import Client, LocalCluster
-
-    if scheduler:
-        with connect(scheduler) as client:
-            yield client
-        return
-    with (
-        LocalCluster(
-            n_workers=processes,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            host="127.0.0.1",
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+def _on_gpu(jobs: Sequence[Job]) -> bool:
+    return pick_device(jobs[0].config.device).type != "cpu"
 
 
 def run(
-    jobs: Iterable[Job],
+    jobs: Sequence[Job],
     data_dir: str | None = None,
-    scheduler: str | None = None,
+    *,
+    executor: Executor | None = None,
     finished: Callable[[Job], None] = lambda job: None,
-    processes: int | None = None,
 ) -> None:
-    """Run the jobs that have not been run, and call `finished` for each of all of them.
+    """Train the jobs that have no checkpoint yet, and call `finished` for each job.
 
     Args:
-        processes: how many work side by side on this machine; by default one for each core, or
-            on a GPU this one alone. Several on one GPU fill the gaps that small steps leave.
+        jobs: all with the same device.
+        executor: where to train; by default one process per core, or this process on a GPU.
     """
     todo = []
     for job in jobs:
@@ -206,28 +192,10 @@ def run(
             todo.append(job)
     if not todo:
         return
-    on_gpu = scheduler is None and pick_device(todo[0].config.device).type != "cpu"
-    work = groups(todo) if on_gpu else [[job] for job in todo]
-    processes = processes or (1 if on_gpu else os.cpu_count() or 1)
-    if on_gpu and processes == 1:
-        for members in work:
-            together(members, data_dir)
-            for job in members:
-                finished(job)
-        return
-    from distributed import as_completed
-
-    with pool(scheduler, min(processes, len(work))) as client:
-        tasks = {
-            client.submit(
-                together, members, data_dir, pure=False, retries=3,
-                resources=resources(members[0].config) if scheduler else None,
-            ): members
-            for members in work
-        }  # fmt: skip
-        # Without a limit: trainings take as long as they take, and Ctrl-C ends them.
-        for task in as_completed(tasks, loop=client.loop):
-            if task.status != "finished":
-                raise SchedulerError(explain_failure(task))
-            for job in tasks[task]:
-                finished(job)
+    in_groups = not isinstance(executor, SchedulerWorkers) and _on_gpu(todo)
+    executor = executor or local_executor(1 if in_groups else os.cpu_count() or 1)
+    work = groups(todo) if in_groups else [[job] for job in todo]
+    needed = resources(todo[0].config)
+    for index in executor.run(together, [(members, data_dir) for members in work], needed):
+        for job in work[index]:
+            finished(job)

@@ -2,25 +2,25 @@
 
 from datetime import datetime
 
-from densembed.training.checkpoint import error_text
+from densembed.training.errors import Errors
 
 SHOWN = 200
 
 
-def tell(events: list[dict]) -> list[str]:
+def log_lines(events: list[dict]) -> list[str]:
     """A line for each event but reports of progress, oldest first, the last `SHOWN` of them."""
-    lines = [f"{_when(event)}  {said}" for event in events if (said := _say(event))]
+    lines = [f"{_timestamp(event)}  {line}" for event in events if (line := _line(event))]
     return lines[-SHOWN:]
 
 
-def _when(event: dict) -> str:
+def _timestamp(event: dict) -> str:
     try:
         return f"{datetime.fromtimestamp(event['time']):%Y-%m-%d %H:%M:%S}"
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return "—"
 
 
-def _say(event: dict) -> str:
+def _line(event: dict) -> str:
     match event["kind"]:
         case "queue":
             return "asked to go on" + (" with the changed data" if event.get("data") else "")
@@ -35,7 +35,9 @@ def _say(event: dict) -> str:
         case "epoch":
             seconds = event.get("seconds")
             took = f", {seconds:.1f} s" if isinstance(seconds, int | float) else ""
-            return f"epoch {event['epoch']:,}: test error {error_text(event['test_error'])}{took}"
+            return (
+                f"epoch {event['epoch']:,}: test error {Errors(event['test_error']).text()}{took}"
+            )
         case "end":
             return ": ".join(filter(None, (event["state"], event.get("reason", ""))))
     return ""

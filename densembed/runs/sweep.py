@@ -18,19 +18,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from statistics import mean, stdev
 
 import filelock
 from pydantic import ValidationError
 
+from densembed.files import replace_file
 from densembed.runs import Run, jobs, runs_folder
 from densembed.runs.events import end_state, starts
 from densembed.runs.execution import RESTARTS, died, end, fail
 from densembed.runs.folder import is_identifier
 from densembed.runs.jobs import Job
 from densembed.runs.sweep_plan import MOST_MEMBERS, Plan
-from densembed.training.checkpoint import Checkpoint, CheckpointError, nearest_mean, replace_file
+from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.config import RunConfig
+from densembed.training.errors import Errors
 
 OVER = ("done", "diverged")
 
@@ -44,18 +45,10 @@ class Row:
 
     change: dict
     parameters: int | None
-    errors: list[float]
+    errors: Errors
     diverged: int
     seeds: int
     typical: Job | None = None
-
-    @property
-    def mean(self) -> float | None:
-        return mean(self.errors) if self.errors else None
-
-    @property
-    def deviation(self) -> float:
-        return stdev(self.errors) if len(self.errors) > 1 else 0.0
 
 
 @dataclass(frozen=True)
@@ -160,9 +153,9 @@ class Sweep:
             own = slice(k * seeds, (k + 1) * seeds)
             part = [(job, of) for job, of in zip(members[own], found[own], strict=True) if of]
             done = [(job, of["error"]) for job, of in part if of["outcome"] == "done"]
-            errors = [error for _, error in done]
+            errors = Errors([error for _, error in done])
             parameters = part[0][1]["parameters"] if part else None
-            typical = done[nearest_mean(errors)][0] if done else None
+            typical = done[errors.typical][0] if done else None
             rows.append(Row(change, parameters, errors, len(part) - len(done), seeds, typical))
         return rows
 

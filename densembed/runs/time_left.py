@@ -15,16 +15,16 @@ def seconds_left(run: Run, estimate: Callable[[RunConfig], float]) -> float:
         return 0.0
     if not reports or not reports[-1]["images_per_second"]:
         return estimate(config)
-    return left_of(reports[-1], config)
+    return seconds_after(reports[-1], config)
 
 
-def left_of(report: dict, config: RunConfig) -> float:
+def seconds_after(report: dict, config: RunConfig) -> float:
     """Seconds that the steps after a report of progress take at its speed."""
     images = (report["steps"] - report["step"]) * config.batch_size * config.seeds
     return images / report["images_per_second"] if report["images_per_second"] else 0.0
 
 
-def wait(lefts: Iterable[float], at_once: int) -> float:
+def waiting_seconds(lefts: Iterable[float], at_once: int) -> float:
     """Seconds until one more run may start.
 
     Args:

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Annotated, Literal
 
 import safetensors.torch
@@ -23,7 +22,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from torch import Tensor, nn
 
-from densembed.cache import Kept
+from densembed.cache import SizedCache
 from densembed.data import Dataset
 from densembed.files import replace_file
 from densembed.models import plugins
@@ -31,7 +30,8 @@ from densembed.models.initialisation import is_density
 from densembed.models.names import build
 from densembed.text import printable
 from densembed.training.config import RunConfig, explain
-from densembed.training.loop import Epoch, Event, Resume, Snapshot, pick_device, snapshot_steps
+from densembed.training.device import device_name, pick_device
+from densembed.training.errors import Errors
 from densembed.version import __version__
 
 FORMAT = "densembed"
@@ -79,15 +79,13 @@ class Provenance(BaseModel):
 
     @classmethod
     def now(cls, config: RunConfig, dataset: Dataset) -> "Provenance":
-        device = pick_device(config.device)
-        name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
         return cls(
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             densembed=__version__,
             torch=torch.__version__,
             python=platform.python_version(),
             machine=f"{platform.system()} {platform.machine()}",
-            device=name,
+            device=device_name(pick_device(config.device)),
             threads=torch.get_num_threads(),
             dataset_title=dataset.title,
             train_images=len(dataset.train),
@@ -124,7 +122,7 @@ class Header(BaseModel):
         return classes
 
 
-_networks = Kept(48 * 2**20)
+_networks = SizedCache(48 * 2**20)
 """Built networks of all checkpoints: a file of a thousand snapshots has as many."""
 
 
@@ -159,7 +157,7 @@ class Checkpoint:
     @property
     def typical(self) -> int:
         """The member nearest the mean error: shown, unless another one is asked for."""
-        return nearest_mean(self.errors) if self.errors else 0
+        return Errors(self.errors).typical if self.errors else 0
 
     @property
     def parameters(self) -> int:
@@ -268,24 +266,6 @@ class Checkpoint:
         return cls(header, tensors)
 
 
-def nearest_mean(errors: list[float]) -> int:
-    """Which of the errors is nearest their mean: that of the member to show, not of the best."""
-    middle = mean(errors)
-    return min(range(len(errors)), key=lambda member: abs(errors[member] - middle))
-
-
-def error_text(errors: list[float], images: int | None = None) -> str:
-    """3.21 %, or mean ± standard deviation of several members.
-
-    Args:
-        images: the number of test images, said where it is given.
-    """
-    of = f" of {images:,} test image{'' if images == 1 else 's'}" if images else ""
-    if len(errors) == 1:
-        return f"{errors[0]:.2f} %{of}"
-    return f"{mean(errors):.2f} ± {stdev(errors):.2f} %{of} ({len(errors)} members)"
-
-
 def _is_whole(start: bytes, size: int) -> bool:
     """Whether a file of that size ends where the last of its tensors does."""
     entries = json.loads(start[8:])
@@ -381,89 +361,6 @@ def _as_float32(tensor: Tensor, key: str, name: str) -> Tensor:
         f"{name} has {dtype} values in {key} that float32 cannot hold exactly: convert its tensors "
         "with .float() and save them, with the file's metadata, by safetensors.torch.save_file."
     )
-
-
-class Recorder:
-    """Collects the events of a training into a checkpoint."""
-
-    def __init__(self, config: RunConfig, dataset: Dataset):
-        self.header = Header(
-            config=config,
-            input_shape=dataset.input_shape,
-            classes=list(dataset.classes),
-            steps_per_epoch=-(-len(dataset.train) // config.batch_size),
-            steps=[0],
-            epochs=[],
-            outcome="running",
-            provenance=Provenance.now(config, dataset),
-            plugins=plugins.needed(config.model),
-        )
-        self.snapshots: list[Snapshot] = []
-        self.place: Resume | None = None
-
-    def add(self, event: Event) -> None:
-        if isinstance(event, Snapshot):
-            self.snapshots.append(event)
-        elif isinstance(event, Resume):
-            self.place = event
-        elif isinstance(event, Epoch):
-            self.header.epochs.append(
-                EpochMetrics(
-                    epoch=event.epoch,
-                    step=event.step,
-                    train_loss=event.train_loss,
-                    test_error=event.test_error,
-                    learning_rate=event.learning_rate,
-                    seconds=event.seconds,
-                )
-            )
-
-    def go_on(self, checkpoint: Checkpoint | None, step: int, since: int = 0) -> None:
-        """Take over what an undisturbed training would have had after `step` steps.
-
-        Args:
-            since: the step until which it trained on other data, in whose epochs snapshots lie at
-                other steps: all of them are taken over.
-        Raises:
-            ValueError: where the checkpoint has not got it.
-        """
-        header = self.header
-        steps = snapshot_steps(header.config.epochs, header.steps_per_epoch)
-        planned = {one for one in steps if one == 0 or since < one <= step}
-        known = checkpoint.header if checkpoint else None
-        if known is None or known.config != header.config or not planned <= set(known.steps):
-            raise ValueError("The checkpoint to go on from is gone or damaged. Start it again.")
-        counts = {"train_images", "test_images"}
-        header.provenance = known.provenance.model_copy(
-            update=header.provenance.model_dump(include=counts)
-        )
-        header.epochs[:] = [epoch for epoch in known.epochs if epoch.step <= step]
-        for index, kept in enumerate(known.steps):
-            if kept in planned or kept <= since:
-                state = {name: tensor[index] for name, tensor in checkpoint.tensors.items()}
-                self.snapshots.append(Snapshot(kept, state))
-
-    def checkpoint(self, outcome: str = "running") -> Checkpoint:
-        """What is known so far as a checkpoint; needs one snapshot at least.
-
-        Of a training that goes on the last snapshot is where it is now: those that are kept of a
-        long one lie far apart.
-        """
-        kept = [*self.snapshots, *(self._now() if outcome == "running" else [])]
-        steps = [snapshot.step for snapshot in kept]
-        header = self.header.model_copy(update={"steps": steps, "outcome": outcome})
-        tensors = {
-            name: torch.stack([snapshot.state[name] for snapshot in kept]) for name in kept[0].state
-        }
-        return Checkpoint(header, tensors)
-
-    def _now(self) -> list[Snapshot]:
-        last = self.snapshots[-1]
-        if self.place is None or self.place.step <= last.step:
-            return []
-        state = self.place.parameters(last.state)
-        finite = all(part.isfinite().all() for part in state.values())
-        return [Snapshot(self.place.step, state)] if finite else []
 
 
 def load(path: str | os.PathLike) -> nn.Module:

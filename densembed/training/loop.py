@@ -21,8 +21,9 @@ from densembed.data import Dataset, Split, as_input
 from densembed.models.initialisation import is_density, is_locator, start
 from densembed.models.names import build
 from densembed.training.config import RunConfig
+from densembed.training.device import pick_device
 from densembed.training.optimiser import Adam
-from densembed.training.step import Flat, stepper
+from densembed.training.step import StackedParameters, stepper
 
 MAX_SNAPSHOTS = 32
 REPORT_EVERY = 0.5
@@ -106,23 +107,6 @@ class Resume:
 Event = Snapshot | Progress | Epoch | Diverged | Resume
 
 
-def pick_device(name: str) -> torch.device:
-    """The device of a config: `auto` takes CUDA, then MPS, then the CPU.
-
-    Raises ValueError where the machine has no such device.
-    """
-    available = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    if name == "auto":
-        return torch.device(next(device for device, there in available.items() if there))
-    if not available[name]:
-        raise ValueError(f"This machine has no {name} device; choose cpu or auto.")
-    return torch.device(name)
-
-
 def snapshot_steps(epochs: int, steps_per_epoch: int, most: int = MAX_SNAPSHOTS) -> list[int]:
     """Steps 0, 1, 2, 4, 8, … of the first epoch and the end of every epoch.
 
@@ -156,7 +140,7 @@ def build_seeded(config: RunConfig, dataset: Dataset) -> nn.Module:
 
 
 @torch.inference_mode()
-def test_error(model: nn.Module, split: Split) -> float:
+def error_rate(model: nn.Module, split: Split) -> float:
     """Percentage of a split's images that the model gets wrong."""
     training = model.training
     model.eval()
@@ -208,23 +192,23 @@ def train_members(
     per_epoch = math.ceil(count / config.batch_size)
     total = config.epochs * per_epoch
     keep = set(snapshot_steps(config.epochs, per_epoch))
-    flat = Flat([build_seeded(member, dataset).to(device) for member in configs])
-    adam = _optimiser(configs, flat, total)
-    take = stepper(flat, adam, data.train, config.batch_size, config.compile)
+    stacked = StackedParameters([build_seeded(member, dataset).to(device) for member in configs])
+    adam = _optimiser(configs, stacked, total)
+    take = stepper(stacked, adam, data.train, config.batch_size, config.compile)
     orders = [torch.Generator().manual_seed(member.seed) for member in configs]
     watch = _Watch(10 * math.log(len(dataset.classes)), len(configs), device)
     epoch_loss = torch.zeros(len(configs), device=device)
     spent = torch.zeros((), dtype=torch.float64)
     begun = torch.stack([order.get_state() for order in orders])
     state = {
-        "values": flat.values.detach(), "first": adam.first, "second": adam.second,
+        "values": stacked.values.detach(), "first": adam.first, "second": adam.second,
         "high": watch.high, "longest": watch.longest,
         "loss": epoch_loss, "seconds": spent, "generators": begun,
     }  # fmt: skip
 
     done = 0
     if resume is None:
-        yield Snapshot(0, flat.state())
+        yield Snapshot(0, stacked.state())
     else:
         _restore(state, resume, total)
         done = resume.step
@@ -245,25 +229,25 @@ def train_members(
             watch.add(loss, index.numel())
             if done in keep or ended or watch.due():
                 # Only here does the host wait for the device.
-                if watch.diverged() or (done in keep and not _answers(flat, data.test)):
+                if watch.diverged() or (done in keep and not _answers(stacked, data.test)):
                     yield Diverged(done)
                     return
                 yield watch.progress(done, total, rate)
                 stopping = not ended and stop()
-                if done in keep or (stopping and _answers(flat, data.test)):
-                    yield Snapshot(done, flat.state())
+                if done in keep or (stopping and _answers(stacked, data.test)):
+                    yield Snapshot(done, stacked.state())
                 if not ended:
                     spent.fill_(time.perf_counter() - started)
                     yield _resume(done, state)
                 if stopping:
                     return
         losses, seconds = epoch_loss.tolist(), time.perf_counter() - started
-        errors = [test_error(flat.member(k), data.test) for k in range(len(configs))]
+        errors = [error_rate(stacked.member(k), data.test) for k in range(len(configs))]
         yield Epoch(epoch, done, losses, errors, rate, seconds)
         if done < total:
             stopping = stop()
-            if stopping and done not in keep and _answers(flat, data.test):
-                yield Snapshot(done, flat.state())
+            if stopping and done not in keep and _answers(stacked, data.test):
+                yield Snapshot(done, stacked.state())
             begun.copy_(torch.stack([order.get_state() for order in orders]))
             yield _resume(done, state)
             if stopping:
@@ -294,15 +278,15 @@ def _check_alike(configs: Sequence[RunConfig]) -> None:
         raise ValueError(f"Members that train together may differ in {listed}.")
 
 
-def _optimiser(configs: Sequence[RunConfig], flat: Flat, total: int) -> Adam:
+def _optimiser(configs: Sequence[RunConfig], stacked: StackedParameters, total: int) -> Adam:
     """Adam with each member's rates and decays for densities, micro network and other weights."""
 
     def column(field: str) -> Tensor:
-        return flat.values.new_tensor([[getattr(config, field)] for config in configs])
+        return stacked.values.new_tensor([[getattr(config, field)] for config in configs])
 
     rate, weight_decay = column("learning_rate"), column("weight_decay")
     rates, decays = [], []
-    for name, size in zip(flat.names, flat.sizes, strict=True):
+    for name, size in zip(stacked.names, stacked.sizes, strict=True):
         if is_density(name):
             rates.append((rate * column("density_rate")).expand(-1, size))
             decays.append(torch.zeros_like(rate).expand(-1, size))
@@ -313,25 +297,27 @@ def _optimiser(configs: Sequence[RunConfig], flat: Flat, total: int) -> Adam:
             rates.append(rate.expand(-1, size))
             decays.append(weight_decay.expand(-1, size))
     decay = torch.cat(decays, 1)
-    return Adam(flat.values, torch.cat(rates, 1), total, decay if decay.any() else None)
+    return Adam(stacked.values, torch.cat(rates, 1), total, decay if decay.any() else None)
 
 
 @torch.no_grad()
-def _answers(flat: Flat, split: Split) -> bool:
+def _answers(stacked: StackedParameters, split: Split) -> bool:
     """Whether all members still give numbers: a loss is of the weights before a step."""
-    image = as_input(split.images[:1], flat.values.dtype)
-    return all(flat.member(k)(image).isfinite().all().item() for k in range(len(flat)))
+    image = as_input(split.images[:1], stacked.values.dtype)
+    return all(stacked.member(k)(image).isfinite().all().item() for k in range(len(stacked)))
 
 
 def estimate_seconds(config: RunConfig, dataset: Dataset) -> float:
     """How long the config would train on this machine, from a few steps that are timed here."""
     device = pick_device(config.device)
-    flat = Flat([build_seeded(member, dataset).to(device) for member in members(config)])
-    adam = Adam(flat.values, torch.zeros(len(flat), 1, device=device), ESTIMATE_STEPS)
+    stacked = StackedParameters(
+        [build_seeded(member, dataset).to(device) for member in members(config)]
+    )
+    adam = Adam(stacked.values, torch.zeros(len(stacked), 1, device=device), ESTIMATE_STEPS)
     count = min(config.batch_size, len(dataset.train))
     batch = Split(dataset.train.images[:count], dataset.train.labels[:count]).to(device)
-    take = stepper(flat, adam, batch, count)
-    index = torch.arange(count, device=device).expand(len(flat), count)
+    take = stepper(stacked, adam, batch, count)
+    index = torch.arange(count, device=device).expand(len(stacked), count)
     times = []
     for row in adam.table:
         started = time.perf_counter()

@@ -18,7 +18,8 @@ from densembed.data import Dataset
 from densembed.files import replace_file
 from densembed.training.checkpoint import MAX_BYTES, Checkpoint
 from densembed.training.config import RunConfig
-from densembed.training.loop import Resume, pick_device
+from densembed.training.device import device_name, pick_device
+from densembed.training.loop import Resume
 from densembed.version import __version__
 
 FORMAT, VERSION = "densembed-resume", "1"
@@ -27,9 +28,8 @@ DAMAGED = "What was kept to go on from is damaged. Start it again with the same 
 
 def code_path(config: RunConfig) -> dict[str, str]:
     """What decides the last bit of a result, beside the config."""
-    device = pick_device(config.device)
     return {
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "device": device_name(pick_device(config.device)),
         "threads": str(torch.get_num_threads()),
         "instructions": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "torch": torch.__version__,

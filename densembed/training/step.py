@@ -16,7 +16,7 @@ from densembed.data import Split, as_input
 from densembed.training.optimiser import Adam
 
 
-class Flat:
+class StackedParameters:
     """The parameters of M modules of the same shape as one tensor (M, P).
 
     The parameters of a single module are views of it; of several, one module stands for all.
@@ -89,7 +89,9 @@ Step = Callable[[Tensor, Tensor], Tensor]
 """A step on the images of an index (M, N), with a line of the optimiser's table: losses (M,)."""
 
 
-def step(flat: Flat, adam: Adam, images: Tensor, labels: Tensor, row: Tensor) -> Tensor:
+def step(
+    stacked: StackedParameters, adam: Adam, images: Tensor, labels: Tensor, row: Tensor
+) -> Tensor:
     """Forward, backward and update.
 
     Args:
@@ -98,16 +100,18 @@ def step(flat: Flat, adam: Adam, images: Tensor, labels: Tensor, row: Tensor) ->
     Returns:
         The loss of each member, (M,).
     """
-    logits = flat.logits(as_input(images, flat.values.dtype))
+    logits = stacked.logits(as_input(images, stacked.values.dtype))
     losses = cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
     losses = losses.view(labels.shape).mean(1)
-    gradient = flat.gradient(losses.sum())
+    gradient = stacked.gradient(losses.sum())
     with torch.no_grad():
         adam.update(gradient, row)
     return losses.detach()
 
 
-def stepper(flat: Flat, adam: Adam, split: Split, batch: int, compiled: bool = False) -> Step:
+def stepper(
+    stacked: StackedParameters, adam: Adam, split: Split, batch: int, compiled: bool = False
+) -> Step:
     """The step on a split's images, by the fastest way there is for full batches.
 
     That is a captured graph on CUDA, and the compiled step where asked for. The short batch at
@@ -116,27 +120,27 @@ def stepper(flat: Flat, adam: Adam, split: Split, batch: int, compiled: bool = F
 
     def on_split(function: Callable) -> Step:
         return lambda index, row: function(
-            flat, adam, split.images[index], split.labels[index], row
+            stacked, adam, split.images[index], split.labels[index], row
         )
 
     short = on_split(step)
     full = on_split(torch.compile(step, dynamic=False)) if compiled else short
-    if flat.values.is_cuda and batch <= len(split):
-        full = _captured(full, flat, adam, batch)
+    if stacked.values.is_cuda and batch <= len(split):
+        full = _captured(full, stacked, adam, batch)
     return lambda index, row: (full if index.shape[1] == batch else short)(index, row)
 
 
 WARM_UP_STEPS = 3
 
 
-def _captured(function: Step, flat: Flat, adam: Adam, batch: int) -> Step:
+def _captured(function: Step, stacked: StackedParameters, adam: Adam, batch: int) -> Step:
     """A CUDA graph of a step: the host launches one thing instead of some hundred kernels.
 
     What warming up changes is put back. The loss that a replay returns is overwritten by the next.
     """
-    changed = flat.values, adam.first, adam.second
+    changed = stacked.values, adam.first, adam.second
     kept = [part.detach().clone() for part in changed]
-    index = torch.zeros(len(flat), batch, dtype=torch.int64, device=adam.table.device)
+    index = torch.zeros(len(stacked), batch, dtype=torch.int64, device=adam.table.device)
     row = adam.table[0].clone()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

@@ -13,7 +13,7 @@ GLIBC_BYTES = 2**25
 THREADS = torch.get_num_threads()
 
 
-def settle() -> None:
+def limit_threads() -> None:
     """Train on one CPU thread, and keep the memory that a step frees for the next one.
 
     The steps of these models are too small to share: beside another busy process, a second thread
@@ -24,7 +24,7 @@ def settle() -> None:
     _use(1, KEPT_BYTES, KEPT_BYTES)
 
 
-def unsettle() -> None:
+def restore_threads() -> None:
     """The threads that torch took, and memory as an ordinary process comes to treat it."""
     _use(THREADS, GLIBC_BYTES, 2 * GLIBC_BYTES)
 

@@ -15,8 +15,14 @@ from pathlib import Path
 from typing import Protocol
 
 from densembed.training.config import RunConfig
-from densembed.training.loop import pick_device
-from densembed.training.threads import settle
+from densembed.training.device import pick_device
+from densembed.training.threads import limit_threads
+from densembed.workers.local_workers import (
+    end_workers,
+    local_workers,
+    runs_per_device,
+    start_workers,
+)
 from densembed.workers.scheduler import (
     PATIENCE,
     connect,
@@ -26,7 +32,6 @@ from densembed.workers.scheduler import (
     resources,
     scheduler_address,
 )
-from densembed.workers.slots import end_workers, runs_per_device, slots, start_workers
 
 NICENESS = 10
 """Training yields to the server, so that a page answers while both share two cores."""
@@ -164,7 +169,7 @@ class Cluster:
         else:
             from distributed import Client
 
-            self._slots = slots(self._per_device or runs_per_device())
+            self._slots = local_workers(self._per_device or runs_per_device())
             self._client = Client(start_workers(self._slots), set_as_default=False)
         self._closed = threading.Event()
         threading.Thread(target=self._watch, args=(self._closed,), daemon=True).start()
@@ -248,5 +253,5 @@ def _politely(train: Train, path: str, data_dir: str | None) -> str:
         return UNSEEN
     if os.name == "posix" and os.nice(0) < NICENESS:
         os.nice(NICENESS - os.nice(0))
-    settle()
+    limit_threads()
     return train(path, data_dir)

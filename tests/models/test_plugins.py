@@ -16,9 +16,10 @@ from densembed.functional.densities import FAMILIES, Logistic
 from densembed.models import plugins
 from densembed.models.names import MODELS, build, check_name, describe
 from densembed.models.plugins import PluginError, register_density, register_model
-from densembed.training.checkpoint import Checkpoint, CheckpointError, Recorder
+from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.config import RunConfig
 from densembed.training.loop import Snapshot
+from densembed.training.recorder import Recorder
 from tests.conftest import is_sentence
 from tests.registry import restored
 from tests.test_docs import EXAMPLES

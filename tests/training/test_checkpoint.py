@@ -17,9 +17,10 @@ import densembed
 from densembed import files
 from densembed.models.names import build, parameter_count
 from densembed.training import checkpoint as module
-from densembed.training.checkpoint import Checkpoint, CheckpointError, Header, Recorder, load
+from densembed.training.checkpoint import Checkpoint, CheckpointError, Header, load
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, Resume, Snapshot, train
+from densembed.training.recorder import Recorder
 from tests.conftest import is_sentence
 
 PROVENANCE = {

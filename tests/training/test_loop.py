@@ -14,6 +14,7 @@ from densembed.data import Dataset, Split
 from densembed.models.names import build
 from densembed.training import loop
 from densembed.training.config import RunConfig
+from densembed.training.device import pick_device
 from densembed.training.loop import (
     Diverged,
     Epoch,
@@ -22,7 +23,6 @@ from densembed.training.loop import (
     Snapshot,
     estimate_seconds,
     members,
-    pick_device,
     snapshot_steps,
     train,
     train_members,
@@ -474,16 +474,16 @@ def test_the_error_is_a_count(digits):
     wrong = 0
     for image, label in zip(digits.test.images, digits.test.labels, strict=True):
         wrong += int(model(image[None].float() / 255).argmax() != label)
-    assert loop.test_error(model, digits.test) == pytest.approx(100 * wrong / 359, abs=1e-9)
+    assert loop.error_rate(model, digits.test) == pytest.approx(100 * wrong / 359, abs=1e-9)
 
 
 def test_the_error_does_not_depend_on_batches_or_mode(digits, monkeypatch):
     model = build("logistic-el-3")
-    whole = loop.test_error(model, digits.test)
+    whole = loop.error_rate(model, digits.test)
     assert model.training
     monkeypatch.setattr(loop, "EVALUATION_BATCH", 100)
     model.eval()
-    assert loop.test_error(model, digits.test) == whole
+    assert loop.error_rate(model, digits.test) == whole
     assert not model.training
 
 
@@ -493,7 +493,7 @@ def test_the_error_of_known_answers(digits):
             return torch.eye(10)[3].expand(len(x), 10)
 
     split = Split(digits.test.images[:4], torch.tensor([3, 3, 3, 1]))
-    assert loop.test_error(Constant(1, 1), split) == 25
+    assert loop.error_rate(Constant(1, 1), split) == 25
 
 
 def test_the_estimate_leaves_no_trace(small):
@@ -519,7 +519,7 @@ def test_devices():
     assert pick_device("cpu") == torch.device("cpu")
     assert pick_device("auto").type in ("cpu", "cuda", "mps")
     if not torch.cuda.is_available():
-        with pytest.raises(ValueError, match="no cuda device; choose cpu or auto"):
+        with pytest.raises(ValueError, match=r"no cuda device\. Choose cpu or auto"):
             pick_device("cuda")
         with pytest.raises(ValueError, match="no cuda device"):
             next(train(config(device="cuda"), None))

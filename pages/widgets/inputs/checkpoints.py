@@ -10,7 +10,8 @@ import streamlit as st
 from densembed.data import DATASETS, is_available
 from densembed.runs import gallery
 from densembed.text import printable
-from densembed.training.checkpoint import Checkpoint, CheckpointError, error_text
+from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.errors import Errors
 from pages.widgets.common.link import asked, linked_select, notice, plain
 
 OWN = "upload-"
@@ -133,7 +134,7 @@ def _facts(checkpoint: Checkpoint) -> str:
     title, images = plain(header.provenance.dataset_title), header.provenance.test_images
     if header.errors:
         number = f"{images:,} test image{'' if images == 1 else 's'}"
-        title = f"{error_text(header.errors)} error on {title} ({number})"
+        title = f"{Errors(header.errors).text()} error on {title} ({number})"
     return f"{title}, {checkpoint.parameters:,} parameters."
 
 

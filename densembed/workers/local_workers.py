@@ -27,7 +27,7 @@ def runs_per_device() -> int:
     return int(text)
 
 
-def slots(per_device: int) -> dict[str, tuple[str, dict[str, str]]]:
+def local_workers(per_device: int) -> dict[str, tuple[str, dict[str, str]]]:
     """The slots of this machine: name → (type of device, environment of its process)."""
     devices: list[tuple[str, dict[str, str]]] = [("cpu", {})]
     if torch.cuda.is_available():
