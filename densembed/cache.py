@@ -1,4 +1,4 @@
-"""What is computed once and kept as long as there is room: counted in bytes, not in entries."""
+"""A cache that is limited in bytes, not in entries."""
 
 import atexit
 import ctypes
@@ -14,15 +14,21 @@ from torch import Tensor, nn
 
 OVERHEAD = 1000
 MODULE = 20_000
-"""Bytes of an object, and of one of torch's modules, beside its numbers: measured, roughly."""
+"""Bytes of an object and of a torch module besides its arrays, measured roughly."""
 TRIM_BYTES = 32 * 2**20
 
 
 class SizedCache:
-    """Values by their keys within a budget of bytes, the longest unused given up first.
+    """A cache of values within a budget of bytes, which drops the least recently used first.
 
-    They are shared by all who ask: to be read, never changed. What alone is larger than the budget
-    is not kept.
+    Values are shared by all callers, so they must not be modified. A value that is larger than the
+    budget is not cached.
+
+    >>> cache = SizedCache(1000)
+    >>> cache.get("key", lambda: "value")
+    'value'
+    >>> cache.used
+    5
     """
 
     def __init__(self, budget: int):
@@ -31,19 +37,20 @@ class SizedCache:
         self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = RLock()
         self._freed = 0
-        # Modules of torch that are still alive when the interpreter is torn down make it hang.
+        # The interpreter hangs at exit if torch modules are still alive.
         atexit.register(self._values.clear)
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The value of a key, made where it is not kept."""
+        """The value of a key, computed by `make` if it is not cached."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key][0]
-        value = make()  # not under the lock: others need not wait for it
+        value = make()  # without the lock, so that other threads need not wait
         with self._lock:
             own = size(value)
-            if key in self._values or own > self.budget:  # another was as quick, or it is too large
+            # Another thread may have computed it meanwhile.
+            if key in self._values or own > self.budget:
                 return value
             self._values[key] = value, own
             self.used += own
@@ -53,12 +60,12 @@ class SizedCache:
                 self._freed += freed
             if self._freed >= TRIM_BYTES:
                 self._freed = 0
-                give_back()
+                trim_memory()
         return value
 
 
 def size(value: Any) -> int:
-    """Bytes that a value takes, roughly: of its arrays and texts exactly."""
+    """Approximate bytes of a value; exact for its arrays and texts."""
     if isinstance(value, np.ndarray):
         return value.nbytes + OVERHEAD
     if isinstance(value, Tensor):
@@ -77,8 +84,8 @@ def size(value: Any) -> int:
     return 64
 
 
-def give_back() -> None:
-    """Give freed memory back to the system: glibc keeps what lies between blocks in use."""
+def trim_memory() -> None:
+    """Return freed memory to the system, as glibc keeps what lies between used blocks."""
     if sys.platform == "linux":
         try:
             ctypes.CDLL(None).malloc_trim(0)

@@ -32,7 +32,7 @@ from densembed.models import plugins
 from densembed.models.names import forms
 from densembed.runs import Run, execute
 from densembed.text import closest, printable, unknown
-from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.checkpoint import Checkpoint, CheckpointError, Outcome
 from densembed.training.config import RunConfig, explain
 from densembed.training.errors import Errors
 from densembed.training.loop import Diverged, error_rate, train
@@ -289,7 +289,7 @@ def _train(options: argparse.Namespace) -> int:
     dataset = load_dataset(config.dataset, options.data_dir)
     _name_left_out(dataset)
     recorder = Recorder(config, dataset)
-    outcome = "done"
+    outcome: Outcome = "done"
     with Interrupt() as interrupt, Bar(config.epochs) as bar:
         try:
             for event in train(config, dataset, lambda: interrupt.heard):

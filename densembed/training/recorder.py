@@ -6,7 +6,7 @@ import torch
 
 from densembed.data import Dataset
 from densembed.models import plugins
-from densembed.training.checkpoint import Checkpoint, EpochMetrics, Header, Provenance
+from densembed.training.checkpoint import Checkpoint, EpochMetrics, Header, Outcome, Provenance
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, Event, Resume, Snapshot, snapshot_steps
 
@@ -27,59 +27,66 @@ class Recorder:
             plugins=plugins.needed(config.model),
         )
         self.snapshots: list[Snapshot] = []
-        self.place: Resume | None = None
+        self.position: Resume | None = None
 
     def add(self, event: Event) -> None:
         if isinstance(event, Snapshot):
             self.snapshots.append(event)
         elif isinstance(event, Resume):
-            self.place = event
+            self.position = event
         elif isinstance(event, Epoch):
             self.header.epochs.append(EpochMetrics(**asdict(event)))
 
-    def go_on(self, checkpoint: Checkpoint | None, step: int, since: int = 0) -> None:
-        """Take over what an undisturbed training would have had after `step` steps.
+    def resume(self, checkpoint: Checkpoint | None, step: int, since: int = 0) -> None:
+        """Copy from a checkpoint what an uninterrupted training has after `step` steps.
 
         Args:
-            since: the step until which it trained on other data, in whose epochs snapshots lie at
-                other steps: all of them are taken over.
+            checkpoint: the last one of the training, or None if it could not be read.
+            step: number of steps that are done.
+            since: the step from which it trains on changed data. The snapshots before it lie at
+                other steps, so all of them are copied.
         Raises:
-            ValueError: where the checkpoint has not got it.
+            ValueError: if the checkpoint lacks a snapshot or has another config.
         """
         header = self.header
         steps = snapshot_steps(header.config.epochs, header.steps_per_epoch)
         planned = {one for one in steps if one == 0 or since < one <= step}
-        known = checkpoint.header if checkpoint else None
-        if known is None or known.config != header.config or not planned <= set(known.steps):
-            raise ValueError("The checkpoint to go on from is gone or damaged. Start it again.")
+        if (
+            checkpoint is None
+            or checkpoint.config != header.config
+            or not planned <= set(checkpoint.steps)
+        ):
+            raise ValueError("The checkpoint to resume from is missing or damaged. Start again.")
+        before = checkpoint.header
         counts = {"train_images", "test_images"}
-        header.provenance = known.provenance.model_copy(
+        header.provenance = before.provenance.model_copy(
             update=header.provenance.model_dump(include=counts)
         )
-        header.epochs[:] = [epoch for epoch in known.epochs if epoch.step <= step]
-        for index, kept in enumerate(known.steps):
-            if kept in planned or kept <= since:
+        header.epochs[:] = [epoch for epoch in before.epochs if epoch.step <= step]
+        for index, saved in enumerate(before.steps):
+            if saved in planned or saved <= since:
                 state = {name: tensor[index] for name, tensor in checkpoint.tensors.items()}
-                self.snapshots.append(Snapshot(kept, state))
+                self.snapshots.append(Snapshot(saved, state))
 
-    def checkpoint(self, outcome: str = "running") -> Checkpoint:
-        """What is known so far as a checkpoint; needs one snapshot at least.
+    def checkpoint(self, outcome: Outcome = "running") -> Checkpoint:
+        """The checkpoint so far; it needs at least one snapshot.
 
-        Of a training that goes on the last snapshot is where it is now: those that are kept of a
-        long one lie far apart.
+        While the training runs, the current parameters follow the planned snapshots, which lie far
+        apart in a long training.
         """
-        kept = [*self.snapshots, *(self._now() if outcome == "running" else [])]
-        steps = [snapshot.step for snapshot in kept]
+        snapshots = [*self.snapshots, *(self._current() if outcome == "running" else [])]
+        steps = [snapshot.step for snapshot in snapshots]
         header = self.header.model_copy(update={"steps": steps, "outcome": outcome})
         tensors = {
-            name: torch.stack([snapshot.state[name] for snapshot in kept]) for name in kept[0].state
+            name: torch.stack([snapshot.state[name] for snapshot in snapshots])
+            for name in snapshots[0].state
         }
         return Checkpoint(header, tensors)
 
-    def _now(self) -> list[Snapshot]:
+    def _current(self) -> list[Snapshot]:
         last = self.snapshots[-1]
-        if self.place is None or self.place.step <= last.step:
+        if self.position is None or self.position.step <= last.step:
             return []
-        state = self.place.parameters(last.state)
+        state = self.position.parameters(last.state)
         finite = all(part.isfinite().all() for part in state.values())
-        return [Snapshot(self.place.step, state)] if finite else []
+        return [Snapshot(self.position.step, state)] if finite else []

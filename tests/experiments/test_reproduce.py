@@ -178,7 +178,7 @@ def test_data_that_cannot_be_had_is_one_sentence_before_anything_starts(
     monkeypatch.setattr(jobs, "run", lambda *_, **__: pytest.fail("started to train"))
     command = ["reproduce", "table2", "--dataset", f"folder:{tmp_path}/gone"]
     assert main([*command, "--out", str(tmp_path)]) == 2
-    assert "no folder" in capsys.readouterr().err
+    assert "was not found" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("processes", ["0", "-1"])

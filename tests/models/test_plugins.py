@@ -267,8 +267,8 @@ def test_a_checkpoint_says_which_plugin_it_needs(name, digits, folder, capsys):
     with pytest.raises(CheckpointError) as caught:
         Checkpoint.open(path)
     assert str(caught.value) == (
-        "mine.safetensors needs the plugin my_densities, which is not loaded here: "
-        "name it with --plugin or in DENSEMBED_PLUGINS."
+        "mine.safetensors needs the plugin my_densities, which is not loaded. "
+        "Add it with --plugin or in DENSEMBED_PLUGINS."
     )
     assert main(["info", str(path)]) == 2
     assert capsys.readouterr().err == f"densembed: {caught.value}\n"

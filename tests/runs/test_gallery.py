@@ -145,9 +145,9 @@ NUMBERS = {"nine d": 9, "twenty-five": 25, "sixty-four": 64, "225": 225, "a hund
 
 
 def test_the_stories_are_true():
-    models = {key: Checkpoint.open(SHIPPED / f"{key}.safetensors") for key in gallery.STORIES}
+    models = {key: Checkpoint.open(SHIPPED / f"{key}.safetensors") for key in gallery.DESCRIPTIONS}
     linear = models["linear"].parameters
-    for key, story in gallery.STORIES.items():
+    for key, story in gallery.DESCRIPTIONS.items():
         checkpoint = models[key]
         if found := re.search(r"([\d,]+) parameters", story):
             stated = int(found[1].replace(",", ""))
@@ -166,4 +166,4 @@ def test_the_stories_are_true():
     table = json.loads((SHIPPED / "frontier-mnist.json").read_text())
     for budget in table["budgets"]:
         model = best(table, budget)["model"]
-        assert f"within {budget:,} parameters" in gallery.STORIES[f"frontier-{model}"]
+        assert f"within {budget:,} parameters" in gallery.DESCRIPTIONS[f"frontier-{model}"]

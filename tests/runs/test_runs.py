@@ -199,7 +199,7 @@ def test_a_damaged_configuration(new, content):
     (run.path / "config.json").write_text(content)
     assert run.config is None
     assert execute(str(run.path)) == "failed"
-    assert "configuration is gone or damaged" in end_of(run)["reason"]
+    assert "configuration is missing or damaged" in end_of(run)["reason"]
 
 
 def test_a_configuration_that_is_gone(new):
@@ -221,7 +221,7 @@ def test_divergence(new):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (MemoryError(), "The memory ran out: choose a smaller batch size"),
+        (MemoryError(), "Out of memory. Choose a smaller batch size"),
         (OSError(28, "No space left on device"), "No space left on device."),
         (RuntimeError("CUDA error: something"), "Training failed (RuntimeError)"),
     ],
@@ -258,8 +258,8 @@ def test_cuda_out_of_memory_keeps_the_last_checkpoint(new, monkeypatch):
         patch.setattr(loop, "stepper", greedy)
         assert execute(str(run.path)) == "failed"
     assert end_of(run)["reason"] == (
-        "The memory ran out: choose a smaller batch size, a smaller model or another device. "
-        "What it had is kept."
+        "Out of memory. Choose a smaller batch size, a smaller model or another device. "
+        "The last checkpoint was saved."
     )
     assert "Tried to allocate 2 GiB" in run.log
     assert run.checkpoint().steps[-1] == 30  # the end of the epoch before
@@ -442,8 +442,8 @@ def test_a_quota_ends_a_run_in_a_sentence(new):
     subprocess.run([sys.executable, "-c", limited, str(run.path)], check=True)
     assert run.state() == "failed"
     assert end_of(run)["reason"] == (
-        "What it learned could not be saved: File too large. "
-        "The last checkpoint is kept: free some disk space, and resume it."
+        "The checkpoint could not be saved: File too large. "
+        "The last checkpoint was saved. Free some disk space and resume the run."
     )
     assert run.checkpoint().steps == before
     run.resume()
@@ -731,7 +731,7 @@ def test_a_line_that_was_cut_off_spoils_no_other(new):
 def test_a_word_that_is_none_is_no_wish(new, word):
     run = new(epochs=1)
     (run.path / "control").write_bytes(word)
-    assert run.wish() == ""
+    assert run.request() == ""
     assert execute(str(run.path)) == "done"
 
 
@@ -773,7 +773,7 @@ def said_to_change(run) -> str:
     last = run.events()[-1]
     assert (last["kind"], last["state"], run.state()) == ("end", "paused", "paused")
     assert is_sentence(last["reason"])
-    assert "What was learned is kept" in last["reason"]
+    assert "The last checkpoint was saved" in last["reason"]
     return last["reason"]
 
 

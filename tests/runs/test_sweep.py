@@ -206,7 +206,7 @@ def test_memory_that_runs_out(runs_root, monkeypatch):
 
     monkeypatch.setattr(jobs, "train_members", greedy)
     assert train_group(str(group.path)) == some.state() == "failed"
-    assert some.reason().startswith("The memory ran out: choose a smaller batch size")
+    assert some.reason().startswith("Out of memory. Choose a smaller batch size")
     assert "CUDA out of memory" in group.log
 
 

@@ -50,7 +50,7 @@ def test_what_is_saved_is_loaded(path):
 def test_a_folder_whose_name_is_not_unicode(tmp_path):
     place = tmp_path / os.fsdecode(b"caf\xe9") / "resume.safetensors"
     place.parent.mkdir()
-    save_resume(place, Resume(3, {"values": torch.ones(2)}), CODE)
+    save_resume(place, Resume(3, {"values": torch.ones(2)}), CODE, DATA)
     assert load_resume(place)[0].step == 3
 
 

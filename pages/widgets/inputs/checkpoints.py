@@ -124,7 +124,7 @@ def pick_checkpoint(
     if chosen in uploads():
         st.caption(f"{_facts(checkpoint)} {KEPT}")
     elif story:
-        st.caption(f"{_facts(checkpoint)} {gallery.STORIES.get(chosen, '')}")
+        st.caption(f"{_facts(checkpoint)} {gallery.DESCRIPTIONS.get(chosen, '')}")
     return checkpoint
 
 
