@@ -189,11 +189,13 @@ class Sweep:
                 table.writerow(
                     job.config.model_dump(include=set(fields))
                     | {
-                        "parameters": result["parameters"], "outcome": result["outcome"],
-                        "test_error": result["error"], "seconds": round(result["seconds"], 3),
+                        "parameters": result["parameters"],
+                        "outcome": result["outcome"],
+                        "test_error": result["error"],
+                        "seconds": round(result["seconds"], 3),
                         "checkpoint": job.path.relative_to(self.path).as_posix(),
                     }
-                )  # fmt: skip
+                )
         return out.getvalue()
 
     def delete(self) -> None:

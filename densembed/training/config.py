@@ -27,9 +27,12 @@ class RunConfig(BaseModel):
         0.002, gt=0, le=1e6, allow_inf_nan=False, description="maximum of the one-cycle schedule"
     )
     density_rate: float = Field(
-        1.0, gt=0, le=1e3, allow_inf_nan=False,
+        1.0,
+        gt=0,
+        le=1e3,
+        allow_inf_nan=False,
         description="learning rate of the densities' α and β, relative to that of the weights",
-    )  # fmt: skip
+    )
     weight_decay: float = Field(
         0.0,
         ge=0,
@@ -38,13 +41,19 @@ class RunConfig(BaseModel):
         description="decoupled weight decay of the weights",
     )
     locator_rate: float = Field(
-        1.0, gt=0, le=1e3, allow_inf_nan=False,
+        1.0,
+        gt=0,
+        le=1e3,
+        allow_inf_nan=False,
         description="learning rate of a micro network's weights, relative to that of the others",
-    )  # fmt: skip
+    )
     locator_decay: float = Field(
-        0.0, ge=0, le=10, allow_inf_nan=False,
+        0.0,
+        ge=0,
+        le=10,
+        allow_inf_nan=False,
         description="additional decoupled weight decay of a micro network's weights",
-    )  # fmt: skip
+    )
     location_start: Literal["normal", "grid"] = Field(
         "normal", description="initial locations: the paper's N(0, 0.4), or a regular grid"
     )

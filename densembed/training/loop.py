@@ -31,9 +31,16 @@ DIVERGED_STEPS = 100
 EVALUATION_BATCH = 1000
 ESTIMATE_STEPS = 7
 MAY_DIFFER = {
-    "seed", "seeds", "learning_rate", "density_rate", "weight_decay", "locator_rate",
-    "locator_decay", "location_start", "scale_start",
-}  # fmt: skip
+    "seed",
+    "seeds",
+    "learning_rate",
+    "density_rate",
+    "weight_decay",
+    "locator_rate",
+    "locator_decay",
+    "location_start",
+    "scale_start",
+}
 """Fields in which the configs of members that train together may differ."""
 
 
@@ -203,10 +210,15 @@ def train_members(
     spent = torch.zeros((), dtype=torch.float64)
     begun = torch.stack([order.get_state() for order in orders])
     state = {
-        "values": stacked.values.detach(), "first": adam.first, "second": adam.second,
-        "high": watch.high, "longest": watch.longest,
-        "loss": epoch_loss, "seconds": spent, "generators": begun,
-    }  # fmt: skip
+        "values": stacked.values.detach(),
+        "first": adam.first,
+        "second": adam.second,
+        "high": watch.high,
+        "longest": watch.longest,
+        "loss": epoch_loss,
+        "seconds": spent,
+        "generators": begun,
+    }
 
     done = 0
     if resume is None:
