@@ -292,7 +292,7 @@ def _train(options: argparse.Namespace) -> int:
     outcome: Outcome = "done"
     with Interrupt() as interrupt, Bar(config.epochs) as bar:
         try:
-            for event in train(config, dataset, lambda: interrupt.heard):
+            for event in train(config, dataset, stop=lambda: interrupt.heard):
                 recorder.add(event)
                 bar.show(type(event).__name__.lower(), vars(event))
                 if isinstance(event, Diverged):

@@ -179,7 +179,7 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
 
     saved = placed = -math.inf
     stale = False
-    for event in _interruptible(train(config, dataset, stop, resume)):
+    for event in _interruptible(train(config, dataset, stop=stop, resume=resume)):
         recorder.add(event)
         now = time.monotonic()
         if isinstance(event, Progress | Epoch):

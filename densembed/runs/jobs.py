@@ -87,7 +87,7 @@ def together(
         dataset = hold_out(dataset)
     configs = [job.config for job in jobs]
     recorder = Recorder(first.config, dataset)
-    for event in train_members(configs, dataset, stop):
+    for event in train_members(configs, dataset, stop=stop):
         recorder.add(event)
     complete = len(recorder.header.epochs) == first.config.epochs
     if not complete and stop():

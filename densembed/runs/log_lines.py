@@ -48,6 +48,6 @@ def _machine(path: object) -> str:
     device = path.get("device", "?")
     if device == "cpu":
         threads = f"{path.get('threads', '?')} thread{'' if path.get('threads') == '1' else 's'}"
-        device = f"CPU ({threads}, {str(path.get('instructions', '?')).split()[-1]})"
+        device = f"CPU ({threads}, {str(path.get('instructions', '?')).rpartition(' ')[2]})"
     versions = (f"{name} {path[name]}".split("+")[0] for name in VERSIONS if name in path)
     return ": " + ", ".join((str(device), *versions))

@@ -163,16 +163,18 @@ def error_rate(model: nn.Module, split: Split) -> float:
 def train(
     config: RunConfig,
     dataset: Dataset,
+    *,
     stop: Callable[[], bool] = lambda: False,
     resume: Resume | None = None,
 ) -> Iterator[Event]:
     """Train `config.seeds` members as in Section 4; see `train_members`."""
-    yield from train_members(members(config), dataset, stop, resume)
+    yield from train_members(members(config), dataset, stop=stop, resume=resume)
 
 
 def train_members(
     configs: Sequence[RunConfig],
     dataset: Dataset,
+    *,
     stop: Callable[[], bool] = lambda: False,
     resume: Resume | None = None,
 ) -> Iterator[Event]:

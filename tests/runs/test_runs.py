@@ -228,7 +228,7 @@ def test_divergence(new):
     ids=lambda value: type(value).__name__,
 )
 def test_other_failures(new, monkeypatch, error, words):
-    def broken(*_):
+    def broken(*_, **__):
         raise error
 
     run = new()
@@ -287,7 +287,7 @@ def test_damaged_data_that_cannot_be_had_anew(new, tmp_path, monkeypatch):
 
 def test_the_log_has_the_traceback_of_the_unforeseen(new, monkeypatch):
     run = new()
-    monkeypatch.setattr(execution, "train", lambda *_: [][1])
+    monkeypatch.setattr(execution, "train", lambda *_, **__: [][1])
     execute(str(run.path))
     assert "IndexError" in (run.path / "log.txt").read_text()
 

@@ -202,7 +202,9 @@ def test_the_last_snapshot_of_a_training_that_goes_on_is_where_it_is(digits, tmp
             break
     now = recorder.checkpoint()
     assert now.steps == [0, 5]
-    stopped = [event for event in train(config, digits, _stop_after(5)) if type(event) is Snapshot]
+    stopped = [
+        event for event in train(config, digits, stop=_stop_after(5)) if type(event) is Snapshot
+    ]
     assert [event.step for event in stopped] == [0, 5]
     for name, tensor in stopped[-1].state.items():
         assert torch.equal(now.tensors[name][-1], tensor)
