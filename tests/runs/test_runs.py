@@ -210,7 +210,7 @@ def test_a_configuration_that_is_gone(new):
 
 
 def test_divergence(new):
-    run = new(learning_rate=1e4, epochs=5)
+    run = new(learning_rate=1e6, epochs=10)
     assert execute(str(run.path)) == "diverged"
     assert "lower learning rate" in end_of(run)["reason"]
     kept = run.checkpoint()
@@ -334,7 +334,7 @@ def test_no_file_can_be_replaced(new, monkeypatch, count):
         patch.setattr(os, "replace", FullDisk(os.replace, count))
         assert execute(str(run.path)) == run.state() == "failed"
     assert is_sentence(end_of(run)["reason"])
-    assert "free some disk space" in end_of(run)["reason"]
+    assert "Free some disk space" in end_of(run)["reason"]
     assert "OSError" in run.log
     assert (run.checkpoint() is not None) == (count > 0)
     run.resume()
@@ -704,7 +704,7 @@ def test_what_is_kept_may_be_damaged(new, harm):
     run.resume()
     assert execute(str(run.path)) == "failed"
     assert end_of(run)["reason"].endswith((
-        "Start it again.", "Start it again with the same seed."
+        "Start again.", "Start the run again with the same seed."
     ))  # fmt: skip
 
 
