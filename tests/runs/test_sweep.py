@@ -53,13 +53,16 @@ def test_the_grid(small):
 
 
 def test_members_of_one_shape_train_in_one_step(small, monkeypatch):
-    seen = []
+    sizes = []
     real = jobs.train_members
-    monkeypatch.setattr(
-        jobs, "train_members", lambda *args: seen.append(len(args[0])) or real(*args)
-    )
+
+    def counted(configs, dataset, **options):
+        sizes.append(len(configs))
+        return real(configs, dataset, **options)
+
+    monkeypatch.setattr(jobs, "train_members", counted)
     assert do(small) == ["done", "done"]
-    assert seen == [4, 4]
+    assert sizes == [4, 4]
     assert small.state() == "done"
 
 
