@@ -204,7 +204,7 @@ def test_memory_that_runs_out(runs_root, monkeypatch):
     (group,) = some.groups()
     group.path.mkdir()
 
-    def greedy(*_):
+    def greedy(*_, **__):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(jobs, "train_members", greedy)
