@@ -187,7 +187,7 @@ def test_ctrl_c_keeps_the_latest_snapshot(run, tmp_path, runs_root, monkeypatch,
 
 
 def test_ctrl_c_before_anything_is_trained(run, tmp_path, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("densembed.cli.main.load_dataset", interrupted)
