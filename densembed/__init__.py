@@ -4,9 +4,10 @@ from densembed.functional.densities import Density
 from densembed.models.architectures import DensityNetwork
 from densembed.models.names import build, parameter_count
 from densembed.models.plugins import load_from_environment, register_density, register_model
-from densembed.training.checkpoint import Checkpoint, CheckpointError, Recorder, load
+from densembed.training.checkpoint import Checkpoint, CheckpointError, load
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
+from densembed.training.recorder import Recorder
 from densembed.version import __version__
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What is computed once and kept as long as there is room: counted in bytes, not in entries."""
+"""A cache that is limited in bytes, not in entries."""
 
 import atexit
 import ctypes
@@ -18,20 +18,26 @@ from torch import Tensor, nn
 
 OVERHEAD = 1000
 MODULE = 20_000
-"""Bytes of an object, and of one of torch's modules, beside its numbers: measured, roughly."""
+"""Bytes of an object and of a torch module besides its arrays, measured roughly."""
 JSON = 10
-"""Bytes of a pydantic model for each byte of its JSON: measured, roughly."""
+"""Bytes of a pydantic model per byte of its JSON, measured roughly."""
 TRIM_BYTES = 32 * 2**20
 ARENA_MAX, MMAP_THRESHOLD = -8, -3
 """Options of glibc's mallopt."""
-_all: "WeakSet[Kept]" = WeakSet()
+_all: "WeakSet[SizedCache]" = WeakSet()
 
 
-class Kept:
-    """Values by their keys within a budget of bytes, the longest unused given up first.
+class SizedCache:
+    """A cache of values within a budget of bytes, which drops the least recently used first.
 
-    They are shared by all who ask: to be read, never changed. What alone is larger than the budget
-    is not kept.
+    Values are shared by all callers, so they must not be modified. A value that is larger than the
+    budget is not cached.
+
+    >>> cache = SizedCache(1000)
+    >>> cache.get(("key",), lambda: "value")
+    'value'
+    >>> cache.used
+    5
     """
 
     def __init__(self, budget: int):
@@ -40,20 +46,21 @@ class Kept:
         self._values: OrderedDict[tuple, tuple[Any, int]] = OrderedDict()
         self._lock = RLock()
         self._freed = 0
-        # Modules of torch that are still alive when the interpreter is torn down make it hang.
+        # The interpreter hangs at exit if torch modules are still alive.
         atexit.register(self._values.clear)
         _all.add(self)
 
     def get(self, key: tuple, make: Callable[[], Any]) -> Any:
-        """The value of a key, made where it is not kept."""
+        """The value of a key, computed by `make` if it is not cached."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key][0]
-        value = make()  # not under the lock: others need not wait for it
+        value = make()  # without the lock, so that other threads need not wait
         with self._lock:
             own = size(value)
-            if key in self._values or own > self.budget:  # another was as quick, or it is too large
+            # Another thread may have computed it meanwhile.
+            if key in self._values or own > self.budget:
                 return value
             self._values[key] = value, own
             self.used += own
@@ -61,11 +68,11 @@ class Kept:
                 self._remove(next(iter(self._values)))
             if self._freed >= TRIM_BYTES:
                 self._freed = 0
-                give_back()
+                trim_memory()
         return value
 
     def drop(self, part: Hashable) -> None:
-        """Give up all values with this part in their keys."""
+        """Remove all values with this part in their keys."""
         with self._lock:
             for key in [key for key in self._values if part in key]:
                 self._remove(key)
@@ -77,15 +84,15 @@ class Kept:
 
 
 def drop(parts: Iterable[Hashable]) -> None:
-    """Give up, in all caches, what has one of these parts in its key, and its memory."""
+    """Remove all values with one of these parts in their keys from all caches, and free memory."""
     for part in parts:
-        for kept in list(_all):
-            kept.drop(part)
-    give_back()
+        for cache in list(_all):
+            cache.drop(part)
+    trim_memory()
 
 
 def size(value: Any) -> int:
-    """Bytes that a value takes, roughly: of its arrays and texts exactly."""
+    """Approximate bytes of a value; exact for its arrays and texts."""
     if isinstance(value, np.ndarray):
         return value.nbytes + OVERHEAD
     if isinstance(value, Tensor):
@@ -106,18 +113,19 @@ def size(value: Any) -> int:
     return 64
 
 
-def give_back() -> None:
-    """Give freed memory back to the system: glibc keeps what lies between blocks in use."""
+def trim_memory() -> None:
+    """Return freed memory to the system, as glibc keeps what lies between used blocks."""
     _glibc("malloc_trim", 0)
 
 
 def prepare_server() -> None:
     """Keep the memory of a server small, before its first visitor.
 
-    Each click is a thread of its own, and for threads glibc makes up to eight heaps a processor:
-    what one has freed no other one uses. Two are enough, and blocks of a megabyte have no part in
-    them. Python's collector leaves alone what has been imported, several hundred thousand objects,
-    so that it runs as soon as visitors have left a fraction of that behind.
+    Streamlit runs each click in a thread of its own, and glibc makes up to eight heaps per
+    processor for threads: memory freed in one of them is not used by another. Two heaps are enough,
+    and blocks of a megabyte or more are allocated outside of them. `gc.freeze` exempts the several
+    hundred thousand imported objects from garbage collection, so that the collector runs as soon as
+    visitors have left a fraction of that behind.
     """
     _glibc("mallopt", ARENA_MAX, 2)
     _glibc("mallopt", MMAP_THRESHOLD, 2**20)
@@ -125,7 +133,7 @@ def prepare_server() -> None:
 
 
 def _glibc(name: str, *values: int) -> None:
-    """Call one of its functions; nothing where there is another C library."""
+    """Call a function of glibc; do nothing if there is another C library."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             getattr(ctypes.CDLL(None), name)(*values)

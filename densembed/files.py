@@ -1,4 +1,4 @@
-"""Files that are whole at any moment."""
+"""Writes files atomically."""
 
 import os
 import secrets
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that a crash or a full disk leaves the old one whole."""
+    """Write a file so that after a crash, or with a full disk, the old file is intact."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "wb") as file:
@@ -15,7 +15,7 @@ def replace_file(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        error.filename, error.filename2 = str(path), None  # the name that was asked for
+        error.filename, error.filename2 = str(path), None  # not that of the temporary file
         raise
     finally:
         temporary.unlink(missing_ok=True)

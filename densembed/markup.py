@@ -1,7 +1,7 @@
-"""A stranger's words (titles, class names) as plain text, for each format that knows markup.
+"""Escapes untrusted text (titles, class names) for formats with markup.
 
-A checkpoint may come from anyone, so no text of it may become a link, a picture, a formula or
-an element. What draws a formula of `$…$` by itself, matplotlib, is told not to in `sheet`.
+A checkpoint may come from anyone, so none of its text may become a link, an image, a formula or an
+element. Printed figures turn off matplotlib's formulas separately.
 """
 
 import re
@@ -11,33 +11,33 @@ from html import escape
 from densembed.text import DIRECTIONS
 
 NOT_PRINTED = ("Cc", "Cs", "Cn", "Zl", "Zp")
-"""Categories of Unicode that XML or a font cannot hold: controls, halves of pairs, line ends."""
+"""Unicode categories that XML or fonts do not support, such as control characters."""
 
 JOINER = "\u2060"
-"""A word joiner, which has no width. It breaks what Streamlit recognises in escaped text: emoji and
-icons between colons, addresses as links, and arrows of two signs."""
+"""A word joiner, which has no width. It prevents Streamlit from replacing parts of escaped text:
+emoji and icons between colons, addresses, and arrows of two characters."""
 
 
 def one_line(text: str) -> str:
-    """A text for a picture, a file's title or XML: in one line, without control characters."""
-    kept = (
+    """Text for an image, a title or XML: on one line, without control characters."""
+    letters = (
         " " if unicodedata.category(letter) in NOT_PRINTED or letter in DIRECTIONS else letter
         for letter in text
     )
-    return " ".join("".join(kept).split())
+    return " ".join("".join(letters).split())
 
 
 def for_html(text: str) -> str:
-    """A text as the content, or a quoted attribute, of an HTML element."""
+    """Text as the content or a quoted attribute of an HTML element."""
     return escape(one_line(text))
 
 
 def for_plotly(text: str) -> str:
-    """A text for Plotly, whose titles, ticks and hovers read a few HTML elements and entities."""
+    """Text for Plotly, which interprets some HTML in titles, ticks and hover texts."""
     return escape(one_line(text), quote=False)
 
 
 def for_markdown(text: str) -> str:
-    """A text within a line of Markdown: every character that might be a mark is escaped."""
+    """Text within a line of Markdown, with all special characters escaped."""
     escaped = re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", one_line(text))
     return re.sub(r"(\\[:@]|\\[-<>=~](?=\\[-<>=~])|www(?=\\.))", rf"\1{JOINER}", escaped)

@@ -1,4 +1,4 @@
-"""Names that people read and write: printable paths, natural order, guesses at misspelt names."""
+"""Text for users: printable paths, natural sorting, and suggestions for misspelt names."""
 
 import difflib
 import os
@@ -7,16 +7,16 @@ import unicodedata
 from collections.abc import Iterable
 
 UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}
-"""Unicode categories of control characters, surrogates, and separators of lines."""
+"""Unicode categories of control characters, surrogates and line separators."""
 DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that turn the direction of the text around them."""
+"""Characters that change the direction of the surrounding text."""
 
 
 def printable(text: str | bytes | os.PathLike) -> str:
-    r"""A path or a name as text that can be shown and stored everywhere.
+    r"""A path or name as text that can be shown and stored everywhere.
 
-    Python keeps the bytes of a file name that are not UTF-8 as lone surrogates, which no output,
-    JSON or browser takes. They become `\xe9`, and control characters become `\n` and the like.
+    In file names, Python represents bytes that are not UTF-8 by lone surrogates, which cannot be
+    printed or sent as JSON. They become `\xe9` and the like, and control characters become `\n`.
     """
     return "".join(
         _escaped(character)
@@ -33,25 +33,29 @@ def _escaped(character: str) -> str:
 
 
 def natural(name: str) -> tuple:
-    """A key for sorting: 2 comes before 10, and a2 before a10."""
+    """A sort key: 2 comes before 10, and a2 before a10."""
     parts = re.split(r"([0-9]+)", name)
     return tuple((int(part), part) if k % 2 else part for k, part in enumerate(parts)), name
 
 
 CLOSE = 0.6
-"""How similar a name must be to be proposed, as `difflib` measures it."""
+"""Least similarity of a suggested name, as measured by `difflib`."""
 SHOWN = 80
-"""Characters of a name that are repeated: it comes from anywhere, of any length."""
+"""Most characters of a wrong name in a message, as it may have any length."""
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like this one, or None where none is."""
-    lowered = {other.lower(): other for other in known}
-    found = difflib.get_close_matches(name[:SHOWN].lower(), lowered, 1, CLOSE)
-    return lowered[found[0]] if found else None
+def closest(name: str, choices: Iterable[str]) -> str | None:
+    """The most similar of the choices, or None if none is similar."""
+    lowered = {other.lower(): other for other in choices}
+    matches = difflib.get_close_matches(name[:SHOWN].lower(), lowered, 1, CLOSE)
+    return lowered[matches[0]] if matches else None
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """The beginning of a sentence: "Unknown data set 'minst' (did you mean 'mnist'?)"."""
-    meant = closest(name, known)
+def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
+    """The beginning of an error message.
+
+    >>> unknown("data set", "minst", ["mnist", "digits"])
+    "Unknown data set 'minst' (did you mean 'mnist'?)"
+    """
+    meant = closest(name, choices)
     return f"Unknown {kind} {name[:SHOWN]!r}" + (f" (did you mean {meant!r}?)" if meant else "")

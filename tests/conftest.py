@@ -8,9 +8,10 @@ import torch
 from PIL import Image
 
 from densembed.data import Dataset, load_dataset
-from densembed.training.checkpoint import Checkpoint, Recorder
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
+from densembed.training.recorder import Recorder
 
 torch.set_num_threads(1)
 

@@ -1,4 +1,4 @@
-"""What is kept is counted in bytes, and the longest unused goes first."""
+"""The cache is limited in bytes and drops the least recently used values."""
 
 import subprocess
 import sys
@@ -7,31 +7,31 @@ import weakref
 import numpy as np
 import pytest
 
-from densembed.cache import Kept, drop, size
+from densembed.cache import SizedCache, drop, size
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.checkpoint import _networks as networks
 
 
 def test_many_values_stay_within_the_budget():
-    kept, made = Kept(10_000_000), []
+    cache, made = SizedCache(10_000_000), []
     for number in range(100):
-        kept.get((number,), lambda: made.append(1) or np.zeros(1_000_000, np.uint8))
-        kept.get((0,), lambda: pytest.fail("what is used often is kept"))
-        assert kept.used <= kept.budget
+        cache.get((number,), lambda: made.append(1) or np.zeros(1_000_000, np.uint8))
+        cache.get((0,), lambda: pytest.fail("a value in frequent use was dropped"))
+        assert cache.used <= cache.budget
     assert len(made) == 100
-    kept.get((1,), lambda: made.append(1) or np.zeros(1))
+    cache.get((1,), lambda: made.append(1) or np.zeros(1))
     assert len(made) == 101
 
 
-def test_what_is_too_large_is_not_kept():
-    kept = Kept(1000)
-    assert kept.get(("large",), lambda: np.ones(2000)).sum() == 2000
-    assert kept.used == 0
+def test_a_value_larger_than_the_budget_is_not_cached():
+    cache = SizedCache(1000)
+    assert cache.get(("large",), lambda: np.ones(2000)).sum() == 2000
+    assert cache.used == 0
 
 
 def test_networks_of_many_checkpoints_stay_within_the_budget(trained, monkeypatch):
     monkeypatch.setattr(networks, "budget", 1_000_000)
-    for k in range(1, 20):  # the first may be kept already
+    for k in range(1, 20):  # the first may be cached already
         tensors = {name: value + k for name, value in trained.tensors.items()}
         checkpoint = Checkpoint(trained.header, tensors)
         for index in range(len(checkpoint.steps)):
@@ -40,7 +40,7 @@ def test_networks_of_many_checkpoints_stay_within_the_budget(trained, monkeypatc
 
 
 def test_what_belongs_to_a_part_is_dropped_from_all_caches():
-    caches = [Kept(10_000), Kept(10_000)]
+    caches = [SizedCache(10_000), SizedCache(10_000)]
     for cache in caches:
         for part in ("a", "b"):
             cache.get(("view", part, 1), lambda: np.zeros(1000, np.uint8))

@@ -9,7 +9,7 @@ from densembed.models.names import build
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, Resume, Snapshot, train
 from densembed.training.optimiser import Adam
-from densembed.training.step import Flat, step, stepper
+from densembed.training.step import StackedParameters, step, stepper
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 MODELS = [
@@ -40,15 +40,15 @@ def test_the_captured_step_is_the_eager_one(small, model, members):
     index = torch.stack([torch.randperm(200)[:64] for _ in range(members)]).cuda()
     values, losses = [], []
     for captured in (False, True):
-        flat = Flat(models)
-        adam = Adam(flat.values, torch.full((members, 1), 0.01, device="cuda"), 20)
-        take = stepper(flat, adam, data.train, 64)
+        stacked = StackedParameters(models)
+        adam = Adam(stacked.values, torch.full((members, 1), 0.01, device="cuda"), 20)
+        take = stepper(stacked, adam, data.train, 64)
         for row in adam.table[:6]:
             if captured:
                 loss = take(index, row).clone()
             else:
-                loss = step(flat, adam, data.train.images[index], data.train.labels[index], row)
-        values.append(flat.values.detach())
+                loss = step(stacked, adam, data.train.images[index], data.train.labels[index], row)
+        values.append(stacked.values.detach())
         losses.append(loss)
     torch.testing.assert_close(losses[1], losses[0], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(values[1], values[0], rtol=1e-3, atol=1e-4)

@@ -28,7 +28,7 @@ def test_it_goes_on_as_long_as_something_happens():
 
 def test_it_ends_where_nothing_happens():
     looks = count()
-    with pytest.raises(AssertionError, match=f"Nothing has happened for {2 * EVERY} looks"):
+    with pytest.raises(AssertionError, match=f"No progress for {2 * EVERY} checks"):
         wait_for(lambda: next(looks) < 0, lambda: "still", 2 * EVERY)
     assert next(looks) == 2 * EVERY
 

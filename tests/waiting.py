@@ -1,7 +1,7 @@
-"""Waits that follow what happens, not the clock: a busy machine makes them longer, not fail.
+"""Waits that depend on progress instead of time, so that a busy machine does not make them fail.
 
-A wait gives up after `SILENCE` looks between which nothing has happened. They are looks, not
-seconds, since a machine that is too busy for this process gives it fewer of them, too.
+A wait gives up after `SILENCE` checks without progress. These are checks, not seconds: on a machine
+that is too busy for this process, it makes fewer checks, too.
 """
 
 import time
@@ -11,23 +11,23 @@ from typing import TypeVar
 import psutil
 
 PAUSE = 0.05
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 SILENCE = 1200
 EVERY = 20
-"""Looks between two looks at the signs, which cost more than the condition."""
+"""Checks between two looks at the signs of progress, which take longer than the condition."""
 T = TypeVar("T")
 
 
 def work() -> Hashable:
-    """Whole seconds of processor time that each process which this one has started has used.
+    """Whole seconds of processor time of each child process.
 
-    A process that only waits, and now and then looks around, uses less than one in `SILENCE`.
+    A process that only waits and polls uses less than one second per `SILENCE` checks.
     """
     used = []
     for process in psutil.Process().children(recursive=True):
         try:
             used.append((process.pid, int(sum(process.cpu_times()[:2]))))
-        except psutil.Error:  # it has ended
+        except psutil.Error:  # the process has ended
             continue
     return tuple(used)
 
@@ -35,15 +35,16 @@ def work() -> Hashable:
 def wait_for(
     condition: Callable[[], T], signs: Callable[[], Hashable] = work, silence: int = SILENCE
 ) -> T:
-    """What the condition is once it is true; an AssertionError where the signs stay the same.
+    """Wait for the condition and return its value.
 
-    A condition that stays false while something trains is waited for until that training ends.
+    Raises AssertionError if the signs of progress do not change. While something trains, the wait
+    continues until that training ends.
     """
     last, quiet = signs(), 0
-    while not (found := condition()):
+    while not (value := condition()):
         time.sleep(PAUSE)
         quiet += 1
         if quiet % EVERY == 0 and (now := signs()) != last:
             last, quiet = now, 0
-        assert quiet < silence, f"Nothing has happened for {quiet} looks: {last}"
-    return found
+        assert quiet < silence, f"No progress for {quiet} checks: {last}"
+    return value

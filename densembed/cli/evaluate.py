@@ -9,8 +9,9 @@ from torch import nn
 from densembed.cli.common import Command, UsageError, add_data_dir, warn
 from densembed.data import DATASETS, DataError, Split, as_input, load_dataset
 from densembed.text import printable
-from densembed.training.checkpoint import Checkpoint, CheckpointError, error_text
-from densembed.training.loop import test_error
+from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.errors import Errors
+from densembed.training.loop import error_rate
 
 PIPE_WIDTH = 200
 """Columns of the table of `info` in a pipe, where no cell may be cut off."""
@@ -46,7 +47,7 @@ def _evaluate(options: argparse.Namespace) -> int:
             warn(f"{prefix}{error}")
             failed.append(path)
         else:
-            print(f"{prefix}test error: {error_text(errors, images)}")
+            print(f"{prefix}test error: {Errors(errors).text(images)}")
     return 2 if failed else 0
 
 
@@ -68,7 +69,7 @@ def _errors(
         )
     test = (dataset.in_order(classes) or dataset).test
     models = [checkpoint.model(member=member) for member in range(checkpoint.members)]
-    return [test_error(_widened(model, test), test) for model in models], len(test)
+    return [error_rate(_widened(model, test), test) for model in models], len(test)
 
 
 def _widened(model: nn.Module, split: Split) -> nn.Module:
@@ -98,7 +99,7 @@ def _info(options: argparse.Namespace) -> int:
             checkpoint.config.model,
             str(checkpoint.parameters),
             checkpoint.header.provenance.dataset_title,
-            error_text(errors, checkpoint.header.provenance.test_images) if errors else "unknown",
+            Errors(errors).text(checkpoint.header.provenance.test_images) if errors else "unknown",
             str(checkpoint.steps[-1]),
             str(len(checkpoint.steps)),
         )

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as RichProgress
 
 from densembed.runs import Run
-from densembed.training.checkpoint import error_text
+from densembed.training.errors import Errors
 
 POLL = 0.2
 """Seconds between two reads of a run's events."""
@@ -102,7 +102,7 @@ class Bar:
             self.step, self.steps = event["step"], event["steps"]
         elif kind == "epoch" and event["epoch"] > self.epoch:  # epochs are repeated after a crash
             self.epoch = event["epoch"]
-            self.error = f"error {error_text(event['test_error'])}"
+            self.error = f"error {Errors(event['test_error']).text()}"
             if not self.console.is_terminal:
                 print(self._line(), flush=True)
         else:

@@ -17,7 +17,8 @@ from densembed.runs import gallery
 from densembed.runs import jobs as work
 from densembed.runs.jobs import Job
 from densembed.text import printable, unknown
-from densembed.training.loop import pick_device
+from densembed.training.device import pick_device
+from densembed.workers.executors import Executor, SchedulerWorkers, local_executor
 from densembed.workers.scheduler import scheduler_address
 
 DEFAULT_OUT = Path("checkpoints/reproduction")
@@ -181,7 +182,13 @@ def _run(jobs: list[Job], options: argparse.Namespace) -> None:
             bar.update(task, advance=1, description=job.config.model)
 
         absolute = [Job(job.config, job.path.absolute(), job.held_out) for job in jobs]
-        work.run(absolute, data_dir, options.scheduler, finished, options.processes)
+        work.run(absolute, data_dir, executor=_executor(options), finished=finished)
+
+
+def _executor(options: argparse.Namespace) -> Executor | None:
+    if options.scheduler:
+        return SchedulerWorkers(options.scheduler)
+    return local_executor(options.processes) if options.processes else None
 
 
 def _families(options: argparse.Namespace) -> None:

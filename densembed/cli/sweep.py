@@ -9,10 +9,10 @@ from densembed.cli.reproduce import add_scheduler
 from densembed.data import check_name
 from densembed.figures.sweep import label, sweep_figure
 from densembed.figures.web import Panel, html_page
+from densembed.files import replace_file
 from densembed.runs.sweep import Row, Sweep
 from densembed.runs.sweep_plan import FIXED, make_plan, read_values
 from densembed.text import printable
-from densembed.training.checkpoint import replace_file
 from densembed.training.config import RunConfig
 from densembed.workers.cluster import Cluster
 
@@ -92,7 +92,7 @@ def _follow(sweep: Sweep, cluster: Cluster) -> None:
 def _line(row: Row) -> str:
     parts = [f"{label(row.change):<44} {row.parameters:>8,} parameters"]
     if row.errors:
-        parts.append(f"{row.mean:6.2f} ± {row.deviation:.2f} %")
+        parts.append(f"{row.errors.mean:6.2f} ± {row.errors.deviation:.2f} %")
     if row.diverged:
         parts.append(f"{row.diverged} diverged")
     return "  ".join(parts)

@@ -12,10 +12,12 @@ from densembed.cli.reproduce import add_scheduler
 from densembed.data import DATASETS, Dataset, load_dataset
 from densembed.runs import Run, execute
 from densembed.text import printable
-from densembed.training.checkpoint import Checkpoint, Recorder, error_text
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
+from densembed.training.errors import Errors
 from densembed.training.loop import Diverged, train
-from densembed.training.threads import settle
+from densembed.training.recorder import Recorder
+from densembed.training.threads import limit_threads
 from densembed.workers.cluster import Cluster
 
 POLL = 0.2
@@ -41,7 +43,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     config = RunConfig(**{name: getattr(options, name) for name in RunConfig.model_fields})
-    settle()
+    limit_threads()
     if options.out is None:
         return _train_in_folder(config, options)
     return _train_to_file(config, options.out, options.data_dir)
@@ -130,7 +132,7 @@ def _warn_of(messages: Sequence[str]) -> None:
 def _report(checkpoint: Checkpoint, path: Path) -> None:
     if checkpoint.errors:
         seconds = sum(epoch.seconds for epoch in checkpoint.header.epochs)
-        error = error_text(checkpoint.errors, checkpoint.header.provenance.test_images)
+        error = Errors(checkpoint.errors).text(checkpoint.header.provenance.test_images)
         print(f"test error: {error}  (trained in {seconds:.1f} s)")
     print(f"saved: {printable(path)}")
 

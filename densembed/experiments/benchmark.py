@@ -31,8 +31,8 @@ from densembed.models.names import build
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, train
 from densembed.training.optimiser import Adam
-from densembed.training.step import Flat, step, stepper
-from densembed.training.threads import settle, unsettle
+from densembed.training.step import StackedParameters, step, stepper
+from densembed.training.threads import limit_threads, restore_threads
 from densembed.version import __version__
 
 PIXELS, CLASSES = 28 * 28, 10
@@ -102,7 +102,7 @@ def measure(
     gc.collect()
     for _ in range(rounds):
         for name, variant in variants.items():
-            settle() if variant.settled else unsettle()
+            limit_threads() if variant.settled else restore_threads()
             _wait(device)
             started = time.perf_counter()
             for _ in range(calls):
@@ -134,14 +134,14 @@ def our_step(
     model: str, batch: int, device: str = "cpu", kind: str = "ours", members: int = 1
 ) -> Variant:
     """One of our training steps on the same batch: as runs take it, `compiled`, or `eager`."""
-    flat = Flat([build(model).to(device) for _ in range(members)])
-    adam = Adam(flat.values, torch.full((members, 1), 0.002, device=device), 100)
+    stacked = StackedParameters([build(model).to(device) for _ in range(members)])
+    adam = Adam(stacked.values, torch.full((members, 1), 0.002, device=device), 100)
     split = _split(batch, device)
     index = torch.arange(batch, device=device).expand(members, batch)
     row = adam.table[50]
     if kind == "eager":
-        return Variant(lambda: step(flat, adam, split.images[index], split.labels[index], row))
-    take = stepper(flat, adam, split, batch, kind == "compiled")
+        return Variant(lambda: step(stacked, adam, split.images[index], split.labels[index], row))
+    take = stepper(stacked, adam, split, batch, kind == "compiled")
     return Variant(lambda: take(index, row))
 
 
@@ -242,10 +242,10 @@ def epochs(images: int, rounds: int, device: str) -> Iterator[Case]:
         config = RunConfig(model=model, epochs=1, device=device)
         taken: dict[str, list[float]] = {"ours": [], "user-autograd": [], "user-formulas": []}
         for _ in range(rounds):
-            settle()
+            limit_threads()
             events = train(config, dataset)
             taken["ours"] += [event.seconds for event in events if isinstance(event, Epoch)]
-            unsettle()
+            restore_threads()
             for name, act in (("user-autograd", by_autograd), ("user-formulas", by_formulas)):
                 network = Baseline(build(model), act).to(device)
                 started = time.perf_counter()
@@ -287,7 +287,7 @@ def processes(rounds: int) -> Iterator[Case]:
 
 def _steps_alone(model: str) -> float:
     """Seconds of some steps in this process."""
-    settle()
+    limit_threads()
     call = our_step(model, 128).call
     call()
     started = time.perf_counter()

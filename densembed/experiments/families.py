@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import median
 
 import numpy as np
 from torch import Tensor
@@ -17,6 +17,7 @@ from densembed.markup import for_markdown
 from densembed.runs.jobs import Job, typical
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
+from densembed.training.errors import Errors
 from densembed.training.loop import estimate_seconds
 
 KINDS = {"fixed": "{}-el-8", "moving": "{}-el-mnn-8-4"}
@@ -64,8 +65,8 @@ def report(
                 "model": model,
                 "parameters": nearest.parameters,
                 "errors": [round(error, 4) for error in errors],
-                "mean": round(mean(errors), 4),
-                "deviation": round(stdev(errors), 4) if len(errors) > 1 else 0.0,
+                "mean": round(Errors(errors).mean, 4),
+                "deviation": round(Errors(errors).deviation, 4),
                 "step_ms": round(step_milliseconds(model, dataset, device), 3),
             }
         )

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from statistics import mean, stdev
 
 from densembed.data import load_dataset, slug
 from densembed.experiments.paper import TABLES
@@ -19,6 +18,7 @@ from densembed.models.names import build, describe, parameter_count
 from densembed.runs.jobs import Job
 from densembed.text import unknown
 from densembed.training.config import RunConfig
+from densembed.training.errors import Errors
 
 BUDGETS = (136, 360, 906, 3160, 6510)
 """Parameters of the paper's rows: three fixed ones, and its largest two."""
@@ -191,8 +191,8 @@ def report(
             {
                 **_told(choice),
                 "errors": [round(error, 4) for error in errors],
-                "mean": round(mean(errors), 4),
-                "deviation": round(stdev(errors), 4) if len(errors) > 1 else 0.0,
+                "mean": round(Errors(errors).mean, 4),
+                "deviation": round(Errors(errors).deviation, 4),
             }
         )
     return {

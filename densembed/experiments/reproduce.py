@@ -7,13 +7,13 @@ those left.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
 
 from densembed.data import Dataset, slug
 from densembed.experiments.paper import Row
 from densembed.markup import for_markdown
 from densembed.runs.jobs import Job
 from densembed.training.config import RunConfig
+from densembed.training.errors import Errors
 from densembed.training.loop import Epoch, train
 
 TUNED = {
@@ -74,11 +74,11 @@ class Result:
 
     @property
     def mean(self) -> float:
-        return mean(self.errors)
+        return Errors(self.errors).mean
 
     @property
     def deviation(self) -> float:
-        return stdev(self.errors) if len(self.errors) > 1 else 0.0
+        return Errors(self.errors).deviation
 
 
 def results(rows: Sequence[Row], dataset: str, recipe: str, seeds: int, out: Path) -> list[Result]:

@@ -19,7 +19,7 @@ from densembed.fields.field import field
 from densembed.markup import for_markdown
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
-from densembed.training.loop import test_error
+from densembed.training.loop import error_rate
 
 MODELS = ("linear", "logistic-el-15", "logistic-el-mnn-10-5")
 FOLLOWED = 500
@@ -70,7 +70,7 @@ def errors(model: nn.Module, split: Split, perturbation: Perturbation) -> list[f
     """Test error in percent for each amount of a perturbation."""
     return [
         mean(
-            test_error(model, Split(transform(split.images), split.labels))
+            error_rate(model, Split(transform(split.images), split.labels))
             for transform in perturbation.transforms(amount)
         )
         for amount in perturbation.amounts

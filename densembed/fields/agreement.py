@@ -14,7 +14,8 @@ from densembed.data import as_input
 from densembed.fields.measures import on_pixels
 from densembed.models.architectures import DensityNetwork
 from densembed.models.names import describe
-from densembed.training.checkpoint import Checkpoint, error_text
+from densembed.training.checkpoint import Checkpoint
+from densembed.training.errors import Errors
 
 BATCH = 500
 UNITS = ("step", "epoch", "fraction")
@@ -98,7 +99,7 @@ def summary(checkpoint: Checkpoint) -> dict[str, str]:
     seconds = [epoch.seconds for epoch in header.epochs]
     return {
         "Model": describe(config.model),
-        "Test error": error_text(checkpoint.errors, header.provenance.test_images)
+        "Test error": Errors(checkpoint.errors).text(header.provenance.test_images)
         if checkpoint.errors
         else "not known yet",
         "Parameters": f"{checkpoint.parameters:,}",

@@ -12,8 +12,9 @@ from densembed.fields.field import View
 from densembed.figures.heatmaps import difference_figure, field_figure, picture_figure
 from densembed.figures.printed import sheet
 from densembed.figures.web import Panel, html_page
+from densembed.files import replace_file
 from densembed.models.names import describe
-from densembed.training.checkpoint import Checkpoint, replace_file
+from densembed.training.checkpoint import Checkpoint
 
 MOST_CELLS = 4_000_000
 """Cells of all steps in a page: some 20 MB. Beyond that, steps are left out evenly."""

@@ -37,8 +37,12 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
     for name, part in series.items():
         figure.add_scatter(
             x=[for_plotly(label(row.change)) if same else row.parameters for row in part],
-            y=[row.mean for row in part],
-            error_y={"type": "data", "array": [row.deviation for row in part], "thickness": 1.2},
+            y=[row.errors.mean for row in part],
+            error_y={
+                "type": "data",
+                "array": [row.errors.deviation for row in part],
+                "thickness": 1.2,
+            },
             mode="markers",
             marker_size=8,
             name=for_plotly(name) or "all",

@@ -1,13 +1,13 @@
-"""A run is a folder. What is in it is all there is to know; its state is derived, never stored.
+"""Runs: each one is a folder, and its state is derived from the files, never stored.
 
-config.json             the RunConfig, written before anything else
-name                    what a person calls it, where somebody did
-events.jsonl            what happened, a whole line at a time
+config.json             the RunConfig, written first
+name                    the user's name for the run, if any
+events.jsonl            what happened, one line per event
 checkpoint.safetensors  the last good checkpoint, replaced atomically
-resume.safetensors      what going on takes, and a digest of the data, while it is not over
-lock                    held by the process that trains: "running" means just that
-control                 what a person asked for, a word: stop, pause, or step (an epoch, then pause)
-log.txt                 the traceback of a failure, for who wants to know
+resume.safetensors      the state to resume from and a digest of the data, until the run ends
+lock                    held by the process that trains, so the run is running while it is locked
+control                 the user's request: stop, pause, or step (one epoch, then pause)
+log.txt                 the traceback of a failure
 """
 
 from densembed.runs.execution import execute

@@ -1,4 +1,4 @@
-"""What happened in a run: events.jsonl, a whole line at a time, oldest first."""
+"""The events of a run: events.jsonl, one line per event, oldest first."""
 
 import json
 import os
@@ -13,17 +13,17 @@ ENDS = ("done", "stopped", "diverged", "failed")
 def append(path: Path, kind: str, /, **values) -> None:
     line = json.dumps({"kind": kind, "time": time.time(), **values}) + "\n"
     with open(path, "a+b") as file:
-        if file.tell():  # a line that was cut off must not spoil this one
+        if file.tell():  # a truncated last line must not damage this one
             file.seek(-1, os.SEEK_END)
             line = line if file.read(1) == b"\n" else "\n" + line
         file.write(line.encode())
 
 
 def read(path: Path) -> list[dict]:
-    """All of them.
+    """All events.
 
-    A line still being written is left out, and so is what a process that died had done after the
-    step that the next one started from: it was done again.
+    An unfinished last line is left out. So is the work of a process that died beyond the step from
+    which the next process resumed, as that work was repeated.
     """
     try:
         if path.stat().st_size > MAX_EVENTS_BYTES:
@@ -31,16 +31,17 @@ def read(path: Path) -> list[dict]:
         content = path.read_bytes()
     except OSError:
         return []
-    events = []
+    events: list[dict] = []
     for event in _parsed(content):
         if event["kind"] == "start":
-            events = [done for done in events if done.get("step", 0) <= event.get("step", 0)]
+            step = event.get("step", 0)
+            events = [other for other in events if other.get("step", 0) <= step]
         events.append(event)
     return events
 
 
 def since(path: Path, offset: int) -> tuple[list[dict], int]:
-    """The events of the whole lines after `offset` bytes, and where the next ones will begin."""
+    """The events of complete lines after `offset` bytes, and the offset of the next event."""
     try:
         with open(path, "rb") as file:
             file.seek(offset)
@@ -51,51 +52,51 @@ def since(path: Path, offset: int) -> tuple[list[dict], int]:
 
 
 def last(path: Path) -> dict | None:
-    """The last one, without reading all the others: a list of runs asks for many of these."""
+    """The last event, without reading the whole file: a list of runs needs many of these."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL_BYTES))
-            found = _parsed(file.read())
+            events = _parsed(file.read())
     except OSError:
         return None
-    if not found and size > TAIL_BYTES:
-        found = read(path)
-    return found[-1] if found else None
+    if not events and size > TAIL_BYTES:
+        events = read(path)
+    return events[-1] if events else None
 
 
 def _parsed(content: bytes) -> list[dict]:
-    """The events of the whole lines; all other lines are passed over."""
+    """The events of complete lines; all other lines are skipped."""
     events = []
     for line in content.split(b"\n")[:-1]:
         try:
             event = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if _understood(event):
+        if _is_event(event):
             events.append(event)
     return events
 
 
 def end_state(event: dict | None) -> str:
-    """The state in which it ended, where the last event is an end."""
+    """The final state if the last event of a run is an end, otherwise ""."""
     return event["state"] if event and event["kind"] == "end" else ""
 
 
 def starts(events: list[dict]) -> int:
-    """How often it was started since a person asked for it."""
-    asked = [k for k, event in enumerate(events) if event["kind"] == "queue"]
-    return sum(event["kind"] == "start" for event in events[asked[-1] if asked else 0 :])
+    """How often the run was started since the user's last request."""
+    queued = [k for k, event in enumerate(events) if event["kind"] == "queue"]
+    return sum(event["kind"] == "start" for event in events[queued[-1] if queued else 0 :])
 
 
 def accepted_data(events: list[dict]) -> str:
-    """The digest of the changed data with which a person has it go on, or ""."""
-    asked = [event for event in events if event["kind"] == "queue"]
-    return asked[-1].get("data", "") if asked else ""
+    """The digest of the changed data with which the user agreed to continue, or ""."""
+    queued = [event for event in events if event["kind"] == "queue"]
+    return queued[-1].get("data", "") if queued else ""
 
 
-def _understood(event: object) -> bool:
-    """Whether a line is an event as this version writes them; all others are passed over."""
+def _is_event(event: object) -> bool:
+    """Whether a JSON value has the form of an event."""
     if not isinstance(event, dict):
         return False
 
@@ -114,14 +115,14 @@ def _understood(event: object) -> bool:
             return numbers("step", "steps", "images_per_second") and event["steps"] > 0
         case "epoch":
             errors = event.get("test_error")
-            listed = isinstance(errors, list) and len(errors) > 0
-            return (
-                numbers("epoch", "step")
-                and listed
-                and all(isinstance(error, int | float) for error in errors)
+            if not isinstance(errors, list) or not errors:
+                return False
+            return numbers("epoch", "step") and all(
+                isinstance(error, int | float) for error in errors
             )
         case "end":
-            known = event.get("state") in (*ENDS, "paused")
             texts = event.get("reason", ""), event.get("data", "")
-            return known and all(isinstance(text, str) for text in texts)
+            return event.get("state") in (*ENDS, "paused") and all(
+                isinstance(text, str) for text in texts
+            )
     return False

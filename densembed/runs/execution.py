@@ -1,4 +1,4 @@
-"""Training the run in a folder to its end, whatever happens on the way."""
+"""Trains the run in a folder and records every outcome there, failures included."""
 
 import contextlib
 import math
@@ -16,10 +16,11 @@ from pydantic import ValidationError
 from densembed.data import DataError, load_dataset
 from densembed.data.download import Cancelled, watching
 from densembed.runs.events import accepted_data, end_state, starts
-from densembed.runs.folder import Run
-from densembed.training.checkpoint import Recorder
+from densembed.runs.folder import Run, TrainingFolder
+from densembed.training.checkpoint import Outcome
 from densembed.training.config import explain
 from densembed.training.loop import Diverged, Epoch, Event, Progress, Resume, Snapshot, train
+from densembed.training.recorder import Recorder
 from densembed.training.resume import (
     Data,
     carry_over,
@@ -30,22 +31,22 @@ from densembed.training.resume import (
 )
 
 SAVE_EVERY = 1.0
-"""Seconds between checkpoints while snapshots and epochs come fast; the end always writes one."""
+"""Least seconds between two checkpoints; the last one is always written."""
 KEEP_EVERY = 1.0
-"""Seconds between resume states: so much is trained again after a kill, at most."""
-TELL_EVERY = 1.0
-"""Seconds between reports of a download."""
+"""Seconds between two resume states, and thus the most training that a kill can lose."""
+DOWNLOAD_EVERY = 1.0
+"""Seconds between two reports of a download."""
 RESTARTS = 3
-"""How often a run whose process died goes on by itself."""
-FULL = "The last checkpoint is kept: free some disk space, and resume it."
+"""How often a run whose process died resumes without a request."""
+FULL = "The last checkpoint was saved. Free some disk space and resume the run."
 MEMORY = (
-    "The memory ran out: choose a smaller batch size, a smaller model or another device. "
-    "What it had is kept."
+    "Out of memory. Choose a smaller batch size, a smaller model or another device. "
+    "The last checkpoint was saved."
 )
 
 
 class DataChanged(Exception):
-    """The data are not those that the run has learned from; the message is for a person."""
+    """The data set differs from the one that the run was trained on so far."""
 
     def __init__(self, reason: str, digest: str):
         super().__init__(reason)
@@ -53,35 +54,36 @@ class DataChanged(Exception):
 
 
 def execute(path: str, data_dir: str | None = None) -> str:
-    """Train the run in a folder to its end, in this process; returns the state it ended in.
+    """Train the run in a folder in this process; returns its final state.
 
-    Whoever comes second finds the lock taken and leaves. A run whose process died goes on from
-    what it kept, `RESTARTS` times. Nothing is raised: a failure is a state with a sentence.
+    If another process holds the lock, nothing is done. A run whose process died resumes from its
+    last saved state, at most `RESTARTS` times. No exception is raised: a failure is recorded as a
+    state with a reason.
     """
     run = Run(Path(path))
-    if not run.path.is_dir():  # deleted in the queue; taking the lock would make it anew
+    if not run.path.is_dir():  # deleted while queued; taking the lock would create it again
         return "failed"
     try:
         with filelock.FileLock(run.path / "lock", timeout=2):
             return _execute_locked(run, data_dir)
     except filelock.Timeout:
         return "running"
-    except OSError:  # the folder is gone or not writable; there is no place to say more
+    except OSError:  # the folder is missing or not writable, so nothing can be recorded
         return "failed"
 
 
 def _execute_locked(run: Run, data_dir: str | None) -> str:
     if state := end_state(run.last):
         return state
-    if state := {"stop": "stopped", "pause": "paused"}.get(run.wish()):
-        return end(run, state)
+    if (request := run.request()) in ("stop", "pause"):
+        return _end(run, "stopped" if request == "stop" else "paused")
     if (deaths := starts(run.events())) > RESTARTS:
         return end(run, "failed", died(deaths))
     try:
         ended = _train(run, data_dir)
-        while ended[0] == "paused" and not run.wish():  # taken back while it was being obeyed
+        while ended[0] == "paused" and not run.request():  # the request was withdrawn meanwhile
             ended = _train(run, data_dir)
-        return end(run, *ended)
+        return _end(run, *ended)
     except DataChanged as change:
         run.append("end", state="paused", reason=str(change), data=change.digest)
         return "paused"
@@ -89,8 +91,8 @@ def _execute_locked(run: Run, data_dir: str | None) -> str:
         return fail(run, error)
 
 
-def fail(run: Run, error: Exception) -> str:
-    """Say why first, while a full disk may have room for that, and then log the exception."""
+def fail(run: TrainingFolder, error: Exception) -> str:
+    """Record the reason first, for which a full disk may still have room, then the traceback."""
     end(run, "failed", _reason(error))
     if not isinstance(error, (DataError, ValueError)):
         with contextlib.suppress(OSError):
@@ -104,21 +106,26 @@ def _reason(error: Exception) -> str:
     if isinstance(error, (DataError, ValueError)):
         return str(error)
     if isinstance(error, OSError):
-        return f"What it learned could not be saved: {error.strerror}. {FULL}"
+        return f"The checkpoint could not be saved: {error.strerror}. {FULL}"
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return MEMORY
-    return f"Training failed ({type(error).__name__}); the log says more."
+    return f"Training failed ({type(error).__name__}). See the log for details."
 
 
 def died(deaths: int) -> str:
     return (
-        f"The process that trained it died {deaths} times, perhaps for want of memory. "
-        "What it had is kept."
+        f"The training process died {deaths} times, possibly for lack of memory. "
+        "The last checkpoint was saved."
     )
 
 
-def end(run: Run, state: str, reason: str = "") -> str:
+def end(run: TrainingFolder, state: str, reason: str = "") -> str:
     run.append("end", state=state, reason=reason)
+    return state
+
+
+def _end(run: Run, state: str, reason: str = "") -> str:
+    end(run, state, reason)
     if state in ("done", "stopped", "diverged"):
         run.resume_path.unlink(missing_ok=True)
     return state
@@ -127,30 +134,32 @@ def end(run: Run, state: str, reason: str = "") -> str:
 def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
     config = run.config
     if config is None:
-        raise ValueError("The run's configuration is gone or damaged. Start a new run.")
-    for left in run.path.glob(".*.safetensors.*.tmp"):  # what a process that died was writing
-        left.unlink(missing_ok=True)
+        raise ValueError("The run's configuration is missing or damaged. Start a new run.")
+    for unfinished in run.path.glob(".*.safetensors.*.tmp"):  # of a process that died
+        unfinished.unlink(missing_ok=True)
     code = code_path(config)
-    kept = load_resume(run.resume_path)
-    resume, before, old_data = kept or (None, code, None)
+    resume, before, old_data = load_resume(run.resume_path) or (None, code, None)
     run.append(
-        "start", process=os.getpid(), step=resume.step if resume else 0,
-        path=code, changed=differences(before, code),
-    )  # fmt: skip
-    wishes: list[str] = []
+        "start",
+        process=os.getpid(),
+        step=resume.step if resume else 0,
+        path=code,
+        changed=differences(before, code),
+    )
+    requests: list[str] = []
 
     def leave() -> bool:
-        if (word := run.wish()) in ("stop", "pause"):
-            wishes.append(word)
-        return bool(wishes)
+        if (request := run.request()) in ("stop", "pause"):
+            requests.append(request)
+        return bool(requests)
 
     try:
-        with watching(leave, _teller(run)):
+        with watching(leave, _download_reporter(run)):
             dataset = load_dataset(config.dataset, data_dir)
     except Cancelled:
-        return ("stopped" if wishes[-1] == "stop" else "paused"), ""
+        return ("stopped" if requests[-1] == "stop" else "paused"), ""
     checkpoint = run.checkpoint() if resume else None
-    if checkpoint:  # an older version may have numbered the classes in another order
+    if checkpoint:  # older versions numbered the classes in another order
         dataset = dataset.in_order(checkpoint.header.classes) or dataset
     recorder, data = Recorder(config, dataset), Data.of(dataset)
     if resume:
@@ -160,17 +169,17 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
                 resume, checkpoint, data = carry_over(resume, checkpoint, old_data, data)
         elif old_data:
             data = old_data
-        recorder.go_on(checkpoint, resume.step, data.since)
-    event = None
+        recorder.resume(checkpoint, resume.step, data.since)
+    event: Event | None = None
 
-    def wished() -> bool:
-        if run.wish() == "step" and isinstance(event, Epoch):
-            wishes.append("step")
+    def stop() -> bool:
+        if run.request() == "step" and isinstance(event, Epoch):
+            requests.append("step")
         return leave()
 
     saved = placed = -math.inf
     stale = False
-    for event in _interruptible(train(config, dataset, wished, resume)):
+    for event in _interruptible(train(config, dataset, stop=stop, resume=resume)):
         recorder.add(event)
         now = time.monotonic()
         if isinstance(event, Progress | Epoch):
@@ -178,64 +187,63 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
         if isinstance(event, Diverged):
             recorder.checkpoint("diverged").save(run.checkpoint_path)
             reason = (
-                f"The loss left all bounds at step {event.step:,}. "
-                "Choose a lower learning rate; the last good snapshot is kept."
+                f"The loss became too large at step {event.step:,}. "
+                "Choose a lower learning rate. The last good snapshot was saved."
             )
             return "diverged", reason
         if isinstance(event, Resume):
             resume = event
         stale = stale or isinstance(event, Snapshot | Epoch)
         placing = isinstance(event, Resume) and now - placed > KEEP_EVERY
-        # The first snapshot, and then not more than one file a second: early ones come fast. And
-        # before the place, which is of no use without what was learnt on the way there.
+        # The first snapshot, and then at most one file per second, as the first steps are fast.
+        # The checkpoint comes before the resume state, which cannot be used without it.
         if stale and (placing or now - saved > SAVE_EVERY):
             recorder.checkpoint().save(run.checkpoint_path)
             saved, stale = now, False
-        if placing:
+        if placing and resume:
             save_resume(run.resume_path, resume, code, data)
             placed = now
-    if wishes and wishes[-1] != "stop" and not _complete(recorder):
+    if requests and requests[-1] != "stop" and resume and not _complete(recorder):
         recorder.checkpoint().save(run.checkpoint_path)
         save_resume(run.resume_path, resume, code, data)
         return "paused", ""
-    outcome = "done" if _complete(recorder) else "stopped"
+    outcome: Outcome = "done" if _complete(recorder) else "stopped"
     recorder.checkpoint(outcome).save(run.checkpoint_path)
     return outcome, ""
 
 
 def _check_accepted(run: Run, before: Data, now: Data) -> None:
-    """Raise DataChanged unless a person has said to go on with just these data."""
-    changes = f"The data have changed since this run began: {before.changes(now)}."
+    """Raise DataChanged unless the user has agreed to continue with exactly these data."""
+    changes = f"The data set has changed since this run began: {before.changes(now)}."
     if not before.compatible(now):
-        # Nothing to agree to: the model has other inputs or outputs.
         raise DataChanged(
-            f"{changes} Its model does not fit them. What was learned is kept: restore the data "
-            "and resume, or start a new run.",
+            f"{changes} The model does not fit the new data. The last checkpoint was saved: "
+            "restore the data and resume, or start a new run.",
             "",
         )
     if accepted_data(run.events()) != now.digest:
         raise DataChanged(
-            f"{changes} What was learned is kept: restore the data and resume, or go on with the "
-            "changed data.",
+            f"{changes} The last checkpoint was saved: restore the data and resume, or continue "
+            "with the changed data.",
             now.digest,
         )
 
 
-def _teller(run: Run) -> Callable[[int, int], None]:
-    """What says in the run's folder how far a download is."""
-    told = -math.inf
+def _download_reporter(run: Run) -> Callable[[int, int], None]:
+    """A callback that records the progress of a download as events."""
+    reported = -math.inf
 
-    def tell(received: int, size: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= TELL_EVERY:
-            told = time.monotonic()
+    def report(received: int, size: int) -> None:
+        nonlocal reported
+        if time.monotonic() - reported >= DOWNLOAD_EVERY:
+            reported = time.monotonic()
             run.append("download", received=received, size=size)
 
-    return tell
+    return report
 
 
 def _interruptible(events: Iterator[Event]) -> Iterator[Event]:
-    """Ctrl-C stops a run like the button does: what it has is kept."""
+    """Let Ctrl-C end the events, so that the run is stopped and saved."""
     try:
         yield from events
     except KeyboardInterrupt:

@@ -1,14 +1,12 @@
-"""Members to train, and what came of them: the work behind every table and search.
+"""Trains the members of tables, searches and sweeps, and reads their checkpoints.
 
-A job is one member, one seed of one network. It leaves its checkpoint at a path of its own and is
-not run again while that one has the same config; all that is reported is read from those files.
-On a GPU members of one shape train in one step; on CPUs a Dask cluster runs them, one process with
-one thread for each core of this machine, or the machines behind a scheduler's address.
+A job is one member: one seed of one network. Its checkpoint has its own path, and a job whose
+checkpoint has the same config is not trained again. All reports are read from these files. On a
+GPU, members of one shape train in one step; an executor decides where each step runs.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
@@ -17,44 +15,45 @@ import torch
 
 from densembed.data import Dataset, Split, load_dataset
 from densembed.data.download import Cancelled, watching
-from densembed.training.checkpoint import Checkpoint, CheckpointError, Recorder, nearest_mean
+from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.config import RunConfig
-from densembed.training.loop import MAY_DIFFER, pick_device, train_members
-from densembed.training.threads import settle
-from densembed.workers.scheduler import SchedulerError, connect, explain_failure, resources
+from densembed.training.device import pick_device
+from densembed.training.errors import Errors
+from densembed.training.loop import MAY_DIFFER, train_members
+from densembed.training.recorder import Recorder
+from densembed.training.threads import limit_threads
+from densembed.workers.executors import Executor, SchedulerWorkers, local_executor
+from densembed.workers.scheduler import resources
 
 HELD_OUT = 10_000
 MOST_TOGETHER = 16
-"""Members that train in one step at most: beyond it a GPU is busy, and its memory fills."""
+"""Most members that train in one step: more do not make a GPU faster, but need its memory."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One member to train. `held_out`: judged on images split off the training set."""
+    """One member to train; with `held_out`, it is tested on images of the training set."""
 
     config: RunConfig
     path: Path
     held_out: bool = False
 
     def checkpoint(self) -> Checkpoint | None:
-        """What an earlier call left, if it was of the same config and went to its end.
-
-        Where it was trained makes no difference.
-        """
+        """The finished checkpoint of the same config, if any; the device may differ."""
         try:
-            found = Checkpoint.open(self.path)
+            checkpoint = Checkpoint.open(self.path)
         except CheckpointError:
             return None
-        place = {"device", "compile"}
-        same = found.config.model_dump(exclude=place) == self.config.model_dump(exclude=place)
-        return found if same and found.header.outcome == "done" else None
+        ignored = {"device", "compile"}
+        wanted = self.config.model_dump(exclude=ignored)
+        same = checkpoint.config.model_dump(exclude=ignored) == wanted
+        return checkpoint if same and checkpoint.header.outcome == "done" else None
 
 
 def hold_out(dataset: Dataset, count: int = HELD_OUT) -> Dataset:
-    """The last `count` training images (a fifth, where there are few) in place of the test set.
+    """Replace the test set by the last `count` training images, at most a fifth of them.
 
-    Where the images lie in the order of their classes, as in a folder, they are shuffled first,
-    the same way every time.
+    Images that are sorted by class, as those of a folder, are shuffled first with a fixed seed.
     """
     count = max(1, min(count, len(dataset.train) // 5))
     images, labels = dataset.train.images, dataset.train.labels
@@ -71,13 +70,13 @@ def hold_out(dataset: Dataset, count: int = HELD_OUT) -> Dataset:
 def together(
     jobs: Sequence[Job], data_dir: str | None = None, stop: Callable[[], bool] = lambda: False
 ) -> None:
-    """Train jobs of one shape in this process, in one step, and leave the checkpoint of each.
+    """Train jobs of one shape in this process, in one step, and save the checkpoint of each.
 
-    Where one of them diverges, each is trained again alone, so that it takes none with it. Where
-    `stop` says yes, nothing is left.
+    If one of them diverges, each is trained again on its own, so that the others finish. If `stop`
+    returns True, nothing is saved.
     """
-    settle()
-    torch.backends.cudnn.deterministic = True  # the same numbers from the same command
+    limit_threads()
+    torch.backends.cudnn.deterministic = True  # reproducible results
     first = jobs[0]
     try:
         with watching(stop):
@@ -88,7 +87,7 @@ def together(
         dataset = hold_out(dataset)
     configs = [job.config for job in jobs]
     recorder = Recorder(first.config, dataset)
-    for event in train_members(configs, dataset, stop):
+    for event in train_members(configs, dataset, stop=stop):
         recorder.add(event)
     complete = len(recorder.header.epochs) == first.config.epochs
     if not complete and stop():
@@ -104,7 +103,7 @@ def together(
 
 
 def split(whole: Checkpoint, configs: Sequence[RunConfig]) -> list[Checkpoint]:
-    """The members of a checkpoint, each as one of its own, with its share of the time."""
+    """One checkpoint per member, each with an equal share of the training time."""
     parts = []
     for k, config in enumerate(configs):
         epochs = [
@@ -126,8 +125,16 @@ def split(whole: Checkpoint, configs: Sequence[RunConfig]) -> list[Checkpoint]:
 
 
 def merge(jobs: Sequence[Job]) -> Checkpoint:
-    """The members of a row, trained apart, as one checkpoint with a leading member axis."""
-    parts = [job.checkpoint() for job in jobs]
+    """One checkpoint of members that were trained separately.
+
+    Raises:
+        ValueError: if one of them has no finished checkpoint.
+    """
+    parts = []
+    for job in jobs:
+        if (part := job.checkpoint()) is None:
+            raise ValueError(f"{job.config.model} with seed {job.config.seed} was not trained.")
+        parts.append(part)
     first = parts[0].header
     epochs = [
         epoch.model_copy(
@@ -147,12 +154,13 @@ def merge(jobs: Sequence[Job]) -> Checkpoint:
 
 
 def typical(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
-    """Of the members of a row the one nearest their mean error: not the best."""
-    return checkpoints[nearest_mean([checkpoint.errors[0] for checkpoint in checkpoints])]
+    """The member whose error is closest to the mean, of checkpoints with one member each."""
+    errors = [error for checkpoint in checkpoints for error in checkpoint.errors or ()]
+    return checkpoints[Errors(errors).typical]
 
 
 def groups(jobs: Iterable[Job]) -> list[list[Job]]:
-    """Jobs that can train in one step, at most `MOST_TOGETHER` in each group."""
+    """Groups of jobs that can train in one step, at most `MOST_TOGETHER` jobs per group."""
     alike: dict[tuple, list[Job]] = {}
     for job in jobs:
         key = job.held_out, job.config.model_dump_json(exclude=MAY_DIFFER)
@@ -164,39 +172,22 @@ def groups(jobs: Iterable[Job]) -> list[list[Job]]:
     ]
 
 
-@contextmanager
-def pool(scheduler: str | None, processes: int) -> Iterator:
-    """A Dask client: of a scheduler's address, or of so many processes on this machine."""
-    from distributed import Client, LocalCluster
-
-    if scheduler:
-        with connect(scheduler) as client:
-            yield client
-        return
-    with (
-        LocalCluster(
-            n_workers=processes,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            host="127.0.0.1",
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+def _on_gpu(jobs: Sequence[Job]) -> bool:
+    return pick_device(jobs[0].config.device).type != "cpu"
 
 
 def run(
-    jobs: Iterable[Job],
+    jobs: Sequence[Job],
     data_dir: str | None = None,
-    scheduler: str | None = None,
+    *,
+    executor: Executor | None = None,
     finished: Callable[[Job], None] = lambda job: None,
-    processes: int | None = None,
 ) -> None:
-    """Run the jobs that have not been run, and call `finished` for each of all of them.
+    """Train the jobs that have no checkpoint yet, and call `finished` for each job.
 
     Args:
-        processes: how many work side by side on this machine; by default one for each core, or
-            on a GPU this one alone. Several on one GPU fill the gaps that small steps leave.
+        jobs: all with the same device.
+        executor: where to train; by default one process per core, or this process on a GPU.
     """
     todo = []
     for job in jobs:
@@ -206,28 +197,10 @@ def run(
             todo.append(job)
     if not todo:
         return
-    on_gpu = scheduler is None and pick_device(todo[0].config.device).type != "cpu"
-    work = groups(todo) if on_gpu else [[job] for job in todo]
-    processes = processes or (1 if on_gpu else os.cpu_count() or 1)
-    if on_gpu and processes == 1:
-        for members in work:
-            together(members, data_dir)
-            for job in members:
-                finished(job)
-        return
-    from distributed import as_completed
-
-    with pool(scheduler, min(processes, len(work))) as client:
-        tasks = {
-            client.submit(
-                together, members, data_dir, pure=False, retries=3,
-                resources=resources(members[0].config) if scheduler else None,
-            ): members
-            for members in work
-        }  # fmt: skip
-        # Without a limit: trainings take as long as they take, and Ctrl-C ends them.
-        for task in as_completed(tasks, loop=client.loop):
-            if task.status != "finished":
-                raise SchedulerError(explain_failure(task))
-            for job in tasks[task]:
-                finished(job)
+    in_groups = not isinstance(executor, SchedulerWorkers) and _on_gpu(todo)
+    executor = executor or local_executor(1 if in_groups else os.cpu_count() or 1)
+    work = groups(todo) if in_groups else [[job] for job in todo]
+    needed = resources(todo[0].config)
+    for index in executor.run(together, [(members, data_dir) for members in work], needed):
+        for job in work[index]:
+            finished(job)

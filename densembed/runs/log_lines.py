@@ -1,41 +1,53 @@
-"""What happened in a run, in lines for a person."""
+"""The log of a run: one line of text per event."""
 
 from datetime import datetime
 
-from densembed.training.checkpoint import error_text
+from densembed.training.errors import Errors
 
 SHOWN = 200
+VERSIONS = ("torch", "densembed")
 
 
-def tell(events: list[dict]) -> list[str]:
-    """A line for each event but reports of progress, oldest first, the last `SHOWN` of them."""
-    lines = [f"{_when(event)}  {said}" for event in events if (said := _say(event))]
+def log_lines(events: list[dict]) -> list[str]:
+    """One line per event except progress reports, oldest first; the last `SHOWN` of them."""
+    lines = [f"{_timestamp(event)}  {line}" for event in events if (line := _line(event))]
     return lines[-SHOWN:]
 
 
-def _when(event: dict) -> str:
+def _timestamp(event: dict) -> str:
     try:
         return f"{datetime.fromtimestamp(event['time']):%Y-%m-%d %H:%M:%S}"
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return "—"
 
 
-def _say(event: dict) -> str:
+def _line(event: dict) -> str:
     match event["kind"]:
         case "queue":
-            return "asked to go on" + (" with the changed data" if event.get("data") else "")
+            return "resume requested" + (" with the changed data" if event.get("data") else "")
         case "start":
-            path = event.get("path")
-            where = ", ".join(map(str, path.values())) if isinstance(path, dict) else ""
-            changed = f"; changed since: {event['changed']}" if event.get("changed") else ""
-            return (
-                f"process {event.get('process', '?')} trains from step {event.get('step', 0):,}"
-                f"{' on ' if where else ''}{where}{changed}"
+            return f"started at step {event.get('step', 0):,}{_machine(event.get('path'))}" + (
+                f"; changed: {event['changed']}" if event.get("changed") else ""
             )
         case "epoch":
             seconds = event.get("seconds")
             took = f", {seconds:.1f} s" if isinstance(seconds, int | float) else ""
-            return f"epoch {event['epoch']:,}: test error {error_text(event['test_error'])}{took}"
+            return (
+                f"epoch {event['epoch']:,}: test error {Errors(event['test_error']).text()}{took}"
+            )
         case "end":
-            return ": ".join(filter(None, (event["state"], event.get("reason", ""))))
+            state = "training diverged" if event["state"] == "diverged" else event["state"]
+            return ": ".join(filter(None, (state, event.get("reason", ""))))
     return ""
+
+
+def _machine(path: object) -> str:
+    """ ": CPU (1 thread, AVX2), torch 2.14.1, densembed 0.1.0", from `resume.code_path`."""
+    if not isinstance(path, dict) or not path:
+        return ""
+    device = path.get("device", "?")
+    if device == "cpu":
+        threads = f"{path.get('threads', '?')} thread{'' if path.get('threads') == '1' else 's'}"
+        device = f"CPU ({threads}, {str(path.get('instructions', '?')).rpartition(' ')[2]})"
+    versions = (f"{name} {path[name]}".split("+")[0] for name in VERSIONS if name in path)
+    return ": " + ", ".join((str(device), *versions))

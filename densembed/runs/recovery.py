@@ -1,4 +1,4 @@
-"""Resuming what a server that has ended left unfinished."""
+"""Resumes the trainings that an earlier server left unfinished."""
 
 from densembed.runs.execution import execute
 from densembed.runs.folder import all_runs
@@ -7,7 +7,7 @@ from densembed.workers.cluster import Cluster
 
 
 def recover(cluster: Cluster) -> None:
-    """Queue what an earlier server left unfinished or waiting, oldest first."""
+    """Queue all interrupted and queued runs and sweeps, oldest first."""
     for run in reversed(all_runs()):
         if (state := run.state()) in ("interrupted", "queued"):
             if state == "interrupted":

@@ -1,80 +1,81 @@
-"""A sweep: the members of a plan, which of them train in one step, what came of it.
+"""Sweeps: the members of a plan in groups that train in one step, and their results.
 
-It is a folder:
+A sweep is a folder:
 
 plan.json         the base config and the values of each field
-control           "stop", where a person asked for it
-001/, 002/, …     a group of members of one shape, with events.jsonl and lock as a run has them
-001/K.safetensors member K of the plan, once it is done
+control           "stop", if the user requested it
+001/, 002/, …     a group of members of one shape, with events.jsonl and lock as in a run
+001/K.safetensors member K of the plan when it has finished
 
-A member that is done is not trained again: after a kill, a stop or a restart the rest goes on.
+Finished members are not trained again: after a kill, a stop or a restart, the others continue.
 """
 
 import csv
 import io
 import json
-import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from statistics import mean, stdev
 
 import filelock
 from pydantic import ValidationError
 
-from densembed.runs import Run, jobs, runs_folder
+from densembed.files import replace_file
+from densembed.runs import jobs
 from densembed.runs.events import end_state, starts
 from densembed.runs.execution import RESTARTS, died, end, fail
-from densembed.runs.folder import is_identifier
+from densembed.runs.folder import (
+    TrainingFolder,
+    creation_time,
+    delete_folder,
+    is_identifier,
+    new_identifier,
+    read_request,
+    runs_folder,
+)
 from densembed.runs.jobs import Job
 from densembed.runs.sweep_plan import MOST_MEMBERS, Plan
-from densembed.training.checkpoint import Checkpoint, CheckpointError, nearest_mean, replace_file
+from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.config import RunConfig
+from densembed.training.errors import Errors
 
 OVER = ("done", "diverged")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A combination and what came of its seeds so far; `parameters` is None before the first.
+    """A combination of values and the results of its seeds so far.
 
-    `typical` is the member nearest their mean error, None while none is done.
+    `parameters` is None until a member has finished. `typical` is the member whose error is closest
+    to the mean, or None.
     """
 
     change: dict
     parameters: int | None
-    errors: list[float]
+    errors: Errors
     diverged: int
     seeds: int
     typical: Job | None = None
 
-    @property
-    def mean(self) -> float | None:
-        return mean(self.errors) if self.errors else None
-
-    @property
-    def deviation(self) -> float:
-        return stdev(self.errors) if len(self.errors) > 1 else 0.0
-
 
 @dataclass(frozen=True)
 class Sweep:
-    """One sweep's folder, seen from any process."""
+    """The folder of a sweep."""
 
     path: Path
 
     @classmethod
     def create(cls, plan: Plan, path: Path | None = None) -> "Sweep":
-        """Make its folder, or find it where the same plan is there already.
+        """Create the folder, or open it if it has the same plan.
 
-        Raises ValueError where another one is.
+        Raises ValueError if it has another plan.
         """
-        path = path or sweeps_folder() / f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+        path = path or sweeps_folder() / new_identifier()
         sweep = cls(path)
         if (path / "plan.json").exists():
             if sweep.plan != plan:
-                raise ValueError(f"{path.name[:60]} holds another sweep: choose another folder.")
+                raise ValueError(f"{path.name[:60]} has another sweep. Choose another folder.")
             return sweep
         path.mkdir(parents=True, exist_ok=True)
         replace_file(path / "plan.json", plan.model_dump_json(indent=1).encode())
@@ -82,7 +83,7 @@ class Sweep:
 
     @classmethod
     def find(cls, identifier: str) -> "Sweep | None":
-        """The sweep of that identifier, or None. An identifier is data: it is never a path."""
+        """The sweep with that identifier, or None. An identifier is never used as a path."""
         if not is_identifier(identifier):
             return None
         sweep = cls(sweeps_folder() / identifier)
@@ -94,30 +95,30 @@ class Sweep:
 
     @property
     def started(self) -> datetime:
-        """When it was asked for, in this machine's time."""
-        return Run(self.path).started
+        """When it was created; see `creation_time`."""
+        return creation_time(self.identifier)
 
     @property
     def plan(self) -> Plan | None:
-        """What it was told, or None where the file is gone or damaged."""
+        """Its plan, or None if the file is missing or damaged."""
         try:
             return _plan(self.path, self._version)
         except (OSError, ValidationError):
             return None
 
     def jobs(self) -> list[Job]:
-        """Its members in the order of the plan, each with its place in a group's folder."""
+        """Its members in the order of the plan, each with a path in its group's folder."""
         try:
             return _jobs(self.path, self._version)
         except (OSError, ValidationError):
             return []
 
     def groups(self) -> list["Group"]:
-        """Its members in groups of one shape."""
+        """Its groups of members of one shape."""
         return [Group(path) for path in sorted(self.by_group())]
 
     def by_group(self) -> dict[Path, list[Job]]:
-        """The members of each group, by its folder."""
+        """The members of each group, by the group's folder."""
         try:
             return _by_group(self.path, self._version)
         except (OSError, ValidationError):
@@ -128,7 +129,7 @@ class Sweep:
         return (self.path / "plan.json").stat().st_mtime_ns
 
     def submit(self, cluster, data_dir: str | None = None) -> None:
-        """Queue the groups that are not over, after taking back a stop."""
+        """Queue the unfinished groups, and withdraw an earlier stop."""
         (self.path / "control").unlink(missing_ok=True)
         for group in self.groups():
             if not group.over():
@@ -137,7 +138,7 @@ class Sweep:
                 cluster.submit(group, train_group, data_dir)
 
     def stop(self) -> None:
-        """Ask for the end: what is done is kept, what is under way is not."""
+        """Request the end. Only finished members are saved."""
         replace_file(self.path / "control", b"stop")
 
     def state(self) -> str:
@@ -152,28 +153,31 @@ class Sweep:
         return next((last["reason"] for last in lasts if last.get("reason")), "")
 
     def rows(self) -> list[Row]:
-        """A row for each combination, in the order of the grid."""
+        """One row per combination, in the order of the grid."""
         plan, members = self.plan, self.jobs()
-        found, seeds = [_result(job) for job in members], plan.base.seeds
+        if plan is None:
+            return []
+        results, seeds = [_result(job) for job in members], plan.base.seeds
         rows = []
         for k, change in enumerate(plan.combinations()):
             own = slice(k * seeds, (k + 1) * seeds)
-            part = [(job, of) for job, of in zip(members[own], found[own], strict=True) if of]
-            done = [(job, of["error"]) for job, of in part if of["outcome"] == "done"]
-            errors = [error for _, error in done]
+            pairs = zip(members[own], results[own], strict=True)
+            part = [(job, result) for job, result in pairs if result]
+            done = [(job, result["error"]) for job, result in part if result["outcome"] == "done"]
+            errors = Errors([error for _, error in done])
             parameters = part[0][1]["parameters"] if part else None
-            typical = done[nearest_mean(errors)][0] if done else None
+            typical = done[errors.typical][0] if done else None
             rows.append(Row(change, parameters, errors, len(part) - len(done), seeds, typical))
         return rows
 
     def key(self, job: Job) -> str:
-        """What a link calls a member; `find_member` finds it."""
+        """The key of a member in links, for `find_member`."""
         return f"{self.identifier}-{job.path.stem}"
 
     def as_csv(self) -> str:
-        """A line for each member that is over: all fields, parameters, outcome, error in %.
+        """One line per finished member: config, parameters, outcome, error in percent, seconds.
 
-        And its checkpoint, seen from the sweep's folder.
+        The path of the checkpoint is relative to the sweep's folder.
         """
         out = io.StringIO()
         fields = [name for name in RunConfig.model_fields if name != "seeds"]
@@ -185,19 +189,23 @@ class Sweep:
                 table.writerow(
                     job.config.model_dump(include=set(fields))
                     | {
-                        "parameters": result["parameters"], "outcome": result["outcome"],
-                        "test_error": result["error"], "seconds": round(result["seconds"], 3),
+                        "parameters": result["parameters"],
+                        "outcome": result["outcome"],
+                        "test_error": result["error"],
+                        "seconds": round(result["seconds"], 3),
                         "checkpoint": job.path.relative_to(self.path).as_posix(),
                     }
-                )  # fmt: skip
+                )
         return out.getvalue()
 
     def delete(self) -> None:
-        Run(self.path).delete()
+        """Delete the sweep permanently."""
+        delete_folder(self.path)
 
 
-class Group(Run):
-    """A group of a sweep: a run of several members, whose wish is the sweep's."""
+@dataclass(frozen=True)
+class Group(TrainingFolder):
+    """The folder of a group: members that train in one step, stopped with their sweep."""
 
     @property
     def sweep(self) -> Sweep:
@@ -209,7 +217,7 @@ class Group(Run):
 
     @property
     def config(self) -> RunConfig | None:
-        """That of its first member: they share the device and all that takes time."""
+        """The config of its first member, with the same device and model as the others."""
         return next((job.config for job in self.jobs()), None)
 
     def jobs(self) -> list[Job]:
@@ -221,14 +229,15 @@ class Group(Run):
     def over(self) -> bool:
         return not self.todo()
 
-    def wish(self) -> str:
-        return "stop" if Run(self.path.parent).wish() == "stop" else ""
+    def request(self) -> str:
+        """The sweep's request."""
+        return "stop" if read_request(self.path.parent) == "stop" else ""
 
     def state(self) -> str:
         return "done" if self.over() else super().state()
 
-    def resume(self, epochs: int | None = None) -> None:
-        """Count its deaths anew: a person asked for it."""
+    def resume(self) -> None:
+        """Queue the group again; earlier deaths of its process no longer count."""
         self._append_idle(("", "failed", "stopped"), "queue")
 
 
@@ -237,49 +246,50 @@ def sweeps_folder() -> Path:
 
 
 def all_sweeps() -> list[Sweep]:
-    """Every sweep in the folder, newest first. Their plans are not read, so some may be damaged."""
+    """Every sweep in the folder, newest first. Plans are not read, so some may be damaged."""
     if not sweeps_folder().is_dir():
         return []
     paths = sorted(sweeps_folder().iterdir(), reverse=True)
-    known = [path for path in paths if is_identifier(path.name)]
-    return [Sweep(path) for path in known if (path / "plan.json").is_file()]
+    return [
+        Sweep(path) for path in paths if is_identifier(path.name) and (path / "plan.json").is_file()
+    ]
 
 
 def find_member(key: str) -> Path | None:
-    """The checkpoint of a member that is over, by its key: looked up, never a path."""
+    """The checkpoint of a finished member by its key, which is never used as a path."""
     sweep = Sweep.find(key.rpartition("-")[0])
     members = {sweep.key(job): job for job in sweep.jobs()} if sweep else {}
     return members[key].path if key in members and _result(members[key]) else None
 
 
 def train_group(path: str, data_dir: str | None = None) -> str:
-    """Train what is left of a group in this process; returns the state it ended in."""
+    """Train the unfinished members of a group in this process; returns the final state."""
     group = Group(Path(path))
     try:
         with filelock.FileLock(group.path / "lock", timeout=2):
             return _train_locked(group, data_dir)
     except filelock.Timeout:
         return "running"
-    except OSError:  # the folder is gone or not writable; there is no place to say more
+    except OSError:  # the folder is missing or not writable, so nothing can be recorded
         return "failed"
 
 
 def _train_locked(group: Group, data_dir: str | None) -> str:
     if end_state(group.last) == "failed":
         return "failed"
-    if group.over() or group.wish():
+    if group.over() or group.request():
         return "done" if group.over() else "stopped"
     if (deaths := starts(group.events())) > RESTARTS:
         return end(group, "failed", died(deaths))
     group.append("start")
     try:
-        jobs.together(group.todo(), data_dir, lambda: bool(group.wish()))
+        jobs.together(group.todo(), data_dir, lambda: bool(group.request()))
     except Exception as error:
         return fail(group, error)
-    return "stopped" if group.wish() else "done"
+    return "stopped" if group.request() else "done"
 
 
-# A page that follows a sweep asks for these every other second.
+# The page of a sweep reads these every two seconds.
 
 
 @lru_cache(maxsize=64)
@@ -300,14 +310,14 @@ def _jobs(path: Path, version: int) -> list[Job]:
 
 @lru_cache(maxsize=64)
 def _by_group(path: Path, version: int) -> dict[Path, list[Job]]:
-    found: dict[Path, list[Job]] = {}
+    groups: dict[Path, list[Job]] = {}
     for job in _jobs(path, version):
-        found.setdefault(job.path.parent, []).append(job)
-    return found
+        groups.setdefault(job.path.parent, []).append(job)
+    return groups
 
 
 def _result(job: Job) -> dict | None:
-    """What a member came to, once it is over."""
+    """The result of a member, or None until it has finished."""
     try:
         return _read(job.path, job.path.stat().st_mtime_ns, job.config.model_dump_json())
     except (OSError, CheckpointError):

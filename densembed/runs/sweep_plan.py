@@ -1,4 +1,4 @@
-"""What a sweep is told: a grid over fields of a config."""
+"""The plan of a sweep: a grid over fields of a config."""
 
 from itertools import product
 
@@ -13,9 +13,9 @@ FIXED = ("seed", "seeds")
 
 
 class Plan(BaseModel):
-    """What a sweep is told: a config, and for some of its fields several values each.
+    """A config, and several values for some of its fields.
 
-    `base.seeds` members are trained of each combination: base.seed, base.seed + 1, …
+    Each combination has `base.seeds` members with the seeds base.seed, base.seed + 1, …
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -24,34 +24,34 @@ class Plan(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> "Plan":
-        known = [name for name in RunConfig.model_fields if name not in FIXED]
+        fields = [name for name in RunConfig.model_fields if name not in FIXED]
         if not self.grid:
             raise ValueError("A sweep needs a field with several values")
         for name, values in self.grid.items():
-            if name not in known:
-                sentence = unknown("field of a sweep", name, known)
-                raise ValueError(f"{sentence}; choose from {', '.join(known)}")
+            if name not in fields:
+                sentence = unknown("field of a sweep", name, fields)
+                raise ValueError(f"{sentence}; choose from {', '.join(fields)}")
             if not values or len(set(map(str, values))) < len(values):
-                raise ValueError(f"Give values of {name.replace('_', ' ')} that differ")
+                raise ValueError(f"Give different values of {name.replace('_', ' ')}")
         count = self.base.seeds
         for values in self.grid.values():
             count *= len(values)
         if count > MOST_MEMBERS:
-            raise ValueError(f"{count:,} trainings are too many; {MOST_MEMBERS:,} are the most")
-        self.combinations()  # each is a config, or raises
+            raise ValueError(f"{count:,} trainings are too many. The limit is {MOST_MEMBERS:,}")
+        self.combinations()  # raises if one is not valid
         return self
 
     def combinations(self) -> list[dict]:
-        """The values of the grid's fields in each combination, as the config takes them."""
-        found = []
+        """The validated values of the grid's fields in each combination."""
+        combinations = []
         for values in product(*self.grid.values()):
             change = dict(zip(self.grid, values, strict=True))
             config = RunConfig(**self.base.model_dump() | change)
-            found.append({name: getattr(config, name) for name in self.grid})
-        return found
+            combinations.append({name: getattr(config, name) for name in self.grid})
+        return combinations
 
     def members(self) -> list[RunConfig]:
-        """A config for each seed of each combination."""
+        """One config per seed of each combination."""
         base = self.base.model_dump()
         return [
             RunConfig(**base | change | {"seed": self.base.seed + k, "seeds": 1})
@@ -61,7 +61,7 @@ class Plan(BaseModel):
 
 
 def read_values(name: str, text: str) -> list:
-    """The values of a field from a person's "0.002, 0.01". Raises ValueError for none."""
+    """The values of a field from text like "0.002, 0.01". Raises ValueError if there are none."""
     values: list[str] = []
     for part in text.split(","):
         own = part.strip() in DATASETS or is_folder(part.strip())
@@ -76,7 +76,7 @@ def read_values(name: str, text: str) -> list:
 
 
 def make_plan(base: dict, grid: dict[str, list]) -> Plan:
-    """A plan. Raises ValueError with one sentence."""
+    """Create a plan. Raises ValueError with one sentence if it is not valid."""
     try:
         first = {name: values[0] for name, values in grid.items() if values}
         return Plan(base=RunConfig(**base | first), grid=grid)

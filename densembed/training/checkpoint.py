@@ -1,10 +1,10 @@
 """One safetensors file that holds a whole training: every snapshot, config, metrics, provenance.
 
 Layout (version 1): each parameter of the model is one float32 tensor of shape
-(snapshots, members, *shape) under the parameter's name; other types of numbers are read where
-float32 holds them exactly. The metadata has `format: densembed`,
-`version: 1` and `header`, the JSON of `Header`. Nothing in it is ever executed. A file is
-untrusted until every tensor was found to be of the shape that the named model has.
+(snapshots, members, *shape) under the parameter's name. Tensors of other types are converted if
+float32 represents their values exactly. The metadata has `format: densembed`, `version: 1` and
+`header`, the JSON of `Header`. Nothing in a file is executed, and its tensors are checked against
+the shapes of the model that the header names.
 """
 
 import json
@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Annotated, Literal
 
 import safetensors.torch
@@ -23,7 +22,7 @@ import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 from torch import Tensor, nn
 
-from densembed.cache import Kept
+from densembed.cache import SizedCache
 from densembed.data import Dataset
 from densembed.files import replace_file
 from densembed.models import plugins
@@ -31,7 +30,8 @@ from densembed.models.initialisation import is_density
 from densembed.models.names import build
 from densembed.text import printable
 from densembed.training.config import RunConfig, explain
-from densembed.training.loop import Epoch, Event, Resume, Snapshot, pick_device, snapshot_steps
+from densembed.training.device import device_name, pick_device
+from densembed.training.errors import Errors
 from densembed.version import __version__
 
 FORMAT = "densembed"
@@ -39,29 +39,30 @@ VERSION = "1"
 MAX_BYTES = 256 * 2**20
 MAX_HEADER = 4 * 2**20
 MAX_SIZE = 256
-"""Largest number of channels, rows or columns: beyond it a field would only exhaust the memory."""
+"""Largest number of channels, rows or columns, as larger fields exhaust the memory."""
 
 ShortText = Annotated[str, Field(max_length=200), AfterValidator(printable)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Count = Annotated[int, Field(ge=0, le=10**12)]
+Outcome = Literal["running", "done", "stopped", "diverged", "failed"]
 Size = Annotated[int, Field(ge=1, le=MAX_SIZE)]
 
 
 class CheckpointError(ValueError):
-    """A file that cannot be opened as a checkpoint; the message is one sentence."""
+    """A file that is not a valid checkpoint; the message is one sentence."""
 
 
 def _check_file(path: Path, name: str) -> None:
-    """Refuse what cannot be read to an end, such as a named pipe. Raises OSError, too."""
+    """Raise CheckpointError for a named pipe, a device or a file that is too large."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise CheckpointError(f"{name} is not a file.")
     if path.stat().st_size > MAX_BYTES:
-        raise CheckpointError(f"{name} is larger than any checkpoint.")
+        raise CheckpointError(f"{name} is too large for a checkpoint.")
 
 
 class EpochMetrics(BaseModel):
-    """One epoch; lists have an entry for each member. Errors in percent, time in seconds."""
+    """One epoch; lists have one entry per member. Errors in percent, time in seconds."""
 
     model_config = ConfigDict(extra="forbid")
     epoch: int = Field(ge=1, le=10**12)
@@ -73,7 +74,7 @@ class EpochMetrics(BaseModel):
 
 
 class Provenance(BaseModel):
-    """Where it came from: enough to run it again, nothing about a person or their folders."""
+    """Software, machine and data of a training, without personal data or paths."""
 
     model_config = ConfigDict(extra="forbid")
     created: ShortText
@@ -89,15 +90,13 @@ class Provenance(BaseModel):
 
     @classmethod
     def now(cls, config: RunConfig, dataset: Dataset) -> "Provenance":
-        device = pick_device(config.device)
-        name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
         return cls(
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             densembed=__version__,
             torch=torch.__version__,
             python=platform.python_version(),
             machine=f"{platform.system()} {platform.machine()}",
-            device=name,
+            device=device_name(pick_device(config.device)),
             threads=torch.get_num_threads(),
             dataset_title=dataset.title,
             train_images=len(dataset.train),
@@ -115,16 +114,16 @@ class Header(BaseModel):
     steps_per_epoch: int = Field(ge=1, le=10**12)
     steps: list[Count] = Field(min_length=1, max_length=1000)
     epochs: list[EpochMetrics] = Field(max_length=10_000)
-    outcome: Literal["running", "done", "stopped", "diverged", "failed"]
+    outcome: Outcome
     provenance: Provenance
     plugins: list[ShortText] = Field([], max_length=20)
-    """Modules that the model needs, by name: compared with those loaded, never imported."""
+    """Names of the plugin modules that the model needs. They are never imported from here."""
 
     @property
     def errors(self) -> list[float] | None:
-        """Test error of each member in percent at the last snapshot, None before an epoch's end."""
-        known = [epoch for epoch in self.epochs if epoch.step <= self.steps[-1]]
-        return known[-1].test_error if known else None
+        """Test error of each member in percent at the last snapshot, None in the first epoch."""
+        epochs = [epoch for epoch in self.epochs if epoch.step <= self.steps[-1]]
+        return epochs[-1].test_error if epochs else None
 
     @field_validator("classes")
     @classmethod
@@ -134,16 +133,16 @@ class Header(BaseModel):
         return classes
 
 
-_networks = Kept(32 * 2**20)
-"""Built networks of all checkpoints: a file of a thousand snapshots has as many."""
+_networks = SizedCache(32 * 2**20)
+"""Networks of all open checkpoints, which have up to a thousand snapshots each."""
 
 
 @dataclass
 class Checkpoint:
-    """Snapshots of a training and what is known of it.
+    """Snapshots of a training with its config and metrics.
 
-    `tensors` maps each parameter to (snapshots, members, *shape); `header.steps` has the step of
-    every snapshot, the first one before training, the last one after.
+    `tensors` maps each parameter to (snapshots, members, *shape). `header.steps` has the step of
+    each snapshot, from before the training to its end.
     """
 
     header: Header
@@ -163,13 +162,13 @@ class Checkpoint:
 
     @property
     def errors(self) -> list[float] | None:
-        """Test error of each member in percent at the last snapshot, None before an epoch's end."""
+        """Test error of each member in percent at the last snapshot, None in the first epoch."""
         return self.header.errors
 
     @property
     def typical(self) -> int:
-        """The member nearest the mean error: shown, unless another one is asked for."""
-        return nearest_mean(self.errors) if self.errors else 0
+        """The member whose error is closest to the mean, which is shown by default."""
+        return Errors(self.errors).typical if self.errors else 0
 
     @property
     def parameters(self) -> int:
@@ -177,20 +176,20 @@ class Checkpoint:
 
     @cached_property
     def digest(self) -> str:
-        """Tells what is in it apart from all else: header and tensors, as 64 hexadecimal digits."""
-        found = sha256(self.header.model_dump_json().encode())
+        """SHA-256 of header and tensors, as 64 hexadecimal digits."""
+        digest = sha256(self.header.model_dump_json().encode())
         for name in sorted(self.tensors):
-            found.update(self.tensors[name].contiguous().numpy())
-        return found.hexdigest()
+            digest.update(self.tensors[name].contiguous().numpy().data)
+        return digest.hexdigest()
 
     @property
     def has_densities(self) -> bool:
-        """Whether it learns densities, and not only weights on the pixels."""
+        """Whether the model has densities."""
         return any(is_density(name) for name in self.tensors)
 
     @property
     def reads_digits(self) -> bool:
-        """Whether a picture for this model is a digit to be found on a page, not a photograph."""
+        """Whether the classes are the digits, which are located in uploaded pictures."""
         return self.header.classes == list("0123456789")
 
     def state(self, snapshot: int = -1, member: int | None = None) -> dict[str, Tensor]:
@@ -205,11 +204,11 @@ class Checkpoint:
         return model.eval().requires_grad_(False)
 
     def network(self, snapshot: int = -1, member: int | None = None) -> nn.Module:
-        """As `model`, built once and shared: to be read, never changed."""
+        """As `model`, but cached and shared, so it must not be modified."""
         key = self.digest, snapshot % len(self.steps), member
 
         def make() -> nn.Module:
-            with torch.inference_mode(False):  # who asks first decides nothing for the others
+            with torch.inference_mode(False):  # other callers may need gradients
                 return self.model(snapshot, member)
 
         return _networks.get(key, make)
@@ -218,7 +217,7 @@ class Checkpoint:
         return step / self.header.steps_per_epoch
 
     def moment(self, step: int) -> str:
-        """When a snapshot was taken, in words."""
+        """When a snapshot was taken, e.g. "after 1,000 steps"."""
         if step == self.steps[0]:
             return "before training"
         if step == self.steps[-1] and self.header.outcome == "done":
@@ -226,7 +225,7 @@ class Checkpoint:
         return f"after {step:,} steps"
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the file at once: a reader sees the old one or the new one, never a part."""
+        """Write the file atomically: readers see the old file or the new one."""
         path = Path(path)
         metadata = {"format": FORMAT, "version": VERSION, "header": self.header.model_dump_json()}
         data = safetensors.torch.save(
@@ -236,7 +235,7 @@ class Checkpoint:
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> "Checkpoint":
-        """Read a file. Raises CheckpointError with one sentence if it is not a whole checkpoint."""
+        """Read a file. Raises CheckpointError if it is not a complete checkpoint."""
         path = Path(path)
         name = printable(path.name)
         try:
@@ -248,9 +247,9 @@ class Checkpoint:
 
     @classmethod
     def peek(cls, path: str | os.PathLike) -> Header:
-        """The header without the tensors: for a list of many files.
+        """The header without the tensors, for lists of many files.
 
-        Raises CheckpointError as `open`; but only `open` finds damage within the tensors.
+        Raises CheckpointError as `open` does, but only `open` checks the tensors.
         """
         path = Path(path)
         name = printable(path.name)
@@ -268,71 +267,52 @@ class Checkpoint:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "The file") -> "Checkpoint":
-        """Read the content of a file, e.g. an upload; as `open`."""
+        """Read the content of a file, e.g. of an upload; see `open`."""
         header = _read_header(data, name)
         try:
             tensors = safetensors.torch.load(data)
-        except Exception as error:  # safetensors raises several kinds, all of them meaning this
+        except Exception as error:  # safetensors raises several types
             raise CheckpointError(f"{name} is damaged or incomplete.") from error
         _check_tensors(header, tensors, name)
         return cls(header, tensors)
 
 
-def nearest_mean(errors: list[float]) -> int:
-    """Which of the errors is nearest their mean: that of the member to show, not of the best."""
-    middle = mean(errors)
-    return min(range(len(errors)), key=lambda member: abs(errors[member] - middle))
-
-
-def error_text(errors: list[float], images: int | None = None) -> str:
-    """3.21 %, or mean ± standard deviation of several members.
-
-    Args:
-        images: the number of test images, said where it is given.
-    """
-    of = f" of {images:,} test image{'' if images == 1 else 's'}" if images else ""
-    if len(errors) == 1:
-        return f"{errors[0]:.2f} %{of}"
-    return f"{mean(errors):.2f} ± {stdev(errors):.2f} %{of} ({len(errors)} members)"
-
-
 def _is_whole(start: bytes, size: int) -> bool:
-    """Whether a file of that size ends where the last of its tensors does."""
+    """Whether a file of that size ends with the last of its tensors."""
     entries = json.loads(start[8:])
     entries.pop("__metadata__")
     try:
         ends = [entry["data_offsets"][1] for entry in entries.values()]
         return size == len(start) + max(ends, default=0)
-    except (TypeError, LookupError):  # no description of a tensor
+    except (TypeError, LookupError):  # not the description of a tensor
         return False
 
 
 def _read_header(data: bytes, name: str) -> Header:
     size = int.from_bytes(data[:8], "little") if len(data) > 8 else 0
-    not_one = CheckpointError(
-        f"{name} is not a densembed checkpoint: choose a .safetensors file that "
-        "densembed has written."
+    invalid = CheckpointError(
+        f"{name} is not a densembed checkpoint. Choose a .safetensors file that densembed wrote."
     )
     if not 0 < size <= min(len(data) - 8, MAX_HEADER):
-        raise not_one
+        raise invalid
     try:
         metadata = json.loads(data[8 : 8 + size]).get("__metadata__", {})
     except (ValueError, AttributeError, RecursionError) as error:
-        raise not_one from error
+        raise invalid from error
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-        raise not_one
+        raise invalid
     if metadata.get("version") != VERSION:
         raise CheckpointError(
-            f"{name} has version {str(metadata.get('version'))[:20]!r} of the format and this "
-            f"densembed reads version {VERSION}: update densembed."
+            f"{name} has version {str(metadata.get('version'))[:20]!r} of the format, but this "
+            f"densembed reads version {VERSION}. Update densembed."
         )
     try:
         content = json.loads(metadata.get("header", ""))
     except (ValueError, TypeError, RecursionError):
-        content = None  # what is wrong with it is said below
+        content = None  # reported below
     if isinstance(content, dict) and (absent := plugins.missing(content.get("plugins"))):
         raise CheckpointError(
-            f"{name} needs the plugin {absent}, which is not loaded here: name it with --plugin "
+            f"{name} needs the plugin {absent}, which is not loaded. Add it with --plugin "
             f"or in {plugins.VARIABLE}."
         )
     try:
@@ -347,7 +327,7 @@ def _empty_model(header: Header) -> nn.Module:
 
 def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> None:
     try:
-        with torch.device("meta"):  # the shapes, without the memory that a wild header may ask for
+        with torch.device("meta"):  # shapes only: a damaged header may need any memory
             model = _empty_model(header)
     except ValueError as error:
         raise CheckpointError(f"{name} has a damaged header: {error}") from error
@@ -355,7 +335,9 @@ def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> Non
     if missing := sorted(set(expected) - set(tensors)):
         raise CheckpointError(f"{name} lacks the tensor {missing[0]} of {header.config.model}.")
     if unknown := sorted(set(tensors) - set(expected)):
-        raise CheckpointError(f"{name} has a tensor {unknown[0][:60]!r} that its model does not.")
+        raise CheckpointError(
+            f"{name} has a tensor {unknown[0][:60]!r} that its model does not have."
+        )
     snapshots = len(header.steps)
     members = {tensor.shape[1] if tensor.dim() > 1 else 0 for tensor in tensors.values()}
     for key, shape in expected.items():
@@ -363,7 +345,7 @@ def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> Non
         wanted = (snapshots, *sorted(members)[:1], *shape)
         if tuple(tensor.shape) != wanted or 0 in wanted:
             raise CheckpointError(
-                f"{name} has a misshapen tensor {key}: expected {wanted}, "
+                f"{name} has a tensor {key} of the wrong shape: expected {wanted}, "
                 f"got {tuple(tensor.shape)}."
             )
         tensor = tensors[key] = _as_float32(tensor, key, name)
@@ -374,106 +356,23 @@ def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> Non
         if not len(epoch.test_error) == len(epoch.train_loss) == count:
             raise CheckpointError(f"{name} has metrics for another number of members.")
     if header.steps != sorted(set(header.steps)):
-        raise CheckpointError(f"{name} has snapshots that are out of order.")
+        raise CheckpointError(f"{name} has snapshots that are not in order.")
 
 
 def _as_float32(tensor: Tensor, key: str, name: str) -> Tensor:
-    """The same numbers as float32. Raises CheckpointError where it cannot hold them."""
+    """The values as float32. Raises CheckpointError if float32 cannot represent them exactly."""
     if tensor.dtype == torch.float32:
         return tensor
     if tensor.dtype.is_floating_point:
         converted = tensor.float()
         same = tensor.itemsize < 4 or torch.equal(converted.to(tensor.dtype), tensor)
-        if same or not tensor.isfinite().all():  # what is not finite is named as such
+        if same or not tensor.isfinite().all():  # values that are not finite are reported later
             return converted
     dtype = str(tensor.dtype).removeprefix("torch.")
     raise CheckpointError(
-        f"{name} has {dtype} values in {key} that float32 cannot hold exactly: convert its tensors "
-        "with .float() and save them, with the file's metadata, by safetensors.torch.save_file."
+        f"{name} has {dtype} values in {key} that are not exact in float32. Convert its tensors "
+        "with .float() and save them with the file's metadata by safetensors.torch.save_file."
     )
-
-
-class Recorder:
-    """Collects the events of a training into a checkpoint."""
-
-    def __init__(self, config: RunConfig, dataset: Dataset):
-        self.header = Header(
-            config=config,
-            input_shape=dataset.input_shape,
-            classes=list(dataset.classes),
-            steps_per_epoch=-(-len(dataset.train) // config.batch_size),
-            steps=[0],
-            epochs=[],
-            outcome="running",
-            provenance=Provenance.now(config, dataset),
-            plugins=plugins.needed(config.model),
-        )
-        self.snapshots: list[Snapshot] = []
-        self.place: Resume | None = None
-
-    def add(self, event: Event) -> None:
-        if isinstance(event, Snapshot):
-            self.snapshots.append(event)
-        elif isinstance(event, Resume):
-            self.place = event
-        elif isinstance(event, Epoch):
-            self.header.epochs.append(
-                EpochMetrics(
-                    epoch=event.epoch,
-                    step=event.step,
-                    train_loss=event.train_loss,
-                    test_error=event.test_error,
-                    learning_rate=event.learning_rate,
-                    seconds=event.seconds,
-                )
-            )
-
-    def go_on(self, checkpoint: Checkpoint | None, step: int, since: int = 0) -> None:
-        """Take over what an undisturbed training would have had after `step` steps.
-
-        Args:
-            since: the step until which it trained on other data, in whose epochs snapshots lie at
-                other steps: all of them are taken over.
-        Raises:
-            ValueError: where the checkpoint has not got it.
-        """
-        header = self.header
-        steps = snapshot_steps(header.config.epochs, header.steps_per_epoch)
-        planned = {one for one in steps if one == 0 or since < one <= step}
-        known = checkpoint.header if checkpoint else None
-        if known is None or known.config != header.config or not planned <= set(known.steps):
-            raise ValueError("The checkpoint to go on from is gone or damaged. Start it again.")
-        counts = {"train_images", "test_images"}
-        header.provenance = known.provenance.model_copy(
-            update=header.provenance.model_dump(include=counts)
-        )
-        header.epochs[:] = [epoch for epoch in known.epochs if epoch.step <= step]
-        for index, kept in enumerate(known.steps):
-            if kept in planned or kept <= since:
-                state = {name: tensor[index] for name, tensor in checkpoint.tensors.items()}
-                self.snapshots.append(Snapshot(kept, state))
-
-    def checkpoint(self, outcome: str = "running") -> Checkpoint:
-        """What is known so far as a checkpoint; needs one snapshot at least.
-
-        Of a training that goes on the last snapshot is where it is now: those that are kept of a
-        long one lie far apart.
-        """
-        kept = [*self.snapshots, *(self._now() if outcome == "running" else [])]
-        steps = [snapshot.step for snapshot in kept]
-        header = self.header.model_copy(update={"steps": steps, "outcome": outcome})
-        tensors = {
-            name: torch.stack([snapshot.state[name] for snapshot in kept]) for name in kept[0].state
-        }
-        return Checkpoint(header, tensors)
-
-    def _now(self) -> list[Snapshot]:
-        last = self.snapshots[-1]
-        if self.place is None or self.place.step <= last.step:
-            return []
-        state = self.place.parameters(last.state)
-        finite = all(part.isfinite().all() for part in state.values())
-        return [Snapshot(self.place.step, state)] if finite else []
 
 
 def load(path: str | os.PathLike) -> nn.Module:

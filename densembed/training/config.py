@@ -1,4 +1,4 @@
-"""What a run is told: one validated model whose fields are flags, URL parameters and metadata."""
+"""The config of a run. Its fields are also the command line's flags and parameters of links."""
 
 from typing import Annotated, Literal, get_args, get_origin
 
@@ -9,59 +9,72 @@ from densembed.text import closest, printable
 
 
 class RunConfig(BaseModel):
-    """Everything that decides a training run's outcome, apart from the machine.
+    """All settings that determine the result of a training, apart from the machine.
 
-    The defaults are the paper's training as far as it is stated: 20 epochs of Adam, one cycle up
-    to a learning rate of 0.002 (Section 4). The batch size is our choice.
+    The defaults are the paper's (Section 4): 20 epochs of Adam with a one-cycle schedule up to a
+    learning rate of 0.002. The batch size is not in the paper.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: Annotated[str, AfterValidator(check_name)] = Field(
-        "logistic-el-mnn-10-5", description="network, by name", max_length=60
+        "logistic-el-mnn-10-5", description="name of the network", max_length=60
     )
-    dataset: str = Field("digits", description="data set, by name", max_length=200)
+    dataset: str = Field("digits", description="name of the data set", max_length=200)
     epochs: int = Field(20, ge=1, le=10_000, description="passes over the training images")
-    batch_size: int = Field(128, ge=1, le=100_000, description="images a step")
+    batch_size: int = Field(128, ge=1, le=100_000, description="images per step")
     learning_rate: float = Field(
         0.002, gt=0, le=1e6, allow_inf_nan=False, description="maximum of the one-cycle schedule"
     )
     density_rate: float = Field(
-        1.0, gt=0, le=1e3, allow_inf_nan=False,
-        description="learning rate of the densities' α and β over that of the weights",
-    )  # fmt: skip
+        1.0,
+        gt=0,
+        le=1e3,
+        allow_inf_nan=False,
+        description="learning rate of the densities' α and β, relative to that of the weights",
+    )
     weight_decay: float = Field(
-        0.0, ge=0, le=1, allow_inf_nan=False, description="decoupled, on the weights alone"
+        0.0,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="decoupled weight decay of the weights",
     )
     locator_rate: float = Field(
-        1.0, gt=0, le=1e3, allow_inf_nan=False,
-        description="learning rate of a micro network's weights over that of the others",
-    )  # fmt: skip
+        1.0,
+        gt=0,
+        le=1e3,
+        allow_inf_nan=False,
+        description="learning rate of a micro network's weights, relative to that of the others",
+    )
     locator_decay: float = Field(
-        0.0, ge=0, le=10, allow_inf_nan=False,
-        description="decoupled weight decay of a micro network's weights, beside that of all",
-    )  # fmt: skip
+        0.0,
+        ge=0,
+        le=10,
+        allow_inf_nan=False,
+        description="additional decoupled weight decay of a micro network's weights",
+    )
     location_start: Literal["normal", "grid"] = Field(
         "normal", description="initial locations: the paper's N(0, 0.4), or a regular grid"
     )
     scale_start: float = Field(
         -3.0, ge=-8, le=4, allow_inf_nan=False, description="mean of the initial β"
     )
-    seed: int = Field(0, ge=0, lt=2**31, description="of initialisation and order of the data")
+    seed: int = Field(0, ge=0, lt=2**31, description="seed for initialisation and data order")
     seeds: int = Field(1, ge=1, le=100, description="members trained together: seed, seed + 1, …")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="where to train")
     compile: bool = Field(
-        False, description="compile the step: takes some 10 s at first, pays in a long run"
+        False, description="compile the step: takes about 10 s, pays off in long runs"
     )
 
 
 def explain(error: ValidationError) -> str:
-    """One sentence from a ValidationError: the first field that is wrong, and what it takes."""
+    """One sentence about the first invalid field of a ValidationError, and what it accepts."""
     first = error.errors(include_url=False)[0]
-    # A surplus field has the name that a stranger gave it: kept on one line, and short.
+    # The name of an unexpected field is arbitrary: shortened, and on one line.
     place = [" ".join(str(part).split())[:40] for part in first["loc"]]
     field = ".".join(place) or "config"
-    if first["type"] == "value_error":  # said by us
+    if first["type"] == "value_error":  # raised by densembed
         return f"{str(first['ctx']['error']).rstrip('.')}."
     if first["type"] == "extra_forbidden":
         meant = closest(place[-1], RunConfig.model_fields)
@@ -76,7 +89,7 @@ def explain(error: ValidationError) -> str:
 
 
 def takes(name: str) -> str:
-    """What a field of the config takes: its kind and its range, in words."""
+    """The type and range of a field of the config, in words."""
     field = RunConfig.model_fields[name]
     kind = field.annotation
     if get_origin(kind) is Literal:

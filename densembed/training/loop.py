@@ -1,12 +1,11 @@
-"""The training loop: configs and a data set in, events out.
+"""The training loop: a generator of events from configs and a data set.
 
-It knows nothing of run folders, Dask or pages. Whoever iterates decides what to keep, and stops
-it by closing the generator. On a CPU the same config gives the same weights, bit for bit, with
-the same number of threads and the same code path.
+The caller decides which events to save, and closes the generator to stop the training. On a CPU,
+the same config gives exactly the same weights with the same number of threads and code path.
 
-Several members (seeds, learning rates, initialisations of one shape) train in one step along a
-leading axis; each has its own order of the data, and ends where it would have ended alone, up to
-rounding. All that an event says of the members is a list or has a leading axis.
+Several members (seeds, learning rates or initialisations of one shape) train in one step along a
+leading axis. Each has its own data order, and its result equals that of training it alone, up to
+rounding. The values of an event are lists over members or have a leading member axis.
 """
 
 import math
@@ -21,20 +20,28 @@ from densembed.data import Dataset, Split, as_input
 from densembed.models.initialisation import is_density, is_locator, start
 from densembed.models.names import build
 from densembed.training.config import RunConfig
+from densembed.training.device import pick_device
 from densembed.training.optimiser import Adam
-from densembed.training.step import Flat, stepper
+from densembed.training.step import StackedParameters, stepper
 
 MAX_SNAPSHOTS = 32
 REPORT_EVERY = 0.5
-"""Seconds between reports of progress, and so between looks at the loss on the host."""
+"""Least seconds between progress reports; the host reads the loss only for these."""
 DIVERGED_STEPS = 100
 EVALUATION_BATCH = 1000
 ESTIMATE_STEPS = 7
 MAY_DIFFER = {
-    "seed", "seeds", "learning_rate", "density_rate", "weight_decay", "locator_rate",
-    "locator_decay", "location_start", "scale_start",
-}  # fmt: skip
-"""Fields of a config in which members that train together may differ."""
+    "seed",
+    "seeds",
+    "learning_rate",
+    "density_rate",
+    "weight_decay",
+    "locator_rate",
+    "locator_decay",
+    "location_start",
+    "scale_start",
+}
+"""Fields in which the configs of members that train together may differ."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far it is, at most twice a second. `loss` is the members' mean since the last report."""
+    """Progress, at most twice per second. `loss` is the members' mean since the last report."""
 
     step: int
     steps: int
@@ -58,9 +65,9 @@ class Progress:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What an epoch came to, for each member: mean training loss, test error in percent.
+    """The end of an epoch, with each member's mean training loss and test error in percent.
 
-    `seconds` is the time of training all of them, without the evaluation.
+    `seconds` is the training time of all members, without the evaluation.
     """
 
     epoch: int
@@ -73,24 +80,24 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Diverged:
-    """The loss of a member left all bounds at `step`; nothing follows."""
+    """Training diverged at `step`: the loss of a member is too large. This is the last event."""
 
     step: int
 
 
 @dataclass(frozen=True)
 class Resume:
-    """All that going on after `step` steps takes, on the CPU: it ends as if never interrupted.
+    """The complete state after `step` steps, on the CPU, from which a training can resume.
 
-    `state` has parameters, moments, the generators as they were when the epoch began (they draw
-    its order anew), and the running sums.
+    `state` has parameters, moments, running sums, and the random generators at the start of the
+    epoch, which draw its data order again.
     """
 
     step: int
     state: dict[str, Tensor]
 
     def parameters(self, like: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The parameters among it, (members, *shape) each, as a `Snapshot`'s state has them.
+        """The parameters, (members, *shape) each, as in the state of a `Snapshot`.
 
         Args:
             like: the state of a snapshot of the same training.
@@ -106,27 +113,10 @@ class Resume:
 Event = Snapshot | Progress | Epoch | Diverged | Resume
 
 
-def pick_device(name: str) -> torch.device:
-    """The device of a config: `auto` takes CUDA, then MPS, then the CPU.
-
-    Raises ValueError where the machine has no such device.
-    """
-    available = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    if name == "auto":
-        return torch.device(next(device for device, there in available.items() if there))
-    if not available[name]:
-        raise ValueError(f"This machine has no {name} device; choose cpu or auto.")
-    return torch.device(name)
-
-
 def snapshot_steps(epochs: int, steps_per_epoch: int, most: int = MAX_SNAPSHOTS) -> list[int]:
     """Steps 0, 1, 2, 4, 8, … of the first epoch and the end of every epoch.
 
-    Where those are more than `most`, they are thinned evenly, the first and last always kept.
+    If there are more than `most`, an evenly spaced subset that includes the first and last.
     """
     steps = {0, epochs * steps_per_epoch}
     steps |= {2**k for k in range(64) if 2**k < steps_per_epoch}
@@ -147,7 +137,7 @@ def members(config: RunConfig) -> list[RunConfig]:
 
 
 def build_seeded(config: RunConfig, dataset: Dataset) -> nn.Module:
-    """The config's model for a data set, initialised by the config alone."""
+    """The config's model for a data set, initialised with the config's seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = build(config.model, dataset.input_shape, len(dataset.classes))
@@ -156,8 +146,8 @@ def build_seeded(config: RunConfig, dataset: Dataset) -> nn.Module:
 
 
 @torch.inference_mode()
-def test_error(model: nn.Module, split: Split) -> float:
-    """Percentage of a split's images that the model gets wrong."""
+def error_rate(model: nn.Module, split: Split) -> float:
+    """Percentage of a split's images that the model misclassifies."""
     training = model.training
     model.eval()
     dtype = next(model.parameters()).dtype
@@ -173,32 +163,37 @@ def test_error(model: nn.Module, split: Split) -> float:
 def train(
     config: RunConfig,
     dataset: Dataset,
+    *,
     stop: Callable[[], bool] = lambda: False,
     resume: Resume | None = None,
 ) -> Iterator[Event]:
-    """Train as Section 4 does, with `config.seeds` members; see `train_members`."""
-    yield from train_members(members(config), dataset, stop, resume)
+    """Train `config.seeds` members as in Section 4; see `train_members`."""
+    yield from train_members(members(config), dataset, stop=stop, resume=resume)
 
 
 def train_members(
     configs: Sequence[RunConfig],
     dataset: Dataset,
+    *,
     stop: Callable[[], bool] = lambda: False,
     resume: Resume | None = None,
 ) -> Iterator[Event]:
-    """Train members of one shape together: Adam, cross-entropy, one cycle up to the rate.
+    """Train members of one shape together by Adam with cross-entropy and a one-cycle schedule.
 
     Args:
-        configs: one for each member; they may differ in seed, rates and initialisation.
-        stop: asked at each report and after each epoch; when it says yes, a last `Snapshot` and
-            `Resume` of that step end it all.
-        resume: where an earlier training of the same configs and data was; events follow from
-            there on. Raises ValueError where it does not fit.
+        configs: one per member; they may differ in the fields `MAY_DIFFER`.
+        stop: called at each progress report and after each epoch. When it returns True, the
+            training ends with a `Snapshot` and a `Resume` of that step.
+        resume: the state of an earlier training of the same configs and data, to continue from.
 
-    Yields `Snapshot`s at `snapshot_steps`, a `Progress` at most every `REPORT_EVERY` seconds, an
-    `Epoch` at the end of each, a `Resume` after what was yielded of a step while steps are left,
-    and `Diverged` as the last event where a loss is not finite or stays above 10 · ln(classes)
-    for `DIVERGED_STEPS` steps.
+    Yields:
+        `Snapshot`s at `snapshot_steps`, a `Progress` at most every `REPORT_EVERY` seconds, an
+        `Epoch` at the end of each epoch, and a `Resume` after the events of a step that is not the
+        last. `Diverged` is the last event if a loss is not finite, or exceeds 10 · ln(classes) for
+        `DIVERGED_STEPS` consecutive steps.
+
+    Raises:
+        ValueError: if `resume` does not fit, or the configs differ in other fields.
     """
     config = configs[0]
     _check_alike(configs)
@@ -208,35 +203,40 @@ def train_members(
     per_epoch = math.ceil(count / config.batch_size)
     total = config.epochs * per_epoch
     keep = set(snapshot_steps(config.epochs, per_epoch))
-    flat = Flat([build_seeded(member, dataset).to(device) for member in configs])
-    adam = _optimiser(configs, flat, total)
-    take = stepper(flat, adam, data.train, config.batch_size, config.compile)
+    stacked = StackedParameters([build_seeded(member, dataset).to(device) for member in configs])
+    adam = _optimiser(configs, stacked, total)
+    take = stepper(stacked, adam, data.train, config.batch_size, config.compile)
     orders = [torch.Generator().manual_seed(member.seed) for member in configs]
     watch = _Watch(10 * math.log(len(dataset.classes)), len(configs), device)
     epoch_loss = torch.zeros(len(configs), device=device)
     spent = torch.zeros((), dtype=torch.float64)
     begun = torch.stack([order.get_state() for order in orders])
     state = {
-        "values": flat.values.detach(), "first": adam.first, "second": adam.second,
-        "high": watch.high, "longest": watch.longest,
-        "loss": epoch_loss, "seconds": spent, "generators": begun,
-    }  # fmt: skip
+        "values": stacked.values.detach(),
+        "first": adam.first,
+        "second": adam.second,
+        "high": watch.high,
+        "longest": watch.longest,
+        "loss": epoch_loss,
+        "seconds": spent,
+        "generators": begun,
+    }
 
     done = 0
     if resume is None:
-        yield Snapshot(0, flat.state())
+        yield Snapshot(0, stacked.state())
     else:
         _restore(state, resume, total)
         done = resume.step
-        for order, kept in zip(orders, begun, strict=True):
-            order.set_state(kept.clone())  # a view of a later row crashes torch 2.x
+        for order, saved in zip(orders, begun, strict=True):
+            order.set_state(saved.clone())  # a view of a later row crashes torch 2.x
     for epoch in range(done // per_epoch + 1, config.epochs + 1):
         if done % per_epoch == 0:
             epoch_loss.zero_()
             spent.zero_()
         started = time.perf_counter() - spent.item()
-        order = torch.stack([torch.randperm(count, generator=order) for order in orders])
-        for index in order.to(device).split(config.batch_size, 1)[done % per_epoch :]:
+        shuffled = torch.stack([torch.randperm(count, generator=order) for order in orders])
+        for index in shuffled.to(device).split(config.batch_size, 1)[done % per_epoch :]:
             loss = take(index, adam.table[done])
             rate = config.learning_rate * adam.shares[done]
             done += 1
@@ -244,26 +244,26 @@ def train_members(
             epoch_loss += loss * (index.shape[1] / count)
             watch.add(loss, index.numel())
             if done in keep or ended or watch.due():
-                # Only here does the host wait for the device.
-                if watch.diverged() or (done in keep and not _answers(flat, data.test)):
+                # The host waits for the device only here.
+                if watch.diverged() or (done in keep and not _is_finite(stacked, data.test)):
                     yield Diverged(done)
                     return
                 yield watch.progress(done, total, rate)
                 stopping = not ended and stop()
-                if done in keep or (stopping and _answers(flat, data.test)):
-                    yield Snapshot(done, flat.state())
+                if done in keep or (stopping and _is_finite(stacked, data.test)):
+                    yield Snapshot(done, stacked.state())
                 if not ended:
                     spent.fill_(time.perf_counter() - started)
                     yield _resume(done, state)
                 if stopping:
                     return
         losses, seconds = epoch_loss.tolist(), time.perf_counter() - started
-        errors = [test_error(flat.member(k), data.test) for k in range(len(configs))]
+        errors = [error_rate(stacked.member(k), data.test) for k in range(len(configs))]
         yield Epoch(epoch, done, losses, errors, rate, seconds)
         if done < total:
             stopping = stop()
-            if stopping and done not in keep and _answers(flat, data.test):
-                yield Snapshot(done, flat.state())
+            if stopping and done not in keep and _is_finite(stacked, data.test):
+                yield Snapshot(done, stacked.state())
             begun.copy_(torch.stack([order.get_state() for order in orders]))
             yield _resume(done, state)
             if stopping:
@@ -275,16 +275,16 @@ def _resume(step: int, state: dict[str, Tensor]) -> Resume:
 
 
 def _restore(state: dict[str, Tensor], resume: Resume, total: int) -> None:
-    """Copy what was kept into the tensors that the loop works on."""
-    kept = resume.state
-    fits = 0 < resume.step < total and kept.keys() == state.keys()
+    """Copy the saved state into the tensors of the loop."""
+    saved = resume.state
+    fits = 0 < resume.step < total and saved.keys() == state.keys()
     if not fits or any(
-        (kept[name].shape, kept[name].dtype) != (value.shape, value.dtype)
+        (saved[name].shape, saved[name].dtype) != (value.shape, value.dtype)
         for name, value in state.items()
     ):
-        raise ValueError("What was kept to go on from does not fit this training.")
+        raise ValueError("The saved training state does not fit this training.")
     for name, value in state.items():
-        value.copy_(kept[name])
+        value.copy_(saved[name])
 
 
 def _check_alike(configs: Sequence[RunConfig]) -> None:
@@ -294,15 +294,15 @@ def _check_alike(configs: Sequence[RunConfig]) -> None:
         raise ValueError(f"Members that train together may differ in {listed}.")
 
 
-def _optimiser(configs: Sequence[RunConfig], flat: Flat, total: int) -> Adam:
+def _optimiser(configs: Sequence[RunConfig], stacked: StackedParameters, total: int) -> Adam:
     """Adam with each member's rates and decays for densities, micro network and other weights."""
 
     def column(field: str) -> Tensor:
-        return flat.values.new_tensor([[getattr(config, field)] for config in configs])
+        return stacked.values.new_tensor([[getattr(config, field)] for config in configs])
 
     rate, weight_decay = column("learning_rate"), column("weight_decay")
     rates, decays = [], []
-    for name, size in zip(flat.names, flat.sizes, strict=True):
+    for name, size in zip(stacked.names, stacked.sizes, strict=True):
         if is_density(name):
             rates.append((rate * column("density_rate")).expand(-1, size))
             decays.append(torch.zeros_like(rate).expand(-1, size))
@@ -313,25 +313,27 @@ def _optimiser(configs: Sequence[RunConfig], flat: Flat, total: int) -> Adam:
             rates.append(rate.expand(-1, size))
             decays.append(weight_decay.expand(-1, size))
     decay = torch.cat(decays, 1)
-    return Adam(flat.values, torch.cat(rates, 1), total, decay if decay.any() else None)
+    return Adam(stacked.values, torch.cat(rates, 1), total, decay if decay.any() else None)
 
 
 @torch.no_grad()
-def _answers(flat: Flat, split: Split) -> bool:
-    """Whether all members still give numbers: a loss is of the weights before a step."""
-    image = as_input(split.images[:1], flat.values.dtype)
-    return all(flat.member(k)(image).isfinite().all().item() for k in range(len(flat)))
+def _is_finite(stacked: StackedParameters, split: Split) -> bool:
+    """Whether the logits of all members are finite: a loss is from before its step's update."""
+    image = as_input(split.images[:1], stacked.values.dtype)
+    return all(stacked.member(k)(image).isfinite().all().item() for k in range(len(stacked)))
 
 
 def estimate_seconds(config: RunConfig, dataset: Dataset) -> float:
-    """How long the config would train on this machine, from a few steps that are timed here."""
+    """Estimated training time of a config on this machine, from a few timed steps."""
     device = pick_device(config.device)
-    flat = Flat([build_seeded(member, dataset).to(device) for member in members(config)])
-    adam = Adam(flat.values, torch.zeros(len(flat), 1, device=device), ESTIMATE_STEPS)
+    stacked = StackedParameters(
+        [build_seeded(member, dataset).to(device) for member in members(config)]
+    )
+    adam = Adam(stacked.values, torch.zeros(len(stacked), 1, device=device), ESTIMATE_STEPS)
     count = min(config.batch_size, len(dataset.train))
     batch = Split(dataset.train.images[:count], dataset.train.labels[:count]).to(device)
-    take = stepper(flat, adam, batch, count)
-    index = torch.arange(count, device=device).expand(len(flat), count)
+    take = stepper(stacked, adam, batch, count)
+    index = torch.arange(count, device=device).expand(len(stacked), count)
     times = []
     for row in adam.table:
         started = time.perf_counter()
@@ -342,7 +344,7 @@ def estimate_seconds(config: RunConfig, dataset: Dataset) -> float:
 
 
 class _Watch:
-    """Sums on the device what the host looks at now and then."""
+    """Accumulates losses on the device for the host's occasional checks."""
 
     def __init__(self, bound: float, members: int, device: torch.device):
         self.bound = bound

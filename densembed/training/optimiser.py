@@ -1,9 +1,9 @@
-"""Adam under a one-cycle schedule, on one flat vector of parameters for all members.
+"""Adam with a one-cycle schedule, on one flat vector of parameters per member.
 
-torch has both, but as Python that runs between steps. Here a step is a handful of operations on
-tensors, its place in the schedule is a tensor, too, and each parameter of each member may have a
-rate of its own; so it can be compiled with the rest of the step. It equals
-`torch.optim.Adam` with `OneCycleLR` in float64 up to rounding (tested).
+torch has both, but as Python code that runs between steps. Here an update is a few tensor
+operations that can be compiled with the rest of the step: the position in the schedule is a tensor,
+too, and each parameter of each member may have its own rate. In float64, the result equals
+`torch.optim.Adam` with `OneCycleLR` up to rounding.
 """
 
 import math
@@ -14,17 +14,16 @@ from torch import Tensor
 EPS = 1e-8
 BETA2 = 0.999
 WARM_UP = 0.3
-"""Share of the steps before the maximum (torch's pct_start)."""
+"""Fraction of the steps before the maximum (torch's `pct_start`)."""
 START_DIVISOR, END_DIVISOR = 25.0, 1e4
 MOMENTUM = (0.85, 0.95)
-"""β₁ falls from the upper to the lower while the rate climbs, and back (torch's default)."""
+"""β₁ falls from the upper to the lower value while the rate rises, and back (torch's default)."""
 
 
 def one_cycle(total: int) -> tuple[list[float], list[float]]:
-    """Rates as shares of the maximum and β₁ for each of `total` steps, by two half cosines.
+    """Rates as fractions of the maximum, and β₁, for each of `total` steps: two half cosines.
 
-    A single step has the maximum: the only point of the cycle would be its end, where the rate
-    is next to nothing.
+    A single step has the maximum rate, as the last rate of a cycle is almost 0.
     """
     if total == 1:
         return [1.0], [MOMENTUM[0]]
@@ -50,7 +49,7 @@ def _cosine(start: float, end: float, share: float) -> float:
 
 
 class Adam:
-    """Moments and schedule for a flat parameter tensor (members, P).
+    """Adam's moments and schedule for a parameter tensor (members, P).
 
     Args:
         parameters: the tensor that steps change in place.
@@ -74,7 +73,7 @@ class Adam:
         self.table = torch.tensor(rows, dtype=parameters.dtype, device=parameters.device)
 
     def update(self, gradient: Tensor, row: Tensor) -> None:
-        """One step in place. `row` is its line of `table`: β₁, biases of m and v, share of rate."""
+        """Update in place. `row` is the step's row of `table`: β₁, corrections of m and v, rate."""
         beta1, bias, correction, share = row.unbind()
         self.first.lerp_(gradient, 1 - beta1)
         self.second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)

@@ -1,8 +1,8 @@
-"""Where a run was, in one file: what going on takes, and how the machine computed.
+"""The file from which a run resumes: the state of the training and the machine's code path.
 
-Layout: the tensors of `training.Resume` as safetensors, and in the metadata `format`, `version`,
-`step`, and `path` and `data` as JSON; files of older versions have no `data`. On a CPU, a run that
-goes on along the same path ends bit for bit as one that nothing has disturbed.
+Layout: the tensors of `Resume` as safetensors, and in the metadata `format`, `version`, `step`, and
+`path` and `data` as JSON. Files of older versions have no `data`. On a CPU, a run that resumes with
+the same code path has exactly the same result as an uninterrupted run.
 """
 
 import json
@@ -18,18 +18,18 @@ from densembed.data import Dataset
 from densembed.files import replace_file
 from densembed.training.checkpoint import MAX_BYTES, Checkpoint
 from densembed.training.config import RunConfig
-from densembed.training.loop import Resume, pick_device
+from densembed.training.device import device_name, pick_device
+from densembed.training.loop import Resume
 from densembed.version import __version__
 
 FORMAT, VERSION = "densembed-resume", "1"
-DAMAGED = "What was kept to go on from is damaged. Start it again with the same seed."
+DAMAGED = "The saved training state is damaged. Start the run again with the same seed."
 
 
 def code_path(config: RunConfig) -> dict[str, str]:
-    """What decides the last bit of a result, beside the config."""
-    device = pick_device(config.device)
+    """Everything besides the config that affects the exact result."""
     return {
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "device": device_name(pick_device(config.device)),
         "threads": str(torch.get_num_threads()),
         "instructions": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "torch": torch.__version__,
@@ -48,7 +48,7 @@ def differences(before: dict[str, str], now: dict[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Data:
-    """What a run remembers of its data. `since`: the step from which it trains on these."""
+    """A summary of a run's data set. `since` is the step from which it was used."""
 
     digest: str
     classes: list[str]
@@ -63,25 +63,25 @@ class Data:
         return cls(dataset.digest, classes, shape, len(dataset.train), len(dataset.test))
 
     def compatible(self, other: "Data") -> bool:
-        """Whether a model for these takes and names the others."""
+        """Whether a model for this data set also fits the other one."""
         return (len(self.classes), self.shape) == (len(other.classes), other.shape)
 
     def changes(self, now: "Data") -> str:
-        """What is different now, for a person."""
-        found = []
+        """The differences of the new data set, in words."""
+        changes = []
         if added := [name for name in now.classes if name not in self.classes]:
-            found.append(f"new classes {_listed(added)}")
-        if gone := [name for name in self.classes if name not in now.classes]:
-            found.append(f"missing classes {_listed(gone)}")
-        if not found and now.classes != self.classes:
-            found.append("the order of the classes")
+            changes.append(f"new classes {_listed(added)}")
+        if missing := [name for name in self.classes if name not in now.classes]:
+            changes.append(f"missing classes {_listed(missing)}")
+        if not changes and now.classes != self.classes:
+            changes.append("the order of the classes")
         if now.shape != self.shape:
-            found.append(f"images of {_size(self.shape)} before, of {_size(now.shape)} now")
+            changes.append(f"images of {_size(self.shape)} before, of {_size(now.shape)} now")
         counts = ("training", self.train, now.train), ("test", self.test, now.test)
         for part, before, after in counts:
             if before != after:
-                found.append(f"{before:,} {part} images before, {after:,} now")
-        return "; ".join(found) or "the same number of images, with other pixels, labels or order"
+                changes.append(f"{before:,} {part} images before, {after:,} now")
+        return "; ".join(changes) or "the same number of images, but other pixels, labels or order"
 
 
 def _listed(names: list[str]) -> str:
@@ -96,26 +96,26 @@ def _size(shape: list[int]) -> str:
 def carry_over(
     resume: Resume, checkpoint: Checkpoint, before: Data, now: Data
 ) -> tuple[Resume, Checkpoint, Data]:
-    """What was kept, in the steps of a training on other data; both have the same batch size.
+    """Convert the saved state to the steps of a training on the new data set.
 
-    An epoch may have more or fewer steps now. What is kept is how many epochs are behind it, so
-    that all steps so far are counted in the new ones.
+    An epoch may have more or fewer steps now. The number of completed epochs stays the same, so all
+    steps so far are rescaled to the new number of steps per epoch.
     """
     size, header = checkpoint.config.batch_size, checkpoint.header
     old, new = (-(-data.train // size) for data in (before, now))
 
-    def moved(step: int) -> int:
+    def rescaled(step: int) -> int:
         return step * new // old
 
-    # Of two snapshots that fall on one step, the later one.
-    kept = {moved(step): index for index, step in enumerate(header.steps)}
-    epochs = [epoch.model_copy(update={"step": moved(epoch.step)}) for epoch in header.epochs]
+    # If two snapshots have the same new step, the later one is used.
+    rows_by_step = {rescaled(step): index for index, step in enumerate(header.steps)}
+    epochs = [epoch.model_copy(update={"step": rescaled(epoch.step)}) for epoch in header.epochs]
     header = header.model_copy(
-        update={"steps": list(kept), "epochs": epochs, "steps_per_epoch": new}
+        update={"steps": list(rows_by_step), "epochs": epochs, "steps_per_epoch": new}
     )
-    rows = list(kept.values())
+    rows = list(rows_by_step.values())
     tensors = {name: tensor[rows] for name, tensor in checkpoint.tensors.items()}
-    step = max(1, moved(resume.step))
+    step = max(1, rescaled(resume.step))
     return (
         replace(resume, step=step),
         Checkpoint(header, tensors),
@@ -124,18 +124,21 @@ def carry_over(
 
 
 def save_resume(path: Path, resume: Resume, code: dict[str, str], data: Data) -> None:
-    """Replace the file at once."""
+    """Replace the file atomically."""
     metadata = {
-        "format": FORMAT, "version": VERSION, "step": str(resume.step), "path": json.dumps(code),
+        "format": FORMAT,
+        "version": VERSION,
+        "step": str(resume.step),
+        "path": json.dumps(code),
         "data": json.dumps(asdict(data)),
-    }  # fmt: skip
+    }
     replace_file(path, save(resume.state, metadata))
 
 
 def load_resume(path: Path) -> tuple[Resume, dict[str, str], Data | None] | None:
-    """What the file holds, or None where there is none. Raises ValueError for a damaged one.
+    """The state, code path and data summary in a file, or None if there is no file.
 
-    The data are None in a file of an older version.
+    The data summary is None in files of older versions. Raises ValueError for a damaged file.
     """
     if not path.is_file():
         return None
@@ -166,7 +169,7 @@ def load_resume(path: Path) -> tuple[Resume, dict[str, str], Data | None] | None
 
 
 def _data(text: str) -> Data:
-    """Raises ValueError or TypeError for what is none."""
+    """Parse a data summary. Raises ValueError or TypeError if it is invalid."""
     data = Data(**json.loads(text))
     counts = (data.train, data.test, data.since, *data.shape)
     whole = all(isinstance(count, int) and count >= 0 for count in counts)

@@ -1,8 +1,8 @@
 """One optimisation step of several members of the same shape at once.
 
-All parameters of all members are one tensor (members, P), so the optimiser's work does not
-depend on how many layers there are, and the whole step (forward, backward, update) is one
-function that `torch.compile` can take, or CUDA capture as a graph.
+The parameters of all members are one tensor (members, P), so the cost of the optimiser does not
+depend on the number of layers. The whole step (forward, backward, update) is one function that
+`torch.compile` can compile or CUDA capture as a graph.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,11 @@ from densembed.data import Split, as_input
 from densembed.training.optimiser import Adam
 
 
-class Flat:
+class StackedParameters:
     """The parameters of M modules of the same shape as one tensor (M, P).
 
-    The parameters of a single module are views of it; of several, one module stands for all.
+    With one module, its parameters are views of this tensor. With several, the first module serves
+    as the template for all.
     """
 
     def __init__(self, modules: list[nn.Module]):
@@ -47,7 +48,7 @@ class Flat:
         }
 
     def logits(self, x: Tensor) -> Tensor:
-        """(M, N, C, H, W) → (M, N, classes), each member on its own inputs."""
+        """(M, N, C, H, W) → (M, N, classes); each member has its own inputs."""
         if self._direct:
             return self.module(x[0])[None]
         if len(self) == 1:
@@ -57,18 +58,18 @@ class Flat:
         )
 
     def gradient(self, loss: Tensor) -> Tensor:
-        """Of a loss of `logits` by all parameters, (M, P)."""
+        """Gradient of a loss of `logits` with respect to all parameters, (M, P)."""
         if self._direct:
-            # One that the loss does not reach has a gradient of zeros.
+            # A parameter that does not affect the loss has a gradient of zeros.
             parts = torch.autograd.grad(loss, self.single, materialize_grads=True)
             return torch.cat([part.flatten() for part in parts])[None]
         return torch.autograd.grad(loss, self.values)[0]
 
     @property
     def _direct(self) -> bool:
-        """Whether to skip the functional call, which costs as much as a linear layer.
+        """Whether to skip the functional call, which takes as long as a linear layer.
 
-        Not for the compiler: it does not see that the module's parameters are views.
+        The compiler needs the call, as it does not notice that the module's parameters are views.
         """
         return bool(self.single) and not torch.compiler.is_compiling()
 
@@ -79,64 +80,69 @@ class Flat:
 
     @torch.no_grad()
     def member(self, index: int) -> nn.Module:
-        """The module with the parameters of one member, until the next call."""
+        """The template module with the parameters of one member; the next call overwrites them."""
         for name, part in self.named(self.values[index]).items():
             self.module.get_parameter(name).copy_(part)
         return self.module
 
 
 Step = Callable[[Tensor, Tensor], Tensor]
-"""A step on the images of an index (M, N), with a line of the optimiser's table: losses (M,)."""
+"""Takes image indices (M, N) and a row of the optimiser's table; returns the losses (M,)."""
 
 
-def step(flat: Flat, adam: Adam, images: Tensor, labels: Tensor, row: Tensor) -> Tensor:
+def step(
+    stacked: StackedParameters, adam: Adam, images: Tensor, labels: Tensor, row: Tensor
+) -> Tensor:
     """Forward, backward and update.
 
     Args:
         images: (M, N, C, H, W) uint8; labels: (M, N).
-        row: the step's line of the optimiser's table.
+        row: the step's row of the optimiser's table.
     Returns:
         The loss of each member, (M,).
     """
-    logits = flat.logits(as_input(images, flat.values.dtype))
+    logits = stacked.logits(as_input(images, stacked.values.dtype))
     losses = cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
     losses = losses.view(labels.shape).mean(1)
-    gradient = flat.gradient(losses.sum())
+    gradient = stacked.gradient(losses.sum())
     with torch.no_grad():
         adam.update(gradient, row)
     return losses.detach()
 
 
-def stepper(flat: Flat, adam: Adam, split: Split, batch: int, compiled: bool = False) -> Step:
-    """The step on a split's images, by the fastest way there is for full batches.
+def stepper(
+    stacked: StackedParameters, adam: Adam, split: Split, batch: int, compiled: bool = False
+) -> Step:
+    """The fastest available step on a split's images.
 
-    That is a captured graph on CUDA, and the compiled step where asked for. The short batch at
-    the end of an epoch is not worth a second one: it takes the eager step.
+    Full batches use a CUDA graph on CUDA, and the compiled step if `compiled`. The shorter last
+    batch of an epoch uses the eager step.
     """
 
     def on_split(function: Callable) -> Step:
         return lambda index, row: function(
-            flat, adam, split.images[index], split.labels[index], row
+            stacked, adam, split.images[index], split.labels[index], row
         )
 
     short = on_split(step)
     full = on_split(torch.compile(step, dynamic=False)) if compiled else short
-    if flat.values.is_cuda and batch <= len(split):
-        full = _captured(full, flat, adam, batch)
+    if stacked.values.is_cuda and batch <= len(split):
+        full = _captured(full, stacked, adam, batch)
     return lambda index, row: (full if index.shape[1] == batch else short)(index, row)
 
 
 WARM_UP_STEPS = 3
 
 
-def _captured(function: Step, flat: Flat, adam: Adam, batch: int) -> Step:
-    """A CUDA graph of a step: the host launches one thing instead of some hundred kernels.
+def _captured(function: Step, stacked: StackedParameters, adam: Adam, batch: int) -> Step:
+    """A CUDA graph of a step, which replaces about a hundred kernel launches by one.
 
-    What warming up changes is put back. The loss that a replay returns is overwritten by the next.
+    The parameters and moments are restored after the warm-up steps. A replay overwrites the loss
+    that the previous one returned.
     """
-    changed = flat.values, adam.first, adam.second
-    kept = [part.detach().clone() for part in changed]
-    index = torch.zeros(len(flat), batch, dtype=torch.int64, device=adam.table.device)
+    changed = stacked.values, adam.first, adam.second
+    saved = [part.detach().clone() for part in changed]
+    index = torch.zeros(len(stacked), batch, dtype=torch.int64, device=adam.table.device)
     row = adam.table[0].clone()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -148,12 +154,12 @@ def _captured(function: Step, flat: Flat, adam: Adam, batch: int) -> Step:
     with torch.cuda.graph(graph):
         loss = function(index, row)
     with torch.no_grad():
-        for part, value in zip(changed, kept, strict=True):
+        for part, value in zip(changed, saved, strict=True):
             part.copy_(value)
 
-    def replay(wanted: Tensor, line: Tensor) -> Tensor:
-        index.copy_(wanted)
-        row.copy_(line)
+    def replay(new_index: Tensor, new_row: Tensor) -> Tensor:
+        index.copy_(new_index)
+        row.copy_(new_row)
         graph.replay()
         return loss
 

@@ -1,4 +1,4 @@
-"""How a process that trains treats the machine."""
+"""CPU threads and memory of a process that trains."""
 
 import ctypes
 import os
@@ -7,25 +7,25 @@ import sys
 import torch
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT_BYTES = 2**30
+REUSED_BYTES = 2**30
 GLIBC_BYTES = 2**25
-"""Where glibc's own threshold for blocks that it gives back at once stops growing."""
+"""The largest value of glibc's dynamic threshold for blocks that are returned on free."""
 THREADS = torch.get_num_threads()
 
 
-def settle() -> None:
-    """Train on one CPU thread, and keep the memory that a step frees for the next one.
+def limit_threads() -> None:
+    """Use one CPU thread, and reuse the memory that a step frees in the next step.
 
-    The steps of these models are too small to share: beside another busy process, a second thread
-    that waits for the first made them ten times slower, and alone it hardly helps. OMP_NUM_THREADS
-    overrules it. And glibc gives blocks of some 100 kB back to the system at once (Dask tells it
-    to), so that every step pays for touching fresh pages: up to half of its time.
+    The steps of these models are too small for several threads: a second thread hardly helps, and
+    makes a step ten times slower beside another busy process. OMP_NUM_THREADS takes precedence.
+    By default, glibc returns freed blocks of about 100 kB to the system, as Dask lowers its
+    threshold, and touching fresh pages takes up to half of a step's time.
     """
-    _use(1, KEPT_BYTES, KEPT_BYTES)
+    _use(1, REUSED_BYTES, REUSED_BYTES)
 
 
-def unsettle() -> None:
-    """The threads that torch took, and memory as an ordinary process comes to treat it."""
+def restore_threads() -> None:
+    """Restore torch's number of threads and glibc's usual thresholds."""
     _use(THREADS, GLIBC_BYTES, 2 * GLIBC_BYTES)
 
 

@@ -1,7 +1,7 @@
 """A queue of trainings for worker processes: local ones, started on first use, or a scheduler's.
 
-A worker calls one function with the path of a folder, and whoever wants to know its progress reads
-that folder. If a worker dies, Dask gives its folder to the next one, which resumes the training.
+A worker calls one function with the path of a folder, and any process can read the progress from
+that folder. If a worker dies, Dask passes the folder to another one, which resumes the training.
 """
 
 import atexit
@@ -12,11 +12,17 @@ import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from densembed.training.config import RunConfig
-from densembed.training.loop import pick_device
-from densembed.training.threads import settle
+from densembed.training.device import pick_device
+from densembed.training.threads import limit_threads
+from densembed.workers.local_workers import (
+    end_workers,
+    local_workers,
+    runs_per_device,
+    start_workers,
+)
 from densembed.workers.scheduler import (
     PATIENCE,
     connect,
@@ -26,20 +32,19 @@ from densembed.workers.scheduler import (
     resources,
     scheduler_address,
 )
-from densembed.workers.slots import end_workers, runs_per_device, slots, start_workers
 
 NICENESS = 10
-"""Training yields to the server, so that a page answers while both share two cores."""
-LOOK_EVERY = 0.1
-"""Seconds between looks at what Dask has finished."""
-UNSEEN = "unseen"
-UNSEEN_REASON = (
-    "The worker does not see the run's folder: the machines must share it, under the same path."
+"""Trainings have a lower priority than the server, so that pages stay responsive."""
+POLL_SECONDS = 0.1
+"""Seconds between checks for finished tasks."""
+NO_FOLDER = "no folder"
+NO_FOLDER_REASON = (
+    "The worker cannot find the run's folder. The machines must share it under the same path."
 )
 
 
 class Trainable(Protocol, Hashable):
-    """What the queue needs of a run: a folder, the config, and a place for a reason."""
+    """What can be queued: a run or a group of a sweep."""
 
     @property
     def path(self) -> Path: ...
@@ -51,21 +56,21 @@ class Trainable(Protocol, Hashable):
 
 
 Train = Callable[[str, str | None], str]
-"""Trains what is in a folder, given its path and the data folder; returns the final state."""
+"""Trains the run in a folder, given its path and the data folder; returns the final state."""
 
 
 @dataclass(eq=False)
 class _Task:
-    """A run on its way through Dask; `future` is None while it waits for a slot."""
+    """A queued run; `future` is None while it waits for a slot."""
 
     run: Trainable
     data_dir: str | None
     train: Train
     device: str
-    """The type of device here, or "" where a scheduler's workers have it."""
+    """The type of device on this machine, or "" for the workers of a scheduler."""
     wanted: dict[str, float]
     slot: str = ""
-    future: object = None
+    future: Any = None
 
     @property
     def over(self) -> bool:
@@ -73,33 +78,33 @@ class _Task:
 
     @property
     def queue(self) -> tuple:
-        """Equal for those that wait for one another."""
+        """Tasks with the same value wait for the same workers."""
         return self.device, tuple(self.wanted)
 
 
 class Cluster:
-    """Takes runs in order, as many at once on each device as it has slots.
+    """Trains runs in order, at most one per slot of their device at the same time.
 
-    Behind a scheduler's address the runs are handed over at once and go on without this process;
-    their order is Dask's.
+    With a scheduler's address, all runs are submitted to Dask immediately. They continue without
+    this process, in the order that Dask chooses.
     """
 
     def __init__(self, scheduler: str | None = None, per_device: int | None = None):
         self.scheduler = scheduler or scheduler_address()
         self._per_device = per_device
         self._lock = threading.RLock()
-        self._client = None
+        self._client: Any = None
         self._closed = threading.Event()
         self._slots: dict[str, tuple[str, dict]] = {}
         self._tasks: list[_Task] = []
 
     def submit(self, run: Trainable, train: Train, data_dir: str | None = None) -> None:
-        """Queue a run. Returns at once; the run goes on whatever becomes of the caller.
+        """Queue a run and return immediately.
 
-        Queueing a run twice does no harm, as the second worker finds it trained.
+        Queueing a run twice does no harm, as the second worker finds that it has ended.
 
         Args:
-            run: what to train.
+            run: the run or group to train.
             train: called in the worker with the run's path and `data_dir`; a function of a module,
                 so that it can be pickled.
             data_dir: folder with the files of the data sets.
@@ -115,9 +120,9 @@ class Cluster:
             self._hand_out()
 
     def ahead(self, run: Trainable) -> list[Trainable] | None:
-        """The runs before this one on its device, those that train included, oldest first.
+        """The runs before this one on its device, including those that train, oldest first.
 
-        None for a run that is not here: of another server, or of one that has ended.
+        None for a run that is not in this queue.
         """
         with self._lock:
             mine = self._task(run)
@@ -129,7 +134,7 @@ class Cluster:
         return rivals[: rivals.index(run)]
 
     def at_once(self, run: Trainable) -> int:
-        """How many runs its device takes at once; 0 where no worker is there for it."""
+        """How many runs train on its device at the same time; 0 without a suitable worker."""
         with self._lock:
             mine = self._task(run)
             if mine is None or self._client is None:
@@ -139,12 +144,12 @@ class Cluster:
             return sum(device == mine.device for device, _ in self._slots.values())
 
     def place(self, run: Trainable) -> int | None:
-        """How many runs must end before this one; 0 for one that has a worker, or will again."""
+        """How many runs must end before this one starts; 0 if it has a worker."""
         ahead = self.ahead(run)
         return None if ahead is None else max(0, len(ahead) - max(1, self.at_once(run)) + 1)
 
     def wanting(self, run: Trainable) -> str:
-        """What is to be done where no worker is there for a run, else ""."""
+        """What to do if there is no suitable worker for a run, otherwise ""."""
         if not self.scheduler or self.ahead(run) is None or self.at_once(run):
             return ""
         config = run.config
@@ -155,7 +160,7 @@ class Cluster:
 
     def _start(self) -> None:
         if self._client is not None and self._client.status == "closed":
-            self._client, self._tasks = None, []  # its scheduler has gone away
+            self._client, self._tasks = None, []  # the scheduler is gone
             self._closed.set()
         if self._client is not None:
             return
@@ -164,14 +169,14 @@ class Cluster:
         else:
             from distributed import Client
 
-            self._slots = slots(self._per_device or runs_per_device())
+            self._slots = local_workers(self._per_device or runs_per_device())
             self._client = Client(start_workers(self._slots), set_as_default=False)
         self._closed = threading.Event()
         threading.Thread(target=self._watch, args=(self._closed,), daemon=True).start()
         atexit.register(self.close)
 
     def _hand_out(self) -> None:
-        """Send each run that waits to a slot while there are free ones; to a scheduler, all."""
+        """Submit waiting runs to free slots, or all of them to a scheduler."""
         for task in [task for task in self._tasks if task.future is None]:
             if self.scheduler:
                 self._send(task, task.wanted)
@@ -187,28 +192,33 @@ class Cluster:
     def _send(self, task: _Task, wanted: dict[str, float]) -> None:
         from distributed import fire_and_forget
 
-        # The future is kept: a Dask task that nobody holds is forgotten.
+        # Dask cancels a task when the last reference to its future is gone.
         task.future = self._client.submit(
-            _politely, task.train, str(task.run.path), task.data_dir, resources=wanted,
-            key=f"densembed-{task.run.identifier}-{secrets.token_hex(4)}", pure=False,
-        )  # fmt: skip
+            _train,
+            task.train,
+            str(task.run.path),
+            task.data_dir,
+            resources=wanted,
+            key=f"densembed-{task.run.identifier}-{secrets.token_hex(4)}",
+            pure=False,
+        )
         if self.scheduler:
             fire_and_forget(task.future)
 
     def _watch(self, closed: threading.Event) -> None:
-        """Hand out the next run where one has ended; in a thread of its own.
+        """Submit the next run when one has ended; runs in a separate thread.
 
-        Dask's own callbacks need threads that a server which is shutting down has no more.
+        Dask's own callbacks need threads, which a server cannot start while it shuts down.
         """
-        while not closed.wait(LOOK_EVERY):
+        while not closed.wait(POLL_SECONDS):
             self._clear(closed)
 
     def _clear(self, closed: threading.Event) -> None:
-        """Let go of what has ended. Dask does anew what somebody still holds when a worker dies."""
+        """Drop ended tasks: Dask repeats a task that is still referenced when its worker dies."""
         with self._lock:
             ended = [task for task in self._tasks if task.over]
         for task in ended:
-            with contextlib.suppress(TimeoutError):  # its worker has gone away with the answer
+            with contextlib.suppress(TimeoutError):  # its worker died before sending the result
                 _explain(task)
         with self._lock:
             if ended and not closed.is_set():
@@ -216,7 +226,7 @@ class Cluster:
                 self._hand_out()
 
     def close(self) -> None:
-        """End our workers; runs that they trained are then interrupted. A scheduler's go on."""
+        """End the local workers and thus interrupt their runs. Runs on a scheduler continue."""
         with self._lock:
             client, self._client, self._tasks = self._client, None, []
             self._closed.set()
@@ -228,25 +238,25 @@ class Cluster:
 
 
 def _explain(task: _Task) -> None:
-    """Say in the run's folder why Dask could not have it trained, where that is so."""
+    """Record in the run's folder why no worker could train it, if so."""
     if task.future.status == "error":
         task.run.give_up(explain_failure(task.future))
-    elif task.future.status == "finished" and task.future.result(timeout=PATIENCE) == UNSEEN:
-        task.run.give_up(UNSEEN_REASON)
+    elif task.future.status == "finished" and task.future.result(timeout=PATIENCE) == NO_FOLDER:
+        task.run.give_up(NO_FOLDER_REASON)
 
 
 def _device(config: RunConfig | None) -> str:
-    """The type of device that a run takes here; one that cannot be had is for `execute` to name."""
+    """The type of device for a run; `execute` reports a device that is not available."""
     try:
         return pick_device(config.device).type if config else "cpu"
     except ValueError:
         return "cpu"
 
 
-def _politely(train: Train, path: str, data_dir: str | None) -> str:
+def _train(train: Train, path: str, data_dir: str | None) -> str:
     if not Path(path).is_dir():
-        return UNSEEN
+        return NO_FOLDER
     if os.name == "posix" and os.nice(0) < NICENESS:
         os.nice(NICENESS - os.nice(0))
-    settle()
+    limit_threads()
     return train(path, data_dir)

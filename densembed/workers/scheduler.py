@@ -1,6 +1,6 @@
-"""A Dask scheduler by its address, and what a run asks of the workers behind it.
+"""Connects to a Dask scheduler and its workers.
 
-The workers see the same folders under the same paths, and have this package:
+The workers need this package and the same folders under the same paths:
 
     dask scheduler
     dask worker tcp://host:8786 --nthreads 1 --resources "GPU=1"
@@ -15,40 +15,40 @@ from densembed.training.config import RunConfig
 
 VARIABLE = "DENSEMBED_SCHEDULER"
 PATIENCE = 5
-"""Seconds that a scheduler has to answer."""
+"""Seconds to wait for an answer of the scheduler."""
 
 
 class SchedulerError(ValueError):
-    """A scheduler or its workers that cannot be used; the message is one sentence."""
+    """A scheduler or its workers cannot be used; the message is one sentence."""
 
 
 def scheduler_address() -> str | None:
-    """What `DENSEMBED_SCHEDULER` says, e.g. tcp://host:8786; None where it says nothing."""
+    """The address in `DENSEMBED_SCHEDULER`, e.g. tcp://host:8786, or None."""
     return os.environ.get(VARIABLE) or None
 
 
 def connect(address: str):
-    """A Dask client of the scheduler there. Raises SchedulerError where none answers."""
+    """A Dask client of the scheduler at an address. Raises SchedulerError if none answers."""
     from distributed import Client
 
-    with contextlib.suppress(OSError, ValueError):  # nobody there; no address at all
+    with contextlib.suppress(OSError, ValueError):  # no answer; not an address
         return Client(address, timeout=PATIENCE, set_as_default=False)
-    # What never connected is closed now. Where the garbage collector came upon it while another one
-    # starts, its closing would wait for ever for a lock that the starting one holds.
+    # Close the unconnected client now. If the garbage collector closed it while another client
+    # starts, it would wait forever for a lock that the starting client holds.
     gc.collect()
     raise SchedulerError(
-        f"No Dask scheduler answers at {address[:80]!r}: start one with `dask scheduler`, or "
-        "leave its address out to train on this machine."
+        f"No Dask scheduler answers at {address[:80]!r}. Start one with `dask scheduler`, or "
+        "omit the address to train on this machine."
     )
 
 
 def resources(config: RunConfig) -> dict[str, float]:
-    """What a worker must have been started with: `--resources "GPU=1"` for CUDA."""
+    """The Dask resources that a run needs: workers for CUDA have `--resources "GPU=1"`."""
     return {"GPU": 1} if config.device == "cuda" else {}
 
 
 def places(client, wanted: dict[str, float]) -> int:
-    """How many tasks with those resources the workers that are there now take at once."""
+    """How many tasks with these resources the current workers run at the same time."""
     total = 0
     for worker in client.scheduler_info(n_workers=-1)["workers"].values():
         shares = [worker["resources"].get(name, 0) // amount for name, amount in wanted.items()]
@@ -57,14 +57,14 @@ def places(client, wanted: dict[str, float]) -> int:
 
 
 def missing(wanted: dict[str, float]) -> str:
-    """What to do where no worker is there for a task."""
+    """What to do if there is no suitable worker for a task."""
     flag = ' --resources "GPU=1"' if wanted else ""
-    return f"No worker is there for it yet: start one with `dask worker ADDRESS{flag}`."
+    return f"There is no suitable worker yet. Start one with `dask worker ADDRESS{flag}`."
 
 
 def explain_failure(future) -> str:
-    """One sentence about a task of Dask's that has no result."""
-    lost = "The connection to the scheduler was lost. What is finished is kept: start it again."
+    """One sentence about a Dask task that failed."""
+    lost = "The connection to the scheduler was lost. Finished results were saved: start it again."
     if future.status != "error":
         return lost
     try:
@@ -72,12 +72,12 @@ def explain_failure(future) -> str:
     except TimeoutError:
         return lost
     if type(error).__name__ == "KilledWorker":
-        return "The workers that took it died, one after the other, perhaps for want of memory."
+        return "Several workers died while training it, possibly for lack of memory."
     if isinstance(error, OSError):
-        return f"The worker could not read or write a file: {error.strerror or 'it is gone'}."
+        return f"The worker could not read or write a file: {error.strerror or 'unknown error'}."
     if isinstance(error, DataError | ValueError):
         return str(error)
     return (
-        f"The worker could not do it ({type(error).__name__}): it needs the same version of "
-        "densembed, its plugins and the same folders under the same paths."
+        f"The worker failed ({type(error).__name__}). It needs the same version of densembed, the "
+        "same plugins, and the same folders under the same paths."
     )

@@ -140,7 +140,7 @@ def test_train_in_a_folder_refuses_bad_values_too(run, runs_root):
 
 def test_train_says_at_once_where_it_cannot_write(run, tmp_path, monkeypatch):
     """Not after hours of training."""
-    monkeypatch.setattr("densembed.cli.train.train", lambda *_: pytest.fail("It trains."))
+    monkeypatch.setattr("densembed.cli.train.train", lambda *_, **__: pytest.fail("It trains."))
     (tmp_path / "file").write_text("")
     for out in (tmp_path, tmp_path / "no" / "a.safetensors", tmp_path / "file" / "a.safetensors"):
         assert "cannot be written" in fails(run("train", "linear", "--out", out))
@@ -164,8 +164,8 @@ def test_ctrl_c_keeps_the_latest_snapshot(run, tmp_path, runs_root, monkeypatch,
 
     real = module.train
 
-    def interrupted(*arguments):
-        for event in real(*arguments):
+    def interrupted(*arguments, **options):
+        for event in real(*arguments, **options):
             yield event
             if getattr(event, "epoch", 0) == 1:
                 signal.raise_signal(signal.SIGINT)
@@ -187,7 +187,7 @@ def test_ctrl_c_keeps_the_latest_snapshot(run, tmp_path, runs_root, monkeypatch,
 
 
 def test_ctrl_c_before_anything_is_trained(run, tmp_path, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("densembed.cli.train.load_dataset", interrupted)

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 from densembed.cli.main import main
 from densembed.data.codec import decode_field, encode_field
@@ -13,7 +12,6 @@ from densembed.experiments.families import as_markdown, finding, of_kind
 from densembed.fields.field import view
 from densembed.figures.families import families_figure, family_fields_figure
 from densembed.functional.densities import FAMILIES
-from densembed.runs import jobs
 from densembed.training.checkpoint import Checkpoint
 
 
@@ -32,8 +30,16 @@ def table(tmp_path_factory):
         patch.setitem(reproduce.RECIPES, "paper", {"epochs": 1, "device": "cpu"})
         patch.setattr(families, "FAMILIES", {k: FAMILIES[k] for k in ("logistic", "uniform")})
         patch.setattr(families, "TIMED", 1)
-        patch.setattr(jobs, "pick_device", lambda name: torch.device("meta"))  # in this process
-        command = ["reproduce", "families", "--dataset", "digits", "--seeds", "2"]
+        command = [
+            "reproduce",
+            "families",
+            "--dataset",
+            "digits",
+            "--seeds",
+            "2",
+            "--processes",
+            "1",
+        ]
         assert main([*command, "--out", str(out)]) == 0
     return json.loads((out / "families-digits-paper.json").read_text()), out
 

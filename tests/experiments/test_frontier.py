@@ -4,14 +4,12 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 from densembed.cli.main import main
 from densembed.experiments import frontier
 from densembed.experiments.frontier import Candidate, Choice, best, budget_of, finalists, finding
 from densembed.figures.frontier import frontier_figure
 from densembed.models.names import build, parameter_count
-from densembed.runs import jobs
 from densembed.training.checkpoint import Checkpoint
 
 
@@ -44,8 +42,16 @@ def table(tmp_path_factory):
         patch.setattr(frontier, "SCREEN_EPOCHS", 1)
         patch.setattr(frontier, "SEARCH_EPOCHS", 1)
         patch.setattr(frontier, "EPOCHS", 2)
-        patch.setattr(jobs, "pick_device", lambda name: torch.device("meta"))
-        command = ["reproduce", "frontier", "--dataset", "digits", "--seeds", "2"]
+        command = [
+            "reproduce",
+            "frontier",
+            "--dataset",
+            "digits",
+            "--seeds",
+            "2",
+            "--processes",
+            "1",
+        ]
         command += ["--device", "cpu", "--out", str(out), "--gallery", str(out / "gallery")]
         assert main(command) == 0
         stamps = {path: path.stat().st_mtime_ns for path in out.rglob("*.safetensors")}

@@ -149,8 +149,7 @@ def test_table2_has_the_papers_parameters_and_says_what_it_learned_from(
     gallery.mkdir()
     arguments = ["reproduce", "table2", "--dataset", "folder:mine", "--seeds", "2", "--rows"]
     arguments += ["linear,logistic-el-15,logistic-el-mnn-10-5", "--data-dir", str(small_cifar)]
-    # In this process, as on a GPU: the pool of processes is tried elsewhere.
-    monkeypatch.setattr(jobs, "pick_device", lambda name: torch.device("meta"))
+    arguments += ["--processes", "1"]
     assert main([*arguments, "--out", str(tmp_path), "--gallery", str(gallery)]) == 0
     assert r"### CIFAR\-10 \(JPEG\), recipe paper" in capsys.readouterr().out
     name = "table2-cifar-10-jpeg-paper"
@@ -176,7 +175,7 @@ def test_every_row_of_table2_is_built_with_the_papers_parameters():
 def test_data_that_cannot_be_had_is_one_sentence_before_anything_starts(
     tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(jobs, "pool", lambda *_: pytest.fail("started processes"))
+    monkeypatch.setattr(jobs, "run", lambda *_, **__: pytest.fail("started to train"))
     command = ["reproduce", "table2", "--dataset", f"folder:{tmp_path}/gone"]
     assert main([*command, "--out", str(tmp_path)]) == 2
     assert "was not found" in capsys.readouterr().err

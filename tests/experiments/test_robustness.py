@@ -17,9 +17,8 @@ from densembed.data.transform import Transform
 from densembed.experiments import reproduce, robustness
 from densembed.experiments.robustness import PERTURBATIONS, centres, finding, half_way, slopes
 from densembed.figures.robustness import following_figure, robustness_figure
-from densembed.runs import jobs
 from densembed.training.checkpoint import Checkpoint
-from densembed.training.loop import test_error as error_of
+from densembed.training.loop import error_rate
 
 MODELS = ("linear", "logistic-el-15", "logistic-el-mnn-10-5")
 
@@ -67,8 +66,16 @@ def table(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(reproduce.RECIPES, "paper", {"epochs": 1, "device": "cpu"})
         patch.setattr(robustness, "FOLLOWED", 20)
-        patch.setattr(jobs, "pick_device", lambda name: torch.device("meta"))
-        command = ["reproduce", "robustness", "--dataset", "digits", "--seeds", "1"]
+        command = [
+            "reproduce",
+            "robustness",
+            "--dataset",
+            "digits",
+            "--seeds",
+            "1",
+            "--processes",
+            "1",
+        ]
         assert main([*command, "--out", str(out)]) == 0
     return json.loads((out / "robustness-digits.json").read_text()), out
 
@@ -78,7 +85,7 @@ def test_the_report_has_the_errors_of_changed_pictures(table, digits):
     assert [row["model"] for row in report["rows"]] == list(MODELS)
     row = report["rows"][1]
     model = Checkpoint.open(out / "digits/paper" / row["model"] / "0.safetensors").model()
-    kept = error_of(model, digits.test)
+    kept = error_rate(model, digits.test)
     assert row["errors"]["shift"][0] == pytest.approx(kept, abs=1e-3)
     assert row["errors"]["scale"][3] == pytest.approx(kept, abs=1e-3)
     assert row["errors"]["rotation"][0] == row["errors"]["noise"][0] == row["errors"]["shift"][0]
@@ -87,7 +94,7 @@ def test_the_report_has_the_errors_of_changed_pictures(table, digits):
         Split(Transform(right=right, down=down)(digits.test.images), digits.test.labels)
         for right, down in ways
     ]
-    wanted = np.mean([error_of(model, split) for split in shifted])
+    wanted = np.mean([error_rate(model, split) for split in shifted])
     assert row["errors"]["shift"][2] == pytest.approx(wanted, abs=1e-3)
 
 

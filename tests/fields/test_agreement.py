@@ -15,9 +15,9 @@ from densembed.fields.agreement import (
     summary,
     verdict,
 )
-from densembed.training.checkpoint import Recorder
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
+from densembed.training.recorder import Recorder
 
 
 def test_answers_are_the_networks(trained, digits):

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from densembed.data import as_input
 from densembed.fields.field import field, view
 from densembed.models.names import MODELS, build, check_name, describe, parameter_count, pattern
-from densembed.training.checkpoint import Checkpoint, Recorder
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, build_seeded, train
+from densembed.training.recorder import Recorder
 from tests.conftest import is_sentence
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)

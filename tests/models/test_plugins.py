@@ -16,9 +16,10 @@ from densembed.functional.densities import FAMILIES, Logistic
 from densembed.models import plugins
 from densembed.models.names import MODELS, build, check_name, describe
 from densembed.models.plugins import PluginError, register_density, register_model
-from densembed.training.checkpoint import Checkpoint, CheckpointError, Recorder
+from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.config import RunConfig
 from densembed.training.loop import Snapshot
+from densembed.training.recorder import Recorder
 from tests.conftest import is_sentence
 from tests.registry import restored
 from tests.test_docs import EXAMPLES
@@ -266,8 +267,8 @@ def test_a_checkpoint_says_which_plugin_it_needs(name, digits, folder, capsys):
     with pytest.raises(CheckpointError) as caught:
         Checkpoint.open(path)
     assert str(caught.value) == (
-        "mine.safetensors needs the plugin my_densities, which is not loaded here: "
-        "name it with --plugin or in DENSEMBED_PLUGINS."
+        "mine.safetensors needs the plugin my_densities, which is not loaded. "
+        "Add it with --plugin or in DENSEMBED_PLUGINS."
     )
     assert main(["info", str(path)]) == 2
     assert capsys.readouterr().err == f"densembed: {caught.value}\n"

@@ -14,9 +14,10 @@ from densembed.data import as_input, load_dataset
 from densembed.fields.agreement import disagreement, predict, summary
 from densembed.fields.field import field, view
 from densembed.figures.printed import WIDTHS
-from densembed.training.checkpoint import Checkpoint, Recorder
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
+from densembed.training.recorder import Recorder
 from pages.widgets.common.cache import averaged_images
 from pages.widgets.common.downloads import printed
 from tests.pages.conftest import (

@@ -12,9 +12,10 @@ from densembed.data import load_dataset
 from densembed.data.images import read_picture
 from densembed.data.transform import Transform
 from densembed.fields.field import view
-from densembed.training.checkpoint import Checkpoint, Recorder
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
+from densembed.training.recorder import Recorder
 from tests.conftest import is_sentence
 from tests.fields.test_novelty import photographs
 from tests.pages.conftest import (

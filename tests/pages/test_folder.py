@@ -11,9 +11,10 @@ from PIL import Image
 
 from densembed.data import load_dataset
 from densembed.fields.field import view
-from densembed.training.checkpoint import Checkpoint, Recorder
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
+from densembed.training.recorder import Recorder
 from pages.widgets.explore.details import ATLAS, COMPUTES, ONE, TAKE, WHAT
 from pages.widgets.explore.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
 from tests.pages.conftest import (

@@ -91,7 +91,7 @@ def test_shipped_members_are_the_nearest_to_the_mean():
         nearest = min(row["errors"], key=lambda error: abs(error - row["mean"]))
         assert shipped.errors == [pytest.approx(nearest, abs=1e-3)]
         assert shipped.parameters == row["parameters"]
-        assert row["model"] in gallery.STORIES
+        assert row["model"] in gallery.DESCRIPTIONS
 
 
 @pytest.mark.parametrize(("name", "recipe"), EVERY)

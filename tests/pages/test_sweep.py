@@ -91,7 +91,7 @@ def test_a_sweep_half_way(sweep, handed):
     rows = sweep.rows()
     assert list(table["parameters"].dropna()) == [rows[0].parameters] * 2
     assert list(table["finished"]) == ["2 of 2", "2 of 2", "0 of 2", "0 of 2"]
-    assert table["test error, %"][1] == pytest.approx(rows[1].mean, abs=0.005)
+    assert table["test error, %"][1] == pytest.approx(rows[1].errors.mean, abs=0.005)
     assert len(charts(app)["sweep-plot"]["data"]) == 1
     settle(app.button(key="resume-sweep").click().run())
     assert [group for group, _ in handed] == sweep.groups()[1:]
@@ -103,7 +103,7 @@ def test_a_sweep_that_is_done(sweep):
     assert app.success[0].value == "Done: 8 trainings."
     drawn = charts(app)["sweep-plot"]
     rows = sweep.rows()
-    assert list(values(drawn, "y")) == [rows[0].mean, rows[2].mean]
+    assert list(values(drawn, "y")) == [rows[0].errors.mean, rows[2].errors.mean]
     assert list(values(drawn, "x")) == [rows[0].parameters, rows[2].parameters]
     assert len(list(csv.DictReader(sweep.as_csv().splitlines()))) == 8
 
@@ -113,7 +113,7 @@ def nearest(sweep: Sweep) -> dict[str, Checkpoint]:
     found = {}
     for k, row in enumerate(sweep.rows()):
         own = [Checkpoint.open(job.path) for job in sweep.jobs()[k * row.seeds :][: row.seeds]]
-        distances = [abs(one.errors[0] - row.mean) for one in own]
+        distances = [abs(one.errors[0] - row.errors.mean) for one in own]
         place = distances.index(min(distances))
         found[f"{sweep.identifier}-{k * row.seeds + place + 1}"] = own[place]
     return found
@@ -154,7 +154,7 @@ def test_the_two_best_open_in_compare(sweep):
     assert label not in linked(visit("train", sweep=sweep.identifier))
     train_first(sweep, 2)
     rows = dict(zip(nearest(sweep), sweep.rows(), strict=True))
-    first, second = sorted(rows, key=lambda key: rows[key].mean)[:2]
+    first, second = sorted(rows, key=lambda key: rows[key].errors.mean)[:2]
     link = linked(visit("train", sweep=sweep.identifier))[label]
     assert link == {"first": [first], "second": [second]}
     app = visit("compare", first=first, second=second)

@@ -113,7 +113,7 @@ def test_changed_data_are_named_and_gone_on_with_if_told_to(small_gallery, runs_
     assert "Resume with the changed data" not in [
         button.label for button in first_visit(run=run.identifier).button
     ]
-    reason = "The data have changed since this run began: new classes 'eel'."
+    reason = "The data set has changed since this run began: new classes 'eel'."
     run.append("end", state="paused", reason=reason, data="0a1b")
     app = first_visit(run=run.identifier)
     assert any(reason in warning for warning in warnings(app))
@@ -152,7 +152,7 @@ def test_start_makes_a_run_and_links_to_it(small_gallery, runs_root, submitted):
     assert Run.find(run.identifier).state() == "queued"
     assert run.identifier in str(app.query_params["run"])
     settle(app.button(key="stop").click().run())
-    assert run.wish() == "stop"
+    assert run.request() == "stop"
     assert execute(str(run.path)) in ("stopped", "done")
 
 
@@ -362,10 +362,10 @@ def test_a_run_that_trains_says_what_is_left(small_gallery, runs_root):
         )
         assert "delete-for-good" not in verbs(app)
         settle(app.button(key="pause").click().run())
-        assert run.wish() == "pause"
+        assert run.request() == "pause"
         assert app.button(key="pause").disabled
         settle(app.button(key="stop").click().run())
-        assert run.wish() == "stop"
+        assert run.request() == "stop"
 
 
 def test_start_again_is_the_same_run_anew(small_gallery, runs_root, submitted):

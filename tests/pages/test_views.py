@@ -22,9 +22,10 @@ from densembed.fields.measures import (
     measure,
     weighted_field,
 )
-from densembed.training.checkpoint import Checkpoint, Recorder
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
+from densembed.training.recorder import Recorder
 from tests.pages.conftest import (
     assert_shows,
     charts,

@@ -12,7 +12,7 @@ from densembed.data import folder, load_dataset
 from densembed.runs import Run, execute
 from densembed.runs.execution import _reason
 from densembed.training.config import RunConfig
-from densembed.training.loop import test_error as error_of
+from densembed.training.loop import error_rate
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_run_of_an_older_version_goes_on_with_its_classes(numbers, monkeypatch
     ended = run.checkpoint()
     assert ended.header.classes == ["1", "10", "2"]
     test = load_dataset(numbers.dataset).in_order(ended.header.classes).test
-    assert error_of(ended.model(), test) == pytest.approx(ended.errors[0])
+    assert error_rate(ended.model(), test) == pytest.approx(ended.errors[0])
     assert ended.errors[0] < 10
 
 

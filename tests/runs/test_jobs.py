@@ -8,6 +8,7 @@ import torch
 from densembed.runs import jobs
 from densembed.runs.jobs import Job, groups, hold_out, merge, run, split, together
 from densembed.training.config import RunConfig
+from densembed.workers.executors import InProcess, LocalProcesses, local_executor
 
 CONFIG = RunConfig(model="logistic-el-mnn-3-2", epochs=1, device="cpu")
 
@@ -57,9 +58,8 @@ def test_only_members_of_one_shape_are_grouped(tmp_path, monkeypatch):
 
 
 def test_one_that_diverges_takes_none_with_it(tmp_path):
-    mates = made(
-        tmp_path, {"learning_rate": 1e6, "seed": 3, "batch_size": 10}, {"seed": 0, "batch_size": 10}
-    )
+    short = {"model": "logistic-el-2", "epochs": 10}
+    mates = made(tmp_path, short | {"learning_rate": 1e5}, short)
     together(mates)
     wild, tame = mates
     assert wild.path.is_file()
@@ -67,16 +67,44 @@ def test_one_that_diverges_takes_none_with_it(tmp_path):
     assert tame.checkpoint().config == tame.config
 
 
-def test_on_a_gpu_the_seeds_of_a_row_train_in_one_step(tmp_path, monkeypatch):
-    """The machine here has none; that it is asked for is seen by what is called."""
-    calls = []
-    monkeypatch.setattr(jobs, "pick_device", lambda name: torch.device("cuda"))
-    monkeypatch.setattr(jobs, "together", lambda members, data: calls.append(list(members)))
+class Recording:
+    """An executor that keeps its tasks instead of running them."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def run(self, function, tasks, resources=None):
+        self.tasks += tasks
+        yield from range(len(tasks))
+
+
+def test_an_executor_gets_the_jobs_that_have_no_checkpoint(tmp_path):
+    executor, finished = Recording(), []
+    first, *others = mates = made(tmp_path, {"seed": 0}, {"seed": 1}, {"seed": 2})
+    together([first])
+    run(mates, "data", executor=executor, finished=finished.append)
+    assert executor.tasks == [([job], "data") for job in others]
+    assert finished == mates
+
+
+@pytest.mark.parametrize("executor", [InProcess(), LocalProcesses(2)])
+def test_executors_leave_the_same_checkpoints(tmp_path, executor):
     mates = made(tmp_path, {"seed": 0}, {"seed": 1})
-    seen = []
-    run(mates, finished=seen.append)
-    assert calls == [mates]
-    assert seen == mates
+    finished = []
+    run(mates, executor=executor, finished=finished.append)
+    assert sorted(job.config.seed for job in finished) == [0, 1]
+    for job in mates:
+        trained = job.checkpoint()
+        together([job])
+        again = job.checkpoint()
+        assert all(
+            torch.equal(trained.tensors[name], again.tensors[name]) for name in again.tensors
+        )
+
+
+def test_one_process_is_this_one():
+    assert local_executor(1) == InProcess()
+    assert local_executor(3) == LocalProcesses(3)
 
 
 def test_where_it_trained_does_not_matter_for_what_is_done(tmp_path):

@@ -199,7 +199,7 @@ def test_a_damaged_configuration(new, content):
     (run.path / "config.json").write_text(content)
     assert run.config is None
     assert execute(str(run.path)) == "failed"
-    assert "configuration is gone or damaged" in end_of(run)["reason"]
+    assert "configuration is missing or damaged" in end_of(run)["reason"]
 
 
 def test_a_configuration_that_is_gone(new):
@@ -210,7 +210,7 @@ def test_a_configuration_that_is_gone(new):
 
 
 def test_divergence(new):
-    run = new(learning_rate=1e4, epochs=5, batch_size=20)
+    run = new(learning_rate=1e6, epochs=10)
     assert execute(str(run.path)) == "diverged"
     assert "lower learning rate" in end_of(run)["reason"]
     kept = run.checkpoint()
@@ -221,14 +221,14 @@ def test_divergence(new):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (MemoryError(), "The memory ran out: choose a smaller batch size"),
+        (MemoryError(), "Out of memory. Choose a smaller batch size"),
         (OSError(28, "No space left on device"), "No space left on device."),
         (RuntimeError("CUDA error: something"), "Training failed (RuntimeError)"),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_other_failures(new, monkeypatch, error, words):
-    def broken(*_):
+    def broken(*_, **__):
         raise error
 
     run = new()
@@ -258,8 +258,8 @@ def test_cuda_out_of_memory_keeps_the_last_checkpoint(new, monkeypatch):
         patch.setattr(loop, "stepper", greedy)
         assert execute(str(run.path)) == "failed"
     assert end_of(run)["reason"] == (
-        "The memory ran out: choose a smaller batch size, a smaller model or another device. "
-        "What it had is kept."
+        "Out of memory. Choose a smaller batch size, a smaller model or another device. "
+        "The last checkpoint was saved."
     )
     assert "Tried to allocate 2 GiB" in run.log
     assert run.checkpoint().steps[-1] == 30  # the end of the epoch before
@@ -287,7 +287,7 @@ def test_damaged_data_that_cannot_be_had_anew(new, tmp_path, monkeypatch):
 
 def test_the_log_has_the_traceback_of_the_unforeseen(new, monkeypatch):
     run = new()
-    monkeypatch.setattr(execution, "train", lambda *_: [][1])
+    monkeypatch.setattr(execution, "train", lambda *_, **__: [][1])
     execute(str(run.path))
     assert "IndexError" in (run.path / "log.txt").read_text()
 
@@ -334,7 +334,7 @@ def test_no_file_can_be_replaced(new, monkeypatch, count):
         patch.setattr(os, "replace", FullDisk(os.replace, count))
         assert execute(str(run.path)) == run.state() == "failed"
     assert is_sentence(end_of(run)["reason"])
-    assert "free some disk space" in end_of(run)["reason"]
+    assert "Free some disk space" in end_of(run)["reason"]
     assert "OSError" in run.log
     assert (run.checkpoint() is not None) == (count > 0)
     run.resume()
@@ -442,8 +442,8 @@ def test_a_quota_ends_a_run_in_a_sentence(new):
     subprocess.run([sys.executable, "-c", limited, str(run.path)], check=True)
     assert run.state() == "failed"
     assert end_of(run)["reason"] == (
-        "What it learned could not be saved: File too large. "
-        "The last checkpoint is kept: free some disk space, and resume it."
+        "The checkpoint could not be saved: File too large. "
+        "The last checkpoint was saved. Free some disk space and resume the run."
     )
     assert run.checkpoint().steps == before
     run.resume()
@@ -704,7 +704,7 @@ def test_what_is_kept_may_be_damaged(new, harm):
     run.resume()
     assert execute(str(run.path)) == "failed"
     assert end_of(run)["reason"].endswith((
-        "Start it again.", "Start it again with the same seed."
+        "Start again.", "Start the run again with the same seed."
     ))  # fmt: skip
 
 
@@ -731,7 +731,7 @@ def test_a_line_that_was_cut_off_spoils_no_other(new):
 def test_a_word_that_is_none_is_no_wish(new, word):
     run = new(epochs=1)
     (run.path / "control").write_bytes(word)
-    assert run.wish() == ""
+    assert run.request() == ""
     assert execute(str(run.path)) == "done"
 
 
@@ -773,7 +773,7 @@ def said_to_change(run) -> str:
     last = run.events()[-1]
     assert (last["kind"], last["state"], run.state()) == ("end", "paused", "paused")
     assert is_sentence(last["reason"])
-    assert "What was learned is kept" in last["reason"]
+    assert "The last checkpoint was saved" in last["reason"]
     return last["reason"]
 
 

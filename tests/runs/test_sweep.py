@@ -53,13 +53,16 @@ def test_the_grid(small):
 
 
 def test_members_of_one_shape_train_in_one_step(small, monkeypatch):
-    seen = []
+    sizes = []
     real = jobs.train_members
-    monkeypatch.setattr(
-        jobs, "train_members", lambda *args: seen.append(len(args[0])) or real(*args)
-    )
+
+    def counted(configs, dataset, **options):
+        sizes.append(len(configs))
+        return real(configs, dataset, **options)
+
+    monkeypatch.setattr(jobs, "train_members", counted)
     assert do(small) == ["done", "done"]
-    assert seen == [4, 4]
+    assert sizes == [4, 4]
     assert small.state() == "done"
 
 
@@ -77,14 +80,14 @@ def test_a_member_is_what_it_would_be_alone(small, digits):
 
 
 def test_rows_and_csv_are_read_from_the_checkpoints(small):
-    assert [row.errors for row in small.rows()] == [[], [], [], []]
+    assert [row.errors.values for row in small.rows()] == [[], [], [], []]
     assert small.state() == "queued"
     do(small)
     rows = small.rows()
     errors = [Checkpoint.open(job.path).errors[0] for job in small.jobs()]
-    assert [row.errors for row in rows] == [errors[k : k + 2] for k in (0, 2, 4, 6)]
-    assert rows[1].mean == mean(errors[2:4])
-    assert rows[1].deviation == stdev(errors[2:4])
+    assert [row.errors.values for row in rows] == [errors[k : k + 2] for k in (0, 2, 4, 6)]
+    assert rows[1].errors.mean == mean(errors[2:4])
+    assert rows[1].errors.deviation == stdev(errors[2:4])
     # B² densities with 4 numbers each, and 10 classes of B² weights and a bias.
     assert [row.parameters for row in rows] == [4 * 4 + 10 * 5] * 2 + [9 * 4 + 10 * 10] * 2
     table = list(csv.DictReader(io.StringIO(small.as_csv())))
@@ -105,9 +108,9 @@ def test_a_row_is_shown_by_the_member_nearest_its_mean(runs_root):
     assert [row.typical for row in some.rows()] == [None]
     do(some)
     (row,) = some.rows()
-    distances = np.abs(np.array(row.errors) - np.mean(row.errors))
+    distances = np.abs(np.array(row.errors.values) - row.errors.mean)
     assert row.typical == some.jobs()[distances.argmin()]
-    assert Checkpoint.open(row.typical.path).errors[0] != min(row.errors)
+    assert Checkpoint.open(row.typical.path).errors[0] != min(row.errors.values)
 
 
 def test_what_is_done_is_not_done_again(small):
@@ -201,12 +204,12 @@ def test_memory_that_runs_out(runs_root, monkeypatch):
     (group,) = some.groups()
     group.path.mkdir()
 
-    def greedy(*_):
+    def greedy(*_, **__):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(jobs, "train_members", greedy)
     assert train_group(str(group.path)) == some.state() == "failed"
-    assert some.reason().startswith("The memory ran out: choose a smaller batch size")
+    assert some.reason().startswith("Out of memory. Choose a smaller batch size")
     assert "CUDA out of memory" in group.log
 
 
@@ -293,8 +296,11 @@ def test_the_figure(small):
     figure = sweep_figure(rows)
     assert [trace.name for trace in figure.data] == ["learning rate 0.002", "learning rate 0.05"]
     assert list(figure.data[1].x) == [rows[1].parameters, rows[3].parameters]
-    assert list(figure.data[1].y) == [rows[1].mean, rows[3].mean]
-    assert list(figure.data[1].error_y.array) == [rows[1].deviation, rows[3].deviation]
+    assert list(figure.data[1].y) == [rows[1].errors.mean, rows[3].errors.mean]
+    assert list(figure.data[1].error_y.array) == [
+        rows[1].errors.deviation,
+        rows[3].errors.deviation,
+    ]
     (alone,) = sweep_figure(rows[:2]).data  # one number of parameters: side by side
     assert list(alone.x) == [label(row.change) for row in rows[:2]]
     assert not sweep_figure([]).data

@@ -3,7 +3,7 @@
 import pytest
 
 from densembed.runs import Run
-from densembed.runs.time_left import left_of, seconds_left, wait
+from densembed.runs.time_left import seconds_after, seconds_left, waiting_seconds
 from densembed.training.config import RunConfig
 
 CONFIG = RunConfig(model="logistic-el-2", batch_size=10, seeds=2)
@@ -21,8 +21,8 @@ CONFIG = RunConfig(model="logistic-el-2", batch_size=10, seeds=2)
         ([10, 1, 1, 1], 2, 3),
     ],
 )
-def test_wait(lefts, at_once, expected):
-    assert wait(lefts, at_once) == expected
+def test_waiting_seconds(lefts, at_once, expected):
+    assert waiting_seconds(lefts, at_once) == expected
 
 
 def test_what_is_left_at_the_last_speed(runs_root):
@@ -34,4 +34,4 @@ def test_what_is_left_at_the_last_speed(runs_root):
     assert seconds_left(run, lambda _: 0.0) == 50 * 10 * 2 / 100
     run.append("progress", step=56, steps=105, images_per_second=0.0)
     assert seconds_left(run, lambda _: 42.0) == 42.0
-    assert left_of(run.last, CONFIG) == 0.0
+    assert seconds_after(run.last, CONFIG) == 0.0

@@ -17,9 +17,10 @@ import densembed
 from densembed import files
 from densembed.models.names import build, parameter_count
 from densembed.training import checkpoint as module
-from densembed.training.checkpoint import Checkpoint, CheckpointError, Header, Recorder, load
+from densembed.training.checkpoint import Checkpoint, CheckpointError, Header, load
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, Resume, Snapshot, train
+from densembed.training.recorder import Recorder
 from tests.conftest import is_sentence
 
 PROVENANCE = {
@@ -201,7 +202,9 @@ def test_the_last_snapshot_of_a_training_that_goes_on_is_where_it_is(digits, tmp
             break
     now = recorder.checkpoint()
     assert now.steps == [0, 5]
-    stopped = [event for event in train(config, digits, _stop_after(5)) if type(event) is Snapshot]
+    stopped = [
+        event for event in train(config, digits, stop=_stop_after(5)) if type(event) is Snapshot
+    ]
     assert [event.step for event in stopped] == [0, 5]
     for name, tensor in stopped[-1].state.items():
         assert torch.equal(now.tensors[name][-1], tensor)
@@ -209,9 +212,9 @@ def test_the_last_snapshot_of_a_training_that_goes_on_is_where_it_is(digits, tmp
     assert Checkpoint.open(tmp_path / "a.safetensors").steps == [0, 5]
     assert recorder.checkpoint("diverged").steps == [0]
     again = Recorder(config, digits)
-    again.go_on(now, 5)
+    again.resume(now, 5)
     assert [snapshot.step for snapshot in again.snapshots] == [0]
-    recorder.place.state["values"][0, 3] = torch.nan
+    recorder.position.state["values"][0, 3] = torch.nan
     assert recorder.checkpoint().steps == [0]
 
 
@@ -418,7 +421,7 @@ def test_a_renamed_pickle_is_refused_and_not_run(tmp_path):
 def test_another_version_says_so(version):
     sentence = refused(content(version=version))
     assert "version" in sentence
-    assert "update densembed" in sentence
+    assert "Update densembed" in sentence
 
 
 BAD_HEADERS = {
@@ -505,32 +508,32 @@ BAD_TENSORS = {
     "extra with lines": (lambda p: p.update({"e\nf": torch.zeros(4, 1)}), r"'e\nf'"),
     "other shape": (
         lambda p: p.update({"embedding.beta": torch.zeros(4, 1, 1, 5, 2)}),
-        "misshapen tensor embedding.beta: expected (4, 1, 1, 4, 2), got (4, 1, 1, 5, 2)",
+        "tensor embedding.beta of the wrong shape: expected (4, 1, 1, 4, 2), got (4, 1, 1, 5, 2)",
     ),
     "no members' axis": (
         lambda p: p.update({"embedding.beta": torch.zeros(4, 1, 4, 2)}),
-        "misshapen",
+        "of the wrong shape",
     ),
     "other snapshots": (
         lambda p: p.update({"classifier.bias": torch.zeros(3, 1, 10)}),
-        "misshapen tensor classifier.bias",
+        "tensor classifier.bias of the wrong shape",
     ),
     "other members": (
         lambda p: p.update({"classifier.bias": torch.zeros(4, 2, 10)}),
-        "misshapen tensor classifier.bias",
+        "tensor classifier.bias of the wrong shape",
     ),
     "no members": (
         lambda p: p.update({k: v[:, :0] for k, v in p.items()}),
-        "misshapen",
+        "of the wrong shape",
     ),
-    "no axes": (lambda p: p.update({k: torch.tensor(0.0) for k in p}), "misshapen"),
+    "no axes": (lambda p: p.update({k: torch.tensor(0.0) for k in p}), "of the wrong shape"),
     "float64": (
         lambda p: p.update({"embedding.beta": p["embedding.beta"].double() + 2**-40}),
-        "float64 values in embedding.beta that float32 cannot hold exactly: convert",
+        "float64 values in embedding.beta that are not exact in float32. Convert",
     ),
     "float64 beyond float32": (
         lambda p: p.update({"embedding.beta": p["embedding.beta"].double() + 1e300}),
-        "float64 values in embedding.beta that float32 cannot hold exactly: convert",
+        "float64 values in embedding.beta that are not exact in float32. Convert",
     ),
     "int": (
         lambda p: p.update({"embedding.beta": p["embedding.beta"].int()}),
@@ -598,7 +601,7 @@ def test_metrics_of_other_members_are_refused():
 
 @pytest.mark.parametrize("steps", [[0, 10, 1, 20], [0, 1, 1, 2], [20, 10, 1, 0]])
 def test_steps_out_of_order_are_refused(steps):
-    assert "out of order" in refused(content(header(steps=steps)))
+    assert "not in order" in refused(content(header(steps=steps)))
 
 
 WHOLE = content()
@@ -652,7 +655,7 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_huge_files_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MAX_BYTES", len(WHOLE) - 1)
     (tmp_path / "a.safetensors").write_bytes(WHOLE)
-    with pytest.raises(CheckpointError, match=r"^a.safetensors is larger than any checkpoint\.$"):
+    with pytest.raises(CheckpointError, match=r"^a.safetensors is too large for a checkpoint\.$"):
         Checkpoint.open(tmp_path / "a.safetensors")
     monkeypatch.setattr(module, "MAX_BYTES", len(WHOLE))
     assert Checkpoint.open(tmp_path / "a.safetensors").steps == [0, 1, 10, 20]

@@ -14,6 +14,7 @@ from densembed.data import Dataset, Split
 from densembed.models.names import build
 from densembed.training import loop
 from densembed.training.config import RunConfig
+from densembed.training.device import pick_device
 from densembed.training.loop import (
     Diverged,
     Epoch,
@@ -22,7 +23,6 @@ from densembed.training.loop import (
     Snapshot,
     estimate_seconds,
     members,
-    pick_device,
     snapshot_steps,
     train,
     train_members,
@@ -320,7 +320,7 @@ def test_stopping_keeps_the_step_where_it_stopped(small):
     looks = iter([False, False, False, True])
     monkey = pytest.MonkeyPatch()
     monkey.setattr(loop, "REPORT_EVERY", 0.0)
-    events = list(train(config(epochs=50, batch_size=8), small, lambda: next(looks)))
+    events = list(train(config(epochs=50, batch_size=8), small, stop=lambda: next(looks)))
     monkey.undo()
     *_, last, place = events
     assert isinstance(last, Snapshot)
@@ -371,7 +371,7 @@ def test_going_on_from_any_step_is_bit_for_bit_the_same(small, monkeypatch, valu
     assert [events[k].step for k in places] == list(range(1, 12))
     for k in places:
         kept = {name: value.clone() for name, value in events[k].state.items()}
-        rest = list(train(chosen, small, lambda: False, events[k]))
+        rest = list(train(chosen, small, resume=events[k]))
         assert learnt(rest) == learnt(events[k:])
         assert same(events[k].state, kept)  # neither is what was kept touched
 
@@ -380,7 +380,7 @@ def test_the_time_of_an_epoch_counts_both_parts(small, monkeypatch):
     monkeypatch.setattr(loop, "REPORT_EVERY", 0.0)
     place = of(Resume, train(config(batch_size=32), small))[1]
     place.state["seconds"].fill_(100)
-    first, second = of(Epoch, train(config(batch_size=32), small, lambda: False, place))
+    first, second = of(Epoch, train(config(batch_size=32), small, resume=place))
     assert 100 < first.seconds < 110
     assert second.seconds < 10
 
@@ -395,7 +395,7 @@ def test_stopping_at_the_end_of_an_epoch_comes_after_its_error(small):
         return len(epochs) == 4
 
     events = []
-    for event in train(chosen, small, fourth):
+    for event in train(chosen, small, stop=fourth):
         events.append(event)
         epochs += of(Epoch, [event])
     assert [type(event) for event in events[-3:]] == [Epoch, Snapshot, Resume]
@@ -415,13 +415,13 @@ def test_a_place_in_another_training_is_refused(small, change):
     place = of(Resume, train(config(batch_size=32), small))[0]
     change(place.state)
     with pytest.raises(ValueError, match="does not fit"):
-        next(train(config(batch_size=32), small, lambda: False, place))
+        next(train(config(batch_size=32), small, resume=place))
 
 
 def test_a_step_beyond_the_end_is_refused(small):
     place = of(Resume, train(config(batch_size=32), small))[0]
     with pytest.raises(ValueError, match="does not fit"):
-        next(train(config(batch_size=32), small, lambda: False, Resume(8, place.state)))
+        next(train(config(batch_size=32), small, resume=Resume(8, place.state)))
 
 
 # Divergence
@@ -474,16 +474,16 @@ def test_the_error_is_a_count(digits):
     wrong = 0
     for image, label in zip(digits.test.images, digits.test.labels, strict=True):
         wrong += int(model(image[None].float() / 255).argmax() != label)
-    assert loop.test_error(model, digits.test) == pytest.approx(100 * wrong / 359, abs=1e-9)
+    assert loop.error_rate(model, digits.test) == pytest.approx(100 * wrong / 359, abs=1e-9)
 
 
 def test_the_error_does_not_depend_on_batches_or_mode(digits, monkeypatch):
     model = build("logistic-el-3")
-    whole = loop.test_error(model, digits.test)
+    whole = loop.error_rate(model, digits.test)
     assert model.training
     monkeypatch.setattr(loop, "EVALUATION_BATCH", 100)
     model.eval()
-    assert loop.test_error(model, digits.test) == whole
+    assert loop.error_rate(model, digits.test) == whole
     assert not model.training
 
 
@@ -493,7 +493,7 @@ def test_the_error_of_known_answers(digits):
             return torch.eye(10)[3].expand(len(x), 10)
 
     split = Split(digits.test.images[:4], torch.tensor([3, 3, 3, 1]))
-    assert loop.test_error(Constant(1, 1), split) == 25
+    assert loop.error_rate(Constant(1, 1), split) == 25
 
 
 def test_the_estimate_leaves_no_trace(small):
@@ -519,7 +519,7 @@ def test_devices():
     assert pick_device("cpu") == torch.device("cpu")
     assert pick_device("auto").type in ("cpu", "cuda", "mps")
     if not torch.cuda.is_available():
-        with pytest.raises(ValueError, match="no cuda device; choose cpu or auto"):
+        with pytest.raises(ValueError, match=r"no cuda device\. Choose cpu or auto"):
             pick_device("cuda")
         with pytest.raises(ValueError, match="no cuda device"):
             next(train(config(device="cuda"), None))

@@ -141,7 +141,7 @@ def in_another_order(dataset: Dataset) -> Dataset:
     return replace(dataset, train=Split(train.images.flip(0), train.labels.flip(0)))
 
 
-SAME = "the same number of images, with other pixels, labels or order"
+SAME = "the same number of images, but other pixels, labels or order"
 
 
 @pytest.mark.parametrize(

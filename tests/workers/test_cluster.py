@@ -225,7 +225,7 @@ def test_as_many_at_once_as_is_said_and_the_others_in_order(root, monkeypatch):
 @pytest.mark.parametrize("value", ["0", "-1", "two", "65", "1.5", "²"])
 def test_runs_per_device_is_a_number(value, root, monkeypatch):
     monkeypatch.setenv("DENSEMBED_RUNS_PER_DEVICE", value)
-    with pytest.raises(ValueError, match="DENSEMBED_RUNS_PER_DEVICE is a number from 1 to 64"):
+    with pytest.raises(ValueError, match="DENSEMBED_RUNS_PER_DEVICE takes a number from 1 to 64"):
         Cluster().submit(Run.create(RunConfig(**SHORT), root), execute)
 
 

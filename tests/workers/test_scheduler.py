@@ -244,7 +244,7 @@ def test_a_run_that_no_worker_takes_is_stopped(machines, runs_root, capsys):
     assert main(["train", "logistic-el-3", "--scheduler", machines.address]) == 130
     stopping.join(10)
     said = capsys.readouterr()
-    assert "No worker is there" in said.out
+    assert "There is no suitable worker" in said.out
     assert "Nothing was saved" in said.err
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from densembed.cache import Kept
+from densembed.cache import SizedCache
 from densembed.data import Dataset, as_input
 from densembed.fields.agreement import predict
 from densembed.fields.field import View, finite, view
@@ -13,7 +13,7 @@ from densembed.training.checkpoint import Checkpoint
 
 ATLAS_INPUTS = 100
 """Test images of a class over which its fields are averaged, as far as there are so many."""
-kept = Kept(64 * 2**20)
+kept = SizedCache(64 * 2**20)
 """All that the pages compute of checkpoints and pictures."""
 
 

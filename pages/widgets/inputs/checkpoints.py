@@ -11,7 +11,8 @@ from densembed.cache import drop
 from densembed.data import DATASETS, is_available
 from densembed.runs import gallery
 from densembed.text import printable
-from densembed.training.checkpoint import Checkpoint, CheckpointError, error_text
+from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.errors import Errors
 from pages.widgets.common.link import asked, linked_select, notice, plain
 
 OWN = "upload-"
@@ -138,7 +139,7 @@ def pick_checkpoint(
     if chosen in uploads():
         st.caption(f"{_facts(checkpoint)} {KEPT}")
     elif story:
-        st.caption(f"{_facts(checkpoint)} {gallery.STORIES.get(chosen, '')}")
+        st.caption(f"{_facts(checkpoint)} {gallery.DESCRIPTIONS.get(chosen, '')}")
     return checkpoint
 
 
@@ -148,7 +149,7 @@ def _facts(checkpoint: Checkpoint) -> str:
     title, images = plain(header.provenance.dataset_title), header.provenance.test_images
     if header.errors:
         number = f"{images:,} test image{'' if images == 1 else 's'}"
-        title = f"{error_text(header.errors)} error on {title} ({number})"
+        title = f"{Errors(header.errors).text()} error on {title} ({number})"
     return f"{title}, {checkpoint.parameters:,} parameters."
 
 

@@ -10,7 +10,7 @@ from densembed.data import DataError, is_available, load_dataset
 from densembed.models.names import check_name, describe
 from densembed.runs import Run, execute, read_only
 from densembed.runs.recovery import recover
-from densembed.runs.time_left import seconds_left, wait
+from densembed.runs.time_left import seconds_left, waiting_seconds
 from densembed.training.config import RunConfig
 from densembed.training.loop import estimate_seconds
 from densembed.workers.cluster import Cluster
@@ -52,7 +52,7 @@ def estimate_wait(run: Run) -> float | None:
         lefts = [seconds_left(one, _estimate_here) for one in ahead]
     except (DataError, ValueError):  # a device that only a worker has, or data that is damaged
         return None
-    return wait(lefts, max(1, cluster().at_once(run)))
+    return waiting_seconds(lefts, max(1, cluster().at_once(run)))
 
 
 def _estimate_here(config: RunConfig) -> float:

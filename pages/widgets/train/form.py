@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from densembed.data import DATASETS, DataError, is_available, is_folder
 from densembed.training.config import RunConfig, explain
-from densembed.training.loop import pick_device
+from densembed.training.device import pick_device
 from pages.widgets.common.link import plain
 from pages.widgets.train.cluster import cluster, duration, estimate, model_name, start
 from pages.widgets.train.folder import FOLDER, KEPT, folder_fields, pick_folder, show_folder

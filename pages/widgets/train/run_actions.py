@@ -22,7 +22,7 @@ CHANGED = "run-changed"
 
 def run_verbs(run: Run, state: str, config: RunConfig) -> None:
     row = st.container(horizontal=True, vertical_alignment="center")
-    wish = run.wish()
+    wish = run.request()
     waits = state == "queued" and cluster().place(run) is None
     if state in LIVE and not waits:
         verb(row, "Pause", run.pause, disabled=wish in ("pause", "stop"))

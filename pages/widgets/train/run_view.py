@@ -11,10 +11,11 @@ from densembed.fields.field import view
 from densembed.figures.curves import Course, course_figure
 from densembed.models.names import describe
 from densembed.runs import Run, read_only
-from densembed.runs.log_lines import tell as tell_story
-from densembed.runs.time_left import left_of
-from densembed.training.checkpoint import Checkpoint, CheckpointError, error_text
+from densembed.runs.log_lines import log_lines
+from densembed.runs.time_left import seconds_after
+from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.config import RunConfig
+from densembed.training.errors import Errors
 from pages.widgets.canvas.moving import colours
 from pages.widgets.canvas.stills import NAME, UNIT, show_stills, still
 from pages.widgets.common.link import plain
@@ -70,14 +71,14 @@ def _follow(run: Run, was_live: bool) -> None:
     pictures(run.checkpoint(), course, run.identifier, ended)
     if events:
         with st.expander("Log"):
-            st.code("\n".join([*tell_story(events), run.log]).strip(), language=None)
+            st.code("\n".join([*log_lines(events), run.log]).strip(), language=None)
 
 
 def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None:
     last = next((event for event in reversed(events) if event["kind"] == "progress"), None)
     epochs = [event for event in events if event["kind"] == "epoch"]
     error = (
-        f"test error {error_text(epochs[-1]['test_error'], _test_images(run))}" if epochs else ""
+        f"test error {Errors(epochs[-1]['test_error']).text(_test_images(run))}" if epochs else ""
     )
     place = cluster().place(run) if state in ("queued", "interrupted") else None
     if state == "queued" and place is None:
@@ -94,7 +95,7 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
             share = last["step"] / last["steps"]
             line = f"{WORDS[state]} · step {last['step']:,} of {last['steps']:,}"
             rate = f"{last['images_per_second']:,.0f} images a second"
-            left = left_of(last, config)
+            left = seconds_after(last, config)
             rest = f"{duration(left)} left" if left else ""
             st.progress(share, " · ".join(filter(None, (line, error, rate, rest))))
         else:

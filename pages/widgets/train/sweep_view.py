@@ -78,7 +78,7 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
 
 def _compare(sweep: Sweep, rows: list[Row]) -> None:
     """The way to the two rows of the least errors, side by side."""
-    best = sorted((row for row in rows if row.errors), key=lambda row: row.mean)[:2]
+    best = sorted((row for row in rows if row.errors), key=lambda row: row.errors.mean)[:2]
     if len(best) == 2:
         first, second = (sweep.key(row.typical) for row in best)
         st.page_link(
@@ -117,8 +117,8 @@ def _table(sweep: Sweep, rows: list[Row]) -> list[dict]:
                 for name, value in row.change.items()
             },
             "parameters": row.parameters,
-            "test error, %": None if row.mean is None else round(row.mean, 2),
-            "±": round(row.deviation, 2) if len(row.errors) > 1 else None,
+            "test error, %": round(row.errors.mean, 2) if row.errors else None,
+            "±": round(row.errors.deviation, 2) if len(row.errors) > 1 else None,
             "finished": _finished(row),
             OPENS: f"/?model={sweep.key(row.typical)}" if row.typical else None,
         }

@@ -1,4 +1,4 @@
-"""Worker processes of our own: a slot for each run that may train at once on this machine."""
+"""Worker processes on this machine: one per run that may train at the same time."""
 
 import asyncio
 import contextlib
@@ -10,25 +10,29 @@ import torch
 VARIABLE = "DENSEMBED_RUNS_PER_DEVICE"
 MOST = 64
 END_SECONDS = 10
-"""That the workers have to end; they end with this process anyway."""
+"""Seconds for the workers to end; they end with this process at the latest."""
 PATIENCE = {
     "distributed.scheduler.allowed-failures": 1000,
     "distributed.deploy.lost-worker-timeout": "1000 days",
 }
-"""`runs.execute` counts deaths itself. And Dask would close a nanny for good whose worker, some
-seconds after one death, happens to be absent because of another."""
+"""`runs.execute` counts the deaths of workers itself. With its usual timeout, Dask would close the
+nanny of a worker that dies twice within a few seconds."""
 
 
 def runs_per_device() -> int:
-    """What `DENSEMBED_RUNS_PER_DEVICE` says, else 1. Raises ValueError for what is no number."""
+    """The number in `DENSEMBED_RUNS_PER_DEVICE`, by default 1.
+
+    Raises:
+        ValueError: if it is not a number from 1 to `MOST`.
+    """
     text = os.environ.get(VARIABLE) or "1"
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST):
-        raise ValueError(f"{VARIABLE} is a number from 1 to {MOST}; got {text[:20]!r}.")
+        raise ValueError(f"{VARIABLE} takes a number from 1 to {MOST}; got {text[:20]!r}.")
     return int(text)
 
 
-def slots(per_device: int) -> dict[str, tuple[str, dict[str, str]]]:
-    """The slots of this machine: name → (type of device, environment of its process)."""
+def local_workers(per_device: int) -> dict[str, tuple[str, dict[str, str]]]:
+    """The workers of this machine: name → (type of device, environment of the process)."""
     devices: list[tuple[str, dict[str, str]]] = [("cpu", {})]
     if torch.cuda.is_available():
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -44,9 +48,9 @@ def slots(per_device: int) -> dict[str, tuple[str, dict[str, str]]]:
 
 
 def start_workers(names: dict[str, tuple[str, dict[str, str]]]):
-    """A Dask cluster of one process with one thread for each slot.
+    """A Dask cluster with one process of one thread per name.
 
-    The slot is a resource of its worker: a worker that is started again after a death has it, too.
+    The name is a resource of its worker, which a worker that replaces a dead one has, too.
     """
     import dask
     from distributed import Nanny, Scheduler, SpecCluster
@@ -54,9 +58,8 @@ def start_workers(names: dict[str, tuple[str, dict[str, str]]]):
 
     dask.config.set(PATIENCE)
     local = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    options = local | {
-        "nthreads": 1, "memory_limit": MEMORY_LIMIT, "silence_logs": logging.WARNING
-    }  # fmt: skip
+    options = {**local, "nthreads": 1, "memory_limit": MEMORY_LIMIT}
+    options["silence_logs"] = logging.WARNING
     workers = {
         name: {"cls": Nanny, "options": options | {"resources": {name: 1}, "env": environment}}
         for name, (_, environment) in names.items()
@@ -66,14 +69,14 @@ def start_workers(names: dict[str, tuple[str, dict[str, str]]]):
 
 
 def end_workers(cluster) -> None:
-    """End the processes now. Else Dask waits for a training; its folder is whole at any time."""
-    logging.getLogger("distributed.nanny").setLevel(logging.ERROR)  # it would say that it does so
+    """End the processes now. Dask would wait for a training, whose folder is always complete."""
+    logging.getLogger("distributed.nanny").setLevel(logging.ERROR)  # do not log the kill
     with contextlib.suppress(TimeoutError):
         cluster.sync(_close, list(cluster.workers.values()), callback_timeout=END_SECONDS)
     cluster.close(timeout=3)
 
 
 async def _close(nannies) -> None:
-    """Each is killed after the time; on a busy machine its death may be noticed only later."""
+    """Close the nannies, which kill workers that do not end in time."""
     closing = (nanny.close(timeout=0.5) for nanny in nannies)
     await asyncio.gather(*closing, return_exceptions=True)

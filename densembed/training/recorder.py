@@ -1,0 +1,92 @@
+"""Collects the events of a training into a checkpoint."""
+
+from dataclasses import asdict
+
+import torch
+
+from densembed.data import Dataset
+from densembed.models import plugins
+from densembed.training.checkpoint import Checkpoint, EpochMetrics, Header, Outcome, Provenance
+from densembed.training.config import RunConfig
+from densembed.training.loop import Epoch, Event, Resume, Snapshot, snapshot_steps
+
+
+class Recorder:
+    """Collects the events of a training into a checkpoint."""
+
+    def __init__(self, config: RunConfig, dataset: Dataset):
+        self.header = Header(
+            config=config,
+            input_shape=dataset.input_shape,
+            classes=list(dataset.classes),
+            steps_per_epoch=-(-len(dataset.train) // config.batch_size),
+            steps=[0],
+            epochs=[],
+            outcome="running",
+            provenance=Provenance.now(config, dataset),
+            plugins=plugins.needed(config.model),
+        )
+        self.snapshots: list[Snapshot] = []
+        self.position: Resume | None = None
+
+    def add(self, event: Event) -> None:
+        if isinstance(event, Snapshot):
+            self.snapshots.append(event)
+        elif isinstance(event, Resume):
+            self.position = event
+        elif isinstance(event, Epoch):
+            self.header.epochs.append(EpochMetrics(**asdict(event)))
+
+    def resume(self, checkpoint: Checkpoint | None, step: int, since: int = 0) -> None:
+        """Copy from a checkpoint what an uninterrupted training has after `step` steps.
+
+        Args:
+            checkpoint: the last one of the training, or None if it could not be read.
+            step: number of steps that are done.
+            since: the step from which it trains on changed data. The snapshots before it lie at
+                other steps, so all of them are copied.
+        Raises:
+            ValueError: if the checkpoint lacks a snapshot or has another config.
+        """
+        header = self.header
+        steps = snapshot_steps(header.config.epochs, header.steps_per_epoch)
+        planned = {one for one in steps if one == 0 or since < one <= step}
+        if (
+            checkpoint is None
+            or checkpoint.config != header.config
+            or not planned <= set(checkpoint.steps)
+        ):
+            raise ValueError("The checkpoint to resume from is missing or damaged. Start again.")
+        before = checkpoint.header
+        counts = {"train_images", "test_images"}
+        header.provenance = before.provenance.model_copy(
+            update=header.provenance.model_dump(include=counts)
+        )
+        header.epochs[:] = [epoch for epoch in before.epochs if epoch.step <= step]
+        for index, saved in enumerate(before.steps):
+            if saved in planned or saved <= since:
+                state = {name: tensor[index] for name, tensor in checkpoint.tensors.items()}
+                self.snapshots.append(Snapshot(saved, state))
+
+    def checkpoint(self, outcome: Outcome = "running") -> Checkpoint:
+        """The checkpoint so far; it needs at least one snapshot.
+
+        While the training runs, the current parameters follow the planned snapshots, which lie far
+        apart in a long training.
+        """
+        snapshots = [*self.snapshots, *(self._current() if outcome == "running" else [])]
+        steps = [snapshot.step for snapshot in snapshots]
+        header = self.header.model_copy(update={"steps": steps, "outcome": outcome})
+        tensors = {
+            name: torch.stack([snapshot.state[name] for snapshot in snapshots])
+            for name in snapshots[0].state
+        }
+        return Checkpoint(header, tensors)
+
+    def _current(self) -> list[Snapshot]:
+        last = self.snapshots[-1]
+        if self.position is None or self.position.step <= last.step:
+            return []
+        state = self.position.parameters(last.state)
+        finite = all(part.isfinite().all() for part in state.values())
+        return [Snapshot(self.position.step, state)] if finite else []
