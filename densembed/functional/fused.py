@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from densembed.functional.densities import Density
-from densembed.functional.masses import forward_mode, interval_mass, mass_tangent
+from densembed.functional.gamma import forward_mode, interval_mass, mass_tangent
 
 
 def jumps(x: Tensor) -> Tensor:

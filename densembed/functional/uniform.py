@@ -44,35 +44,6 @@ def step_scaled(stored: Tensor, lr_scale: float) -> Tensor:
     return lr_scale * stored
 
 
-def widened(tensor: Tensor) -> Tensor:
-    """Half precision to float32, others as they are: positions need more than 8 or 11 bits."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
-
-
-def check_dtype(x: Tensor, wanted: torch.dtype | None) -> None:
-    """Raises ValueError for an input that is not of the parameters' dtype, as torch's layers do.
-
-    Autocast is left to convert what it converts, which is all floating dtypes but float64.
-
-    Args:
-        wanted: dtype of the layer's parameters; None for any floating one.
-    """
-    if not x.is_floating_point():
-        raise ValueError(
-            f"Expected a floating-point input; got {x.dtype}. "
-            f"Convert it with x.to({wanted or torch.float32})."
-        )
-    if wanted in (None, x.dtype):
-        return
-    device = x.device.type
-    autocast = device != "meta" and torch.is_autocast_enabled(device)
-    if not autocast or torch.float64 in (wanted, x.dtype):
-        raise ValueError(
-            f"Expected an input of {wanted}, the dtype of the layer's parameters; got {x.dtype}. "
-            f"Convert the input with x.to({wanted}) or the layer with layer.to({x.dtype})."
-        )
-
-
 def overlap(lower: Tensor, upper: Tensor, starts: Tensor) -> Tensor:
     """Lengths of [lower, upper] ∩ [start, start + 1]: m_in of Section 3.4, Γ of Section 3.3.
 
@@ -161,64 +132,3 @@ def resample_signal(x: Tensor, width: Tensor, cells: int, widest: float) -> Tens
         padded.gather(-1, index[..., tap].expand(spread)) * mass[..., tap]
         for tap in range(len(taps))
     )
-
-
-def _tilted(x: Tensor, mass: Tensor, beta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """m e^{βc}, c = x − extreme and the extreme itself, the largest βx of each window.
-
-    Measured from there no exponential exceeds 1 and one of them is 1, and at large |β| equal
-    extremes differ by exactly 0 instead of by a rounding error times β. Pixels without mass are
-    taken out before the exponential: 0 · ∞ and its gradient are NaN.
-    """
-    empty = mass <= 0
-    sign = torch.where(beta < 0, -1, 1)
-    extreme = (sign * x.detach()).masked_fill(empty, -math.inf).amax(-1, keepdim=True) * sign
-    centred = (x - extreme).masked_fill(empty, 0)
-    return mass.masked_fill(empty, 0) * torch.exp(beta * centred), centred, extreme
-
-
-def pooling_weights(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
-    """Γ of adaptive pooling, m e^{βx} / Σ m e^{βx} (Section 3.4).
-
-    Args:
-        x: (..., k) the pixels of each window.
-        mass: (..., k) their overlaps m ≥ 0 with the interval, not all 0 in a window.
-        beta: (..., 1) or broadcastable to it.
-    Returns:
-        (..., k), summing to 1 along the last axis; 0 where m = 0, with no NaN in any gradient.
-    """
-    tilted, _, _ = _tilted(x, mass, beta)
-    return tilted / tilted.sum(-1, keepdim=True)
-
-
-def softmax_pool(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
-    """Expectation of each window under `pooling_weights`: (..., k) → (...).
-
-    The mean at β = 0, the maximum and the minimum to within log(Σm / m)/|β| as β → ±∞, where m
-    is the mass of the extreme pixel: log(k)/|β| for k whole pixels. Fastest where the windows'
-    axis, the last one here, is the first in memory: every pass then runs along whole rows.
-    """
-    tilted, centred, extreme = _tilted(x, mass, beta)
-    return (tilted * centred).sum(-1) / tilted.sum(-1) + extreme.squeeze(-1)
-
-
-def per_axis(value: int | tuple[int, ...], axes: int, name: str, least: int) -> tuple[int, ...]:
-    """One integer for each axis from one for all. Raises ValueError for anything else."""
-    values = (value,) * axes if not isinstance(value, tuple | list) else tuple(value)
-    if len(values) != axes or not all(isinstance(v, int) and v >= least for v in values):
-        raise ValueError(
-            f"Expected {name} to be an integer of at least {least}, or {axes} of them; "
-            f"got {value!r}."
-        )
-    return values
-
-
-def positions(size: int, span: int, stride: int, padding: tuple[int, int]) -> int:
-    """L, the number of windows of `span` pixels on a padded axis. ValueError if none fits."""
-    room = size + sum(padding) - span
-    if room < 0:
-        raise ValueError(
-            f"Expected an axis of at least {span} pixels, the extent of the kernel; "
-            f"got {size} and padding {padding}."
-        )
-    return room // stride + 1

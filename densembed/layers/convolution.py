@@ -19,19 +19,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from densembed.functional.arguments import check_dtype, per_axis, positions, widened
 from densembed.functional.uniform import (
     bounded,
     bounded_logit,
-    check_dtype,
     indicator,
     overlap,
-    per_axis,
-    positions,
     product,
     resample_kernel,
     resample_signal,
     step_scaled,
-    widened,
 )
 
 CONVOLVE = (F.conv1d, F.conv2d)

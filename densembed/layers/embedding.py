@@ -11,9 +11,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from densembed.functional.action import embed, fold
+from densembed.functional.arguments import check_dtype, per_axis, widened
 from densembed.functional.densities import Density, Logistic, density
-from densembed.functional.gamma import axes_gamma, embed, fold, negligible, outer
-from densembed.functional.uniform import check_dtype, per_axis, step_scaled, widened
+from densembed.functional.gamma import axes_gamma, negligible, outer
+from densembed.functional.uniform import step_scaled
 
 ALPHA_STD = 0.4
 """α ~ N(0, 0.4) (appendix; read as a standard deviation)."""

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from densembed.functional.uniform import per_axis
+from densembed.functional.arguments import per_axis
 from densembed.layers.embedding import Embedding
 
 

@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.functional.uniform import check_dtype, indicator, overlap
+from densembed.functional.arguments import check_dtype
+from densembed.functional.uniform import indicator, overlap
 
 
 class DensityLinear(nn.Linear):

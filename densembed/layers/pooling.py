@@ -7,19 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.functional.uniform import (
-    bounded,
-    check_dtype,
-    indicator,
-    overlap,
-    per_axis,
-    pooling_weights,
-    positions,
-    product,
-    softmax_pool,
-    step_scaled,
-    widened,
-)
+from densembed.functional.arguments import check_dtype, per_axis, positions, widened
+from densembed.functional.pooling import pooling_weights, softmax_pool
+from densembed.functional.uniform import bounded, indicator, overlap, product, step_scaled
 
 
 class _AdaptivePool(nn.Module):

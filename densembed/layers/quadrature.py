@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from densembed.functional.uniform import check_dtype
+from densembed.functional.arguments import check_dtype
 
 
 def legendre_rule(order: int) -> tuple[list[float], list[float]]:

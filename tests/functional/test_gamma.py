@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
+from densembed.functional.action import embed
 from densembed.functional.densities import FAMILIES
-from densembed.functional.gamma import axes_gamma, embed, gamma, interval_mass, outer
+from densembed.functional.gamma import axes_gamma, gamma, interval_mass, outer
 from tests.functional.test_densities import REFERENCES, each_family
 
 LOC = torch.tensor([-30.4, -0.6, 0.0, 2.3, 4.5, 9.81, 25.2], dtype=torch.float64)

@@ -7,18 +7,16 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.autograd import gradcheck
 
+from densembed.functional.arguments import per_axis, positions
+from densembed.functional.pooling import pooling_weights, softmax_pool
 from densembed.functional.uniform import (
     bounded,
     bounded_logit,
     indicator,
     overlap,
-    per_axis,
-    pooling_weights,
-    positions,
     product,
     resample_kernel,
     resample_signal,
-    softmax_pool,
     step_scaled,
 )
 
