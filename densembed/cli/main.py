@@ -29,7 +29,7 @@ from densembed.fields.novelty import unlike_training
 from densembed.figures.export import write_html, write_npz, write_printed
 from densembed.functional.densities import FAMILIES
 from densembed.models import plugins
-from densembed.models.names import forms
+from densembed.models.names import templates
 from densembed.runs import Run, execute
 from densembed.text import closest, printable, unknown
 from densembed.training.checkpoint import Checkpoint, CheckpointError, Recorder, error_text
@@ -215,7 +215,7 @@ EXAMPLES = """examples:
 def _names() -> str:
     """What the names of models and data sets look like, with those that are known."""
     lines = {
-        "models": f"{forms()}; for example linear, mlp-50, logistic-el-5, logistic-el-mnn-10-5",
+        "models": f"{templates()}; for example linear, mlp-50, logistic-el-5, logistic-el-mnn-10-5",
         "families": ", ".join(FAMILIES),
         "data sets": f"{', '.join(DATASETS)}, or folder:PATH with one subfolder per class",
     }

@@ -77,7 +77,7 @@ def _retry_in_float64(
 
 
 def _sum(embedding: nn.Module, x: Tensor | None, resolution: int) -> Tensor:
-    rows, columns = embedding.pdf_axes(x, resolution)
+    rows, columns = embedding.pdf_axes(x, resolution=resolution)
     return rows.transpose(-1, -2) @ columns
 
 
@@ -100,7 +100,7 @@ def pixel_field(model: nn.Module, x: Tensor | None = None) -> np.ndarray:
         embedding = model.embedding
         loc, scale = embedding.placement(x)
         rows, columns = axes_gamma(
-            embedding.density, loc, scale, embedding.sizes, embedding.truncate
+            embedding.family, loc, scale, embedding.sizes, truncate=embedding.truncate
         )
         return rows.transpose(-1, -2) @ columns
 

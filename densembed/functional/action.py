@@ -13,32 +13,29 @@ from densembed.functional.gamma import axes_gamma, outer
 
 
 def embed(
-    x: Tensor, loc: Tensor, scale: Tensor, density: Density, truncate: bool = False
+    x: Tensor, loc: Tensor, scale: Tensor, density: Density, *, truncate: bool = False
 ) -> Tensor:
     """Receptive field action R(x) = Γx, for densities that are fixed or move with the input.
 
-    Takes the fast path of `densembed.functional.fused` where there is one: images in float32 or
-    float64 under densities that are not truncated.
-
     Args:
         x: (N, C, *sizes), sizes of one or two axes.
-        loc, scale: (C, K, d) for fixed densities, (N, C, K, d) for ones that depend on the input
-            (C may be 1: the same densities for every channel; N may be 1 in `scale`).
+        loc, scale: (C, K, d) for fixed densities, (N, C, K, d) for densities that depend on the
+            input. C may be 1 for the same densities in all channels; N may be 1 in `scale`.
     Returns:
-        (N, C, K): the expectation of every channel under every density.
+        (N, C, K), the expectation of each channel under each density.
     """
     if x.dim() == 4 and not truncate and _exact(x, loc, scale):
         act = fused.moving if loc.dim() == x.dim() else fused.fixed
         return act(x, loc, scale, density)
-    return embed_plain(x, loc, scale, density, truncate)
+    return embed_plain(x, loc, scale, density, truncate=truncate)
 
 
 def embed_plain(
-    x: Tensor, loc: Tensor, scale: Tensor, density: Density, truncate: bool = False
+    x: Tensor, loc: Tensor, scale: Tensor, density: Density, *, truncate: bool = False
 ) -> Tensor:
-    """`embed` by the formulas, one factor of Γ an axis: what the fast path is tested against."""
-    factors = axes_gamma(density, loc, scale, tuple(x.shape[2:]), truncate)
-    if loc.dim() < x.dim():  # one Γ for the whole batch: worth forming, it is a single product
+    """`embed` from the factors of Γ: the reference for tests of the fast path."""
+    factors = axes_gamma(density, loc, scale, tuple(x.shape[2:]), truncate=truncate)
+    if loc.dim() < x.dim():  # one Γ for the whole batch: a single matrix product
         dense = outer(factors).flatten(2).expand(x.shape[1], -1, -1)
         return torch.einsum("ncx,ckx->nck", x.flatten(2), dense)
     if len(factors) == 1:
@@ -53,9 +50,10 @@ def fold(
     scale: Tensor,
     density: Density,
     sizes: tuple[int, ...],
+    *,
     truncate: bool = False,
 ) -> Tensor:
-    """The linear map that a linear map of fixed densities is: K_o = Σ_i w_oi Γ_i.
+    """The linear map on pixels K_o = Σ_i w_oi Γ_i of a linear map after fixed densities.
 
     Args:
         weight: (O, C, K).
@@ -66,7 +64,7 @@ def fold(
     if len(sizes) == 2 and not truncate and _exact(weight, loc, scale):
         groups = (weight.shape[1], *loc.shape[1:])
         return fused.fold(weight, loc.expand(groups), scale.expand(groups), density, sizes)
-    return fold_plain(weight, loc, scale, density, sizes, truncate)
+    return fold_plain(weight, loc, scale, density, sizes, truncate=truncate)
 
 
 def fold_plain(
@@ -75,16 +73,17 @@ def fold_plain(
     scale: Tensor,
     density: Density,
     sizes: tuple[int, ...],
+    *,
     truncate: bool = False,
 ) -> Tensor:
-    """`fold` by the formulas: what the fast path is tested against."""
-    dense = outer(axes_gamma(density, loc, scale, sizes, truncate))
+    """`fold` from the factors of Γ: the reference for tests of the fast path."""
+    dense = outer(axes_gamma(density, loc, scale, sizes, truncate=truncate))
     dense = dense.expand(weight.shape[1], *dense.shape[1:])
     return torch.einsum("ock,ck...->oc...", weight, dense)
 
 
 def _exact(*tensors: Tensor) -> bool:
-    """Whether F near 1 has the digits that the fast paths need: not in half precision."""
+    """Whether the precision of F near 1 suffices for the fast paths: not in half precision."""
     device = tensors[0].device.type
     autocast = device != "meta" and torch.is_autocast_enabled(device)
     return not autocast and all(

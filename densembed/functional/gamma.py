@@ -1,8 +1,8 @@
-"""Γ, and how it acts on a signal: Section 2 of the paper as functions on tensors.
+"""Γ, the mass of each density in each pixel: Section 2 of the paper as functions on tensors.
 
 The input is the piecewise constant x(t) = Σ_n x_n Δ(t; [n-1, n]) on [0, N], so
 Γ_in = ∫_{n-1}^{n} φ_i(t) dt = F_i(n) − F_i(n−1), and Γx is the expectation of x under φ_i.
-Images use separable densities: Γ_imn = Γ_im Γ_in, one factor an axis.
+Images use separable densities: Γ_imn = Γ_im Γ_in, one factor per axis.
 
 Axes: `loc[..., 0]`, `scale[..., 0]` run along the last axis of the signal (t, the columns of an
 image), `[..., 1]` along the one before (u, the rows). Lengths are in pixels.
@@ -10,16 +10,17 @@ image), `[..., 1]` along the one before (u, the rows). Lengths are in pixels.
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 from densembed.functional.densities import Density
 
 
-class _IntervalMass(torch.autograd.Function):
+class _IntervalMass(Function):
     """Masses between consecutive edges, with the closed-form gradient.
 
-    With z_e = (t_e − μ)/s, ∂F_e/∂μ = −f(z_e)/s and ∂F_e/∂s = −z_e f(z_e)/s: the gradient needs
-    the pdf at the edges and nothing that the forward pass kept. It is never differentiated
-    through the branches of a family's `mass`, so it has no NaN where those are stitched.
+    With z_e = (t_e − μ)/s, ∂F_e/∂μ = −f(z_e)/s and ∂F_e/∂s = −z_e f(z_e)/s, so the gradient needs
+    only the pdf at the edges and no intermediate results. The branches of a family's `mass` are
+    never differentiated, so there is no NaN at their boundaries.
     """
 
     generate_vmap_rule = True
@@ -46,7 +47,7 @@ class _IntervalMass(torch.autograd.Function):
 
 
 class _ForwardMass(_IntervalMass):
-    """With forward mode, which the compiler refuses to see: see `forward_mode`."""
+    """Adds forward mode, which torch.compile rejects; see `forward_mode`."""
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -55,11 +56,12 @@ class _ForwardMass(_IntervalMass):
 
     @staticmethod
     def jvp(ctx, by_loc, by_scale, *unused):
-        return mass_tangent(ctx.density, *ctx.saved_tensors, by_loc, by_scale)
+        loc, scale, edges = ctx.saved_tensors
+        return mass_tangent(ctx.density, loc, scale, edges, by_loc, by_scale)
 
 
-def forward_mode(plain: type, forward: type) -> type:
-    """A function with forward mode where it may be: torch.compile takes none with a `jvp`."""
+def forward_mode(plain: type[Function], forward: type[Function]) -> type[Function]:
+    """The variant with a `jvp`, except under torch.compile, which does not accept one."""
     return plain if torch.compiler.is_compiling() else forward
 
 
@@ -86,16 +88,16 @@ def mass_tangent(
 
 
 def gamma(
-    density: Density, loc: Tensor, scale: Tensor, size: int, truncate: bool = False
+    density: Density, loc: Tensor, scale: Tensor, size: int, *, truncate: bool = False
 ) -> Tensor:
     """Γ_in = F_i(n) − F_i(n − 1) for n = 1 … size (Section 2.1).
 
     Args:
         loc, scale: (...) in pixels, scale > 0.
         size: N, the number of pixels along the axis.
-        truncate: divide by the mass in [0, N], which is below 1 because a density reaches
-            beyond the domain. The paper does not. A density with no mass there (see
-            `negligible`) becomes the uniform one, 1/N.
+        truncate: divide by the mass in [0, N], which is below 1 for densities that extend
+            beyond the domain. The paper does not. A density with `negligible` mass there becomes
+            uniform, 1/N.
     Returns:
         (..., size), entries in [0, 1].
     """
@@ -109,31 +111,31 @@ def gamma(
 
 
 def negligible(total: Tensor) -> Tensor:
-    """Where a mass is too small to divide by: its parts would be subnormal, so lose digits."""
+    """Whether a mass is too small to divide by: its parts would be subnormal and lose digits."""
     dtype = torch.finfo(total.dtype)
     return total < dtype.tiny / dtype.eps
 
 
 def axes_gamma(
-    density: Density, loc: Tensor, scale: Tensor, sizes: tuple[int, ...], truncate: bool = False
+    density: Density, loc: Tensor, scale: Tensor, sizes: tuple[int, ...], *, truncate: bool = False
 ) -> list[Tensor]:
     """One factor of a separable Γ for each axis, in the order of `sizes` (rows, then columns).
 
     Args:
         loc, scale: (..., d) for d axes.
-        sizes: lengths of the d axes, e.g. (H, W).
+        sizes: length of each of the d axes, such as (H, W).
     Returns:
         d tensors (..., size).
     """
     last = len(sizes) - 1
     return [
-        gamma(density, loc[..., last - axis], scale[..., last - axis], size, truncate)
+        gamma(density, loc[..., last - axis], scale[..., last - axis], size, truncate=truncate)
         for axis, size in enumerate(sizes)
     ]
 
 
 def outer(factors: list[Tensor]) -> Tensor:
-    """Product over the axes: [(..., H), (..., W)] → (..., H, W). Also turns pdfs into φ(t, u)."""
+    """Product over the axes: [(..., H), (..., W)] → (..., H, W); likewise φ(t, u) from pdfs."""
     product = factors[0]
     for factor in factors[1:]:
         product = product[..., None] * factor.reshape(

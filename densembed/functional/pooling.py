@@ -7,11 +7,11 @@ from torch import Tensor
 
 
 def _tilted(x: Tensor, mass: Tensor, beta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """m e^{βc}, c = x − extreme and the extreme itself, the largest βx of each window.
+    """m e^{βc}, c = x − x*, and x*, the value with the largest βx in each window.
 
-    Measured from there no exponential exceeds 1 and one of them is 1, and at large |β| equal
-    extremes differ by exactly 0 instead of by a rounding error times β. Pixels without mass are
-    taken out before the exponential: 0 · ∞ and its gradient are NaN.
+    Relative to x* no exponential exceeds 1 and at least one equals 1. Values equal to x* differ
+    from it by exactly 0, not by a rounding error that a large β would amplify. Pixels without mass
+    are masked before the exponential, because 0 · ∞ and its gradient are NaN.
     """
     empty = mass <= 0
     sign = torch.where(beta < 0, -1, 1)
@@ -21,14 +21,14 @@ def _tilted(x: Tensor, mass: Tensor, beta: Tensor) -> tuple[Tensor, Tensor, Tens
 
 
 def pooling_weights(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
-    """Γ of adaptive pooling, m e^{βx} / Σ m e^{βx} (Section 3.4).
+    """Γ of adaptive pooling, m e^{βx} / Σ m e^{βx}.
 
     Args:
-        x: (..., k) the pixels of each window.
-        mass: (..., k) their overlaps m ≥ 0 with the interval, not all 0 in a window.
+        x: (..., k), the pixels of each window.
+        mass: (..., k), their overlaps m ≥ 0 with the interval, not all 0 in a window.
         beta: (..., 1) or broadcastable to it.
     Returns:
-        (..., k), summing to 1 along the last axis; 0 where m = 0, with no NaN in any gradient.
+        (..., k), with sum 1 along the last axis, 0 where m = 0, and finite gradients.
     """
     tilted, _, _ = _tilted(x, mass, beta)
     return tilted / tilted.sum(-1, keepdim=True)
@@ -37,9 +37,10 @@ def pooling_weights(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
 def softmax_pool(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
     """Expectation of each window under `pooling_weights`: (..., k) → (...).
 
-    The mean at β = 0, the maximum and the minimum to within log(Σm / m)/|β| as β → ±∞, where m
-    is the mass of the extreme pixel: log(k)/|β| for k whole pixels. Fastest where the windows'
-    axis, the last one here, is the first in memory: every pass then runs along whole rows.
+    It is the mean at β = 0 and tends to the maximum or minimum as β → ±∞, with an error of at
+    most log(Σm / m)/|β|, where m is the mass of the extreme pixel: log(k)/|β| for k whole pixels.
+    It is fastest if the last axis has the largest stride in memory, because every pass then runs
+    over contiguous rows.
     """
     tilted, centred, extreme = _tilted(x, mass, beta)
     return (tilted * centred).sum(-1) / tilted.sum(-1) + extreme.squeeze(-1)

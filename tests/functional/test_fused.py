@@ -280,9 +280,9 @@ def test_layers_are_finite_at_any_beta(family, beta, dtype):
                 locator = nn.Sequential(
                     nn.Flatten(), nn.Linear(2 * math.prod(sizes), 6 * len(sizes))
                 )
-                layer = AdaptiveDensityEmbedding(locator, sizes, 2, 3, family)
+                layer = AdaptiveDensityEmbedding(locator, sizes, 2, num_densities=3, family=family)
             else:
-                layer = DensityEmbedding(sizes, 2, 3, family, **options)
+                layer = DensityEmbedding(sizes, 2, num_densities=3, family=family, **options)
             layer.to(dtype).beta.data.fill_(beta)
             x = torch.rand(2, 2, *sizes, dtype=dtype)
             y = layer(x)

@@ -213,5 +213,5 @@ def test_per_axis():
 def test_positions():
     assert positions(7, 3, 2, (1, 0)) == 3
     assert positions(3, 3, 5, (0, 0)) == 1
-    with pytest.raises(ValueError, match=r"at least 4 pixels.*got 1 and padding \(1, 1\)"):
+    with pytest.raises(ValueError, match=r"at least 4 pixels.*got 1 with padding \(1, 1\)"):
         positions(1, 4, 1, (1, 1))
