@@ -233,11 +233,12 @@ def convolution(
     batch = _batch(x)
     gamma = layer.gamma(batch)[0][0, position]
     output = layer(batch).flatten().numpy()
+    field = layer.receptive_field(batch, resolution=resolution(size), position=position)
     same = amplitude == taps
     return Reading(
         x=x,
         t=_grid(size),
-        phi=layer.receptive_field(batch, resolution(size), position)[0, 0].numpy(),
+        phi=field[0, 0].numpy(),
         gamma=gamma.numpy(),
         expectation=(gamma @ batch[0, 0]).numpy(),
         centres=position * stride + amplitude / taps * (np.arange(taps) + 0.5),
@@ -266,7 +267,7 @@ def adaptive_pooling(x: np.ndarray, window: int, stride: int, beta: float) -> Re
     return Reading(
         x=x,
         t=_grid(size),
-        phi=layer.receptive_field(batch, resolution(size))[0, 0].numpy(),
+        phi=layer.receptive_field(batch, resolution=resolution(size))[0, 0].numpy(),
         gamma=layer.gamma(batch)[0, 0].numpy(),
         expectation=output,
         centres=centres,
@@ -301,16 +302,15 @@ def same_spread(scale: float, old: str, new: str) -> float:
     return scale * scale_unit(FAMILIES[new]) / scale_unit(FAMILIES[old])
 
 
-def _placed(layer: DensityEmbedding, loc: np.ndarray, scale: np.ndarray) -> DensityEmbedding:
-    """The layer with μ(α) and s(β) at these places, (K, axes): α and β are their inverses."""
-    layer = layer.double()
+def _place(layer: DensityEmbedding, loc: np.ndarray, scale: np.ndarray) -> None:
+    """Set α and β so that μ(α) = loc and s(β) = scale, (K, axes); converts to float64."""
+    layer.double()
     lengths = layer.lengths.tolist()
-    for k in range(layer.densities):
+    for k in range(layer.num_densities):
         for axis, length in enumerate(lengths):
             inside = min(max(float(loc[k, axis]), 1e-12 * length), length * (1 - 1e-12))
             layer.alpha[0, k, axis] = bounded_logit(inside, 0.0, length) / LOC_SLOPE
             layer.beta[0, k, axis] = bounded_logit(float(scale[k, axis]) / layer.unit, 0.0, length)
-    return layer
 
 
 @torch.no_grad()
@@ -323,9 +323,8 @@ def embedding(
     is what uniform densities on the grid give where K divides N.
     """
     size, count = len(x), len(loc)
-    layer = _placed(
-        DensityEmbedding((size,), 1, count, family, truncate=truncate), loc[:, None], scale[:, None]
-    )
+    layer = DensityEmbedding((size,), num_densities=count, family=family, truncate=truncate)
+    _place(layer, loc[:, None], scale[:, None])
     batch = _batch(x)
     action = layer(batch).flatten().numpy()
     grid = grid_places(size, count, family)
@@ -387,12 +386,10 @@ def picture(
     Args:
         loc, scale: (t, u), along the columns and along the rows, in pixels.
     """
-    layer = _placed(
-        DensityEmbedding(pixels.shape, 1, 1, family, truncate=truncate),
-        np.array([loc]), np.array([scale]),
-    )  # fmt: skip
+    layer = DensityEmbedding(pixels.shape, num_densities=1, family=family, truncate=truncate)
+    _place(layer, np.array([loc]), np.array([scale]))
     mu, s = layer.placement()
-    rows, columns = axes_gamma(layer.density, mu, s, layer.sizes, truncate)
+    rows, columns = axes_gamma(layer.family, mu, s, layer.sizes, truncate=truncate)
     return Picture(
         pixels=pixels,
         rows=rows.flatten().numpy(),

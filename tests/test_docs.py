@@ -1,5 +1,7 @@
 """The examples for engineers run as they are printed."""
 
+import doctest
+import importlib
 import inspect
 import re
 from pathlib import Path
@@ -35,7 +37,7 @@ def test_example_runs(title):
 def test_the_table_of_arguments_is_that_of_the_signatures():
     table = PAGE.partition("| argument |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (`.*?) \| ", table, re.M)
-    known: dict[str, set[str]] = {}
+    documented: dict[str, set[str]] = {}
     for name in layers.__all__:
         layer = getattr(layers, name)
         if not isinstance(layer, type):
@@ -45,10 +47,43 @@ def test_the_table_of_arguments_is_that_of_the_signatures():
             if parameter.default is not inspect.Parameter.empty:
                 default = repr(parameter.default).replace("'", '"')
                 text = f"{each}={default}"
-            known.setdefault(each, set()).add(text)
-    told = [word for words in rows for word in re.findall(r"`([^`]+)`", words)]
-    assert len(told) >= 20
-    for word in told:
-        assert word in known[word.partition("=")[0]], word
-    ours = {"sizes", "densities", "family", "shared", "truncate", "locator", "amplitude", "beta"}
-    assert ours <= {word.partition("=")[0] for word in told}
+            documented.setdefault(each, set()).add(text)
+    listed = [word for words in rows for word in re.findall(r"`([^`]+)`", words)]
+    assert len(listed) >= 20
+    for word in listed:
+        assert word in documented[word.partition("=")[0]], word
+    ours = {
+        "sizes",
+        "num_densities",
+        "family",
+        "shared",
+        "truncate",
+        "locator",
+        "amplitude",
+        "beta",
+    }
+    assert ours <= {word.partition("=")[0] for word in listed}
+
+
+DOCTESTS = (
+    "densembed.functional.densities",
+    "densembed.layers.convolution",
+    "densembed.layers.embedding",
+    "densembed.layers.features",
+    "densembed.layers.linear",
+    "densembed.layers.pooling",
+    "densembed.layers.quadrature",
+    "densembed.models.architectures",
+    "densembed.models.names",
+)
+
+
+@pytest.mark.parametrize("module", DOCTESTS)
+def test_examples_in_docstrings(module):
+    result = doctest.testmod(importlib.import_module(module))
+    assert result.attempted
+    assert not result.failed
+
+
+def test_every_public_layer_has_an_example():
+    assert not [name for name in layers.__all__ if ">>> " not in getattr(layers, name).__doc__]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from densembed.data import DATASETS
 from densembed.functional.densities import FAMILIES
-from densembed.models.names import forms
+from densembed.models.names import templates
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C: 128 plus the number of the signal, as in shells."""
@@ -75,7 +75,7 @@ class Command:
 def names() -> str:
     """The forms of model names, the families of densities and the data sets, for the help."""
     lines = {
-        "models": f"{forms()}; for example linear, mlp-50, logistic-el-5, logistic-el-mnn-10-5",
+        "models": f"{templates()}; for example linear, mlp-50, logistic-el-5, logistic-el-mnn-10-5",
         "families": ", ".join(FAMILIES),
         "data sets": f"{', '.join(DATASETS)}, or folder:PATH with one subfolder per class",
     }

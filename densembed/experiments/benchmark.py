@@ -204,17 +204,17 @@ def floor(model: str, batch: int) -> tuple[float, float]:
     if model == "linear":
         work = 2 * 2 * batch * PIXELS * CLASSES
     elif network.adaptive:
-        inner = embedding.locator[0].densities
+        inner = embedding.locator[0].num_densities
         look = 3 * 2 * inner * edges * edges + 2 * 2 * batch * PIXELS * inner
-        locate = 3 * 2 * batch * inner * 2 * embedding.densities
-        work = look + locate + 2 * 2 * batch * embedding.densities * edges * edges + classify
+        locate = 3 * 2 * batch * inner * 2 * embedding.num_densities
+        work = look + locate + 2 * 2 * batch * embedding.num_densities * edges * edges + classify
     else:
-        fold = 3 * 2 * CLASSES * embedding.densities * edges * edges
+        fold = 3 * 2 * CLASSES * embedding.num_densities * edges * edges
         work = fold + 2 * 2 * batch * PIXELS * CLASSES
     # Pixels as bytes once; parameters, both moments read and written, the gradient once.
     traffic = batch * PIXELS + 4 * (7 * parameters + 2 * batch * CLASSES)
     if network.adaptive:  # locations and their gradient, two axes, written and read
-        traffic += 4 * 4 * batch * 2 * embedding.densities
+        traffic += 4 * 4 * batch * 2 * embedding.num_densities
     return work, traffic
 
 

@@ -128,5 +128,5 @@ def _densities(checkpoint: Checkpoint) -> str:
     if not checkpoint.has_densities:
         what = "pixel" if on_pixels(model) else "cell of the last feature maps"
         return f"none learned: a weight for each {what}"
-    count = model.embedding.groups * model.embedding.densities
+    count = model.embedding.groups * model.embedding.num_densities
     return f"{count:,}, {'moving with the input' if model.adaptive else 'fixed'}"

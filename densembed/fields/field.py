@@ -81,7 +81,7 @@ def _retry_in_float64(compute: Callable[[Model, Input], Tensor], model: Model, x
 
 
 def _sum(embedding: Embedding, x: Tensor | None, resolution: int) -> Tensor:
-    rows, columns = embedding.pdf_axes(x, resolution)
+    rows, columns = embedding.pdf_axes(x, resolution=resolution)
     return rows.transpose(-1, -2) @ columns
 
 
@@ -104,7 +104,7 @@ def pixel_field(model: DensityNetwork, x: Tensor | None = None) -> np.ndarray:
         embedding = model.embedding
         loc, scale = embedding.placement(x)
         rows, columns = axes_gamma(
-            embedding.density, loc, scale, embedding.sizes, embedding.truncate
+            embedding.family, loc, scale, embedding.sizes, truncate=embedding.truncate
         )
         return rows.transpose(-1, -2) @ columns
 

@@ -42,7 +42,7 @@ def densities(model: DensityNetwork, x: Tensor) -> Densities:
 
 def class_weights(model: DensityNetwork) -> Tensor | None:
     """w_ci as (classes, channels or 1, K), None if there is a hidden layer."""
-    classifier, count = getattr(model, "classifier", None), model.embedding.densities
+    classifier, count = getattr(model, "classifier", None), model.embedding.num_densities
     if not isinstance(classifier, nn.Linear) or classifier.in_features % count:
         return None
     weight = classifier.weight.detach().unflatten(1, (-1, count))
@@ -63,7 +63,7 @@ def weighted_field(
     Args:
         weights: (channels or 1, K), e.g. those of one class of `class_weights`.
     """
-    rows, columns = model.embedding.pdf_axes(x, resolution)
+    rows, columns = model.embedding.pdf_axes(x, resolution=resolution)
     summed = (rows[0] * weights[..., None].to(rows)).transpose(-1, -2) @ columns[0]
     return summed.float().numpy()
 
@@ -72,9 +72,9 @@ def density_field(
     model: DensityNetwork, x: Tensor, index: int, resolution: int = RESOLUTION
 ) -> np.ndarray:
     """φ_i(t, u) of one of `densities`, per square pixel: (1, H · r, W · r)."""
-    weights = torch.zeros(model.embedding.groups * model.embedding.densities)
+    weights = torch.zeros(model.embedding.groups * model.embedding.num_densities)
     weights[index] = 1
-    chosen = weights.unflatten(0, (model.embedding.groups, model.embedding.densities))
+    chosen = weights.unflatten(0, (model.embedding.groups, model.embedding.num_densities))
     return weighted_field(model, x, chosen, resolution).sum(0, keepdims=True)
 
 

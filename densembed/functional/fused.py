@@ -1,17 +1,17 @@
 """Γ and its action in few passes over memory: the fast paths behind `densembed.functional.gamma`.
 
-Three facts make them:
+They use three facts:
 
 1. Summation by parts. Σ_n (F(n) − F(n−1)) x_n = Σ_e F(e) (x_e − x_{e+1}) with x_0 = x_{N+1} = 0.
-   So R = F_rowᵀ X″ F_col with X″ the second difference of the padded picture: Γ is never
-   differenced, and F and f are evaluated once at each edge.
+   So R = F_rowᵀ X″ F_col with X″ the second difference of the padded image: Γ is never
+   differenced, and F and f are evaluated once per edge.
 2. Diagonal Jacobian. R_k depends on the location and scale of density k alone, so the forward
    pass can return ∂R/∂μ and ∂R/∂s with R, and nothing of size batch · K · N is kept.
-3. Folding. A linear map after fixed densities is one picture for each of its outputs,
+3. Folding. A linear map after fixed densities equals one image per output,
    K_o = Σ_i w_oi Γ_i, whose size does not depend on the number of densities.
 
-They are exact up to rounding, but to an absolute accuracy: F near 1 has lost what distinguishes
-it from 1. `gamma.gamma` keeps the relative one.
+They are exact up to rounding, with absolute accuracy, because F near 1 is rounded relative to 1.
+`gamma.gamma` has relative accuracy.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,21 +22,21 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from densembed.functional.densities import Density
-from densembed.functional.masses import forward_mode, interval_mass, mass_tangent
+from densembed.functional.gamma import forward_mode, interval_mass, mass_tangent
 
 
 def jumps(x: Tensor) -> Tensor:
-    """Second difference of pictures, padded by zeros: (..., H, W) → (..., H + 1, W + 1)."""
+    """Second difference of images, padded by zeros: (..., H, W) → (..., H + 1, W + 1)."""
     return torch.nn.functional.pad(x, (1, 1, 1, 1)).diff(dim=-1).diff(dim=-2)
 
 
 def _edges(size: int, like: Tensor) -> Tensor:
-    """The edges as a column, so that an axis of densities beside it is the one in memory order."""
+    """The edges as a column, so that the densities are on the contiguous axis."""
     return torch.arange(size, dtype=like.dtype, device=like.device)[:, None]
 
 
 def _standard(edges: Tensor, loc: Tensor, inverse: Tensor) -> Tensor:
-    """z = (t − μ)/s: (..., K) → (..., E, K), in one pass where μ has the larger shape."""
+    """z = (t − μ)/s: (..., K) → (..., E, K), in one pass over the larger shape of μ."""
     return edges * inverse[..., None, :] - (loc * inverse)[..., None, :]
 
 
@@ -51,11 +51,11 @@ def moving_value(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Ten
 
 
 CHUNK_CELLS = 3 * 2**18
-"""Values of F held at once on a CPU: with what belongs to them they stay in a core's cache."""
+"""Values of F computed at once on a CPU, so that all intermediate results fit into the cache."""
 
 
 class _Moving(torch.autograd.Function):
-    """R, and its diagonal Jacobian as two more outputs that only the backward pass sees."""
+    """R, with its diagonal Jacobian as two more outputs for the backward pass."""
 
     @staticmethod
     def forward(x, loc, scale, density):
@@ -84,7 +84,7 @@ class _Moving(torch.autograd.Function):
     def backward(ctx, grad, *unused):
         x, loc, scale, by_loc, by_scale = ctx.saved_tensors
         if _differentiated(x, loc, scale, grad):
-            return *_again(_see_moving, ctx, grad, (x, loc, scale), x.shape[-2:]), None
+            return *_double_backward(_see_moving, ctx, grad, (x, loc, scale), x.shape[-2:]), None
         by_x = None
         if ctx.needs_input_grad[0]:
             inverse = scale.reciprocal()
@@ -111,15 +111,15 @@ def _with_slopes(
     along, down = (_edges(jump.shape[axis], loc) for axis in (-1, -2))
     columns, pdf_columns = density.cdf_pdf(_standard(along, loc[..., 0], inverse[..., 0]))
     rows, pdf_rows = density.cdf_pdf(_standard(down, loc[..., 1], inverse[..., 1]))
-    seen = jump.mT @ rows
-    # The pdfs are ours alone, so they hold the products: fresh memory costs page faults.
+    by_rows = jump.mT @ rows
+    # The pdfs are used here only, so their memory is reused: new memory costs page faults.
     sums = (
-        _sums(pdf_columns.mul_(seen), along),
+        _sums(pdf_columns.mul_(by_rows), along),
         _sums(pdf_rows.mul_(jump @ columns), down),
     )
     total, moment = (torch.stack(parts, -1) for parts in zip(*sums, strict=True))
     by_loc, by_scale = _slopes(total, moment, loc, inverse)
-    return seen.mul_(columns).sum(-2), by_loc, by_scale
+    return by_rows.mul_(columns).sum(-2), by_loc, by_scale
 
 
 def _sums(weighted: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
@@ -128,15 +128,15 @@ def _sums(weighted: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
 
 
 NARROW = 2.0**-10
-"""Pixels. Of a density below it the nearest edge alone counts, but for heavy tails."""
+"""Scale in pixels below which only the nearest edge matters, except for heavy tails."""
 
 
 def _slopes(total: Tensor, moment: Tensor, loc: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
     """∂R/∂μ = −Σ_e y_e f(z_e) / s and ∂R/∂s = −Σ_e y_e f(z_e) z_e / s from the sums.
 
-    The second is Σ_e y_e f(z_e) (e − μ), a difference of the sums: its rounding, divided by s²,
-    would be all there is for a narrow density. There e − μ is taken from the nearest edge, and
-    what else there is counts only where it exceeds the rounding.
+    The second is Σ_e y_e f(z_e) (e − μ), a difference of the sums, whose rounding error divided by
+    s² would dominate for a narrow density. For those, e − μ is that of the nearest edge, unless
+    the other edges contribute more than the rounding error.
     """
     by_loc = total * -inverse
     spread = torch.addcmul(moment, loc, total, value=-1)
@@ -156,7 +156,7 @@ def moving(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
     Returns:
         (..., C, K).
     """
-    # Under vmap no tensor says whether it needs a gradient; a graph to keep has its own.
+    # Under vmap, tensors do not know whether they need gradients; torch.export adds its own.
     if not torch.is_grad_enabled() or torch.compiler.is_exporting():
         return moving_value(x, loc, scale, density)
     loc = loc.expand(*loc.shape[:-3], x.shape[-3], *loc.shape[-2:])
@@ -164,9 +164,9 @@ def moving(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
 
 
 class _Fixed(torch.autograd.Function):
-    """R of the same densities for every input, one matrix product, and its gradient, another.
+    """R of the same densities for every input and its gradient, one matrix product each.
 
-    Both axes are evaluated in one tensor, on as many edges as the longer one has.
+    Both axes are evaluated in one tensor, on the edges of the longer one.
     """
 
     @staticmethod
@@ -174,8 +174,8 @@ class _Fixed(torch.autograd.Function):
         height, width = x.shape[-2:]
         loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()  # (..., C, 2, K)
         cdf, pdf = density.cdf_pdf(_standard(_edges(max(height, width) + 1, loc), loc, inverse))
-        seen = x.flatten(-2).transpose(-3, -2) @ _dense(cdf, height, width)  # (..., C, N, K)
-        return seen.transpose(-3, -2), cdf, pdf
+        action = x.flatten(-2).transpose(-3, -2) @ _dense(cdf, height, width)  # (..., C, N, K)
+        return action.transpose(-3, -2), cdf, pdf
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -188,7 +188,7 @@ class _Fixed(torch.autograd.Function):
     def backward(ctx, grad, *unused):
         x, loc, scale, cdf, pdf = ctx.saved_tensors
         if _differentiated(x, loc, scale, grad):
-            return *_again(_see_fixed, ctx, grad, (x, loc, scale), x.shape[-2:]), None
+            return *_double_backward(_see_fixed, ctx, grad, (x, loc, scale), x.shape[-2:]), None
         height, width = x.shape[-2:]
         by_x = None
         if ctx.needs_input_grad[0]:
@@ -231,9 +231,9 @@ def fixed(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
 
 
 class _Fold(torch.autograd.Function):
-    """K = Σ_i w_i Γ_i and its gradient, each as two matrix products and what surrounds them.
+    """K = Σ_i w_i Γ_i and its gradient, by two matrix products each.
 
-    Both axes are evaluated in one tensor, on as many edges as the longer one has.
+    Both axes are evaluated in one tensor, on the edges of the longer one.
     """
 
     @staticmethod
@@ -260,7 +260,7 @@ class _Fold(torch.autograd.Function):
         weight, loc, scale, cdf, pdf, weighted = ctx.saved_tensors
         if _differentiated(weight, loc, scale, grad):
             inputs = (weight, loc, scale)
-            return *_again(_spread, ctx, grad, inputs, ctx.sizes), None, None
+            return *_double_backward(_spread, ctx, grad, inputs, ctx.sizes), None, None
         height, width = ctx.sizes
         columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
         # The second difference is its own transpose, padded.
@@ -284,19 +284,19 @@ class _Fold(torch.autograd.Function):
 def fold(
     weight: Tensor, loc: Tensor, scale: Tensor, density: Density, sizes: tuple[int, int]
 ) -> Tensor:
-    """K_o = Σ_i w_oi Γ_i as pictures: (..., O, C, K), (..., C, K, 2) → (..., O, C, H, W)."""
+    """K_o = Σ_i w_oi Γ_i as images: (..., O, C, K), (..., C, K, 2) → (..., O, C, H, W)."""
     return _apply_fold(weight, loc, scale, density, sizes)[0]
 
 
 def _in_front(dims: tuple, *parts: Tensor) -> list[Tensor]:
-    """Members: every tensor gets the mapped axis in front, and one call does them all."""
+    """Moves the axis that vmap maps over to the front, so that one call handles all members."""
     return [
         part[None] if dim is None else part.movedim(dim, 0)
         for part, dim in zip(parts, dims, strict=False)
     ]
 
 
-# The same by the formulas, one factor of Γ an axis: for derivatives of derivatives, and forwards.
+# The plain formulas, one factor of Γ per axis, for double backward and forward mode.
 
 
 def _see_moving(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
@@ -319,7 +319,7 @@ def _axes(loc: Tensor, sizes: tuple[int, int]) -> Iterator[tuple[int, Tensor]]:
 
 
 def _differentiated(*parts: Tensor) -> bool:
-    """Whether somebody differentiates the gradient, backwards or forwards."""
+    """Whether the gradient is itself differentiated, in reverse or forward mode."""
     if torch.is_grad_enabled():
         return True
     return not torch.compiler.is_compiling() and any(
@@ -327,21 +327,22 @@ def _differentiated(*parts: Tensor) -> bool:
     )
 
 
-def _again(see: Callable, ctx, grad: Tensor, inputs: tuple[Tensor, ...], sizes) -> list:
-    """Gradients that can be differentiated again: by the formulas, not by the fast way."""
+def _double_backward(see: Callable, ctx, grad: Tensor, inputs: tuple[Tensor, ...], sizes) -> list:
+    """Double-backward gradients, computed by the plain formulas."""
     needed = ctx.needs_input_grad[: len(inputs)]
 
     def value(*wanted: Tensor) -> Tensor:
-        given = iter(wanted)
+        replacements = iter(wanted)
         signal, loc, scale = (
-            next(given) if needs else part for part, needs in zip(inputs, needed, strict=True)
+            next(replacements) if needs else part
+            for part, needs in zip(inputs, needed, strict=True)
         )
         return see(signal, *_factors(ctx.density, loc, scale, sizes))
 
     wanted = [part for part, needs in zip(inputs, needed, strict=True) if needs]
-    _, pull = torch.func.vjp(value, *wanted)
-    found = iter(pull(grad))
-    return [next(found) if needs else None for needs in needed]
+    pull: Callable[[Tensor], tuple[Tensor, ...]] = torch.func.vjp(value, *wanted)[1]
+    gradients = iter(pull(grad))
+    return [next(gradients) if needs else None for needs in needed]
 
 
 def _factors(density: Density, loc: Tensor, scale: Tensor, sizes: tuple[int, int]) -> list[Tensor]:
@@ -352,7 +353,7 @@ def _factors(density: Density, loc: Tensor, scale: Tensor, sizes: tuple[int, int
 
 
 def _tangent(see: Callable, ctx, tangents: tuple[Tensor, ...], sizes: tuple[int, int]) -> Tensor:
-    """Directional derivative of what `see` gives, which is linear in the signal and each factor."""
+    """Directional derivative of `see`, which is linear in the signal and in each factor."""
     signal, loc, scale = ctx.saved_tensors
     along_signal, along_loc, along_scale = tangents
     rows, columns = _factors(ctx.density, loc, scale, sizes)

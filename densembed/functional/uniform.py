@@ -1,11 +1,12 @@
-"""Uniform densities on intervals: the mathematics of Section 3 as functions on tensors.
+"""Uniform densities on intervals: the mathematics of Section 3.3 as functions on tensors.
 
-Pixel n covers [n−1, n]; in code a pixel is named by where it starts, so the first one is 0.
-Lengths are in pixels. Layers of one and of two axes use the same functions, one axis at a time,
+Pixel n covers [n−1, n]; in code a pixel has the index of its left edge, so the first one is 0.
+Lengths are in pixels. Layers with one and two axes use the same functions, one axis at a time,
 because their densities are separable (Section 2.3).
 """
 
 import math
+from functools import reduce
 
 import torch
 import torch.nn.functional as F
@@ -27,64 +28,34 @@ def bounded_logit(value: float, low: float, high: float) -> float:
 
 
 def step_scaled(stored: Tensor, lr_scale: float) -> Tensor:
-    """θ = lr_scale · stored: the same function of θ, learned in longer steps.
+    """θ = lr_scale · stored: multiplies the learning rate of θ without a parameter group.
 
-    The gradients of locations and of interval ends are small, for a reason. Moving a density
-    changes its expectation only by what differs across it: with f the density,
-    ∂R/∂μ = Σ_n f(n) (x_{n+1} − x_n), nothing where the signal is flat and a sum of both signs
-    where it is not; moving the ends between the taps of a kernel gives differences of
-    neighbouring weights in the same way. Besides, a location has pixels to travel where a weight
-    has fractions of one. So a learning rate that suits the weights hardly moves it.
+    The gradients of locations and of interval ends are small. With f the density of location μ,
+    ∂R/∂μ = Σ_n f(n) (x_{n+1} − x_n), which is 0 if the signal is flat and otherwise a sum of terms
+    of both signs. The ends between the taps of a kernel likewise have gradients that are
+    differences of neighbouring weights. In addition, a location has to move by pixels where a
+    weight changes by fractions of 1. So a learning rate that suits the weights hardly moves it.
 
-    A parameter stored divided by `lr_scale` cures that with any optimiser and one learning rate:
-    a step in θ becomes `lr_scale` times as long under Adam and its kin (whose step does not
-    depend on the gradient's size), `lr_scale`² times under SGD. To start at θ, store
-    θ / lr_scale. A state_dict holds the stored number, so load it into a layer of the same scale.
+    Storing θ / lr_scale solves this with any optimiser and a single learning rate: a step in θ is
+    `lr_scale` times as long with Adam and its variants, whose steps do not depend on the scale of
+    the gradient, and `lr_scale`² times as long with SGD. A state_dict holds the stored number, so
+    load it into a layer with the same `lr_scale`.
     """
     return lr_scale * stored
-
-
-def widened(tensor: Tensor) -> Tensor:
-    """Half precision to float32, others as they are: positions need more than 8 or 11 bits."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
-
-
-def check_dtype(x: Tensor, wanted: torch.dtype | None) -> None:
-    """Raises ValueError for an input that is not of the parameters' dtype, as torch's layers do.
-
-    Autocast is left to convert what it converts, which is all floating dtypes but float64.
-
-    Args:
-        wanted: dtype of the layer's parameters; None for any floating one.
-    """
-    if not x.is_floating_point():
-        raise ValueError(
-            f"Expected a floating-point input; got {x.dtype}. "
-            f"Convert it with x.to({wanted or torch.float32})."
-        )
-    if wanted in (None, x.dtype):
-        return
-    device = x.device.type
-    autocast = device != "meta" and torch.is_autocast_enabled(device)
-    if not autocast or torch.float64 in (wanted, x.dtype):
-        raise ValueError(
-            f"Expected an input of {wanted}, the dtype of the layer's parameters; got {x.dtype}. "
-            f"Convert the input with x.to({wanted}) or the layer with layer.to({x.dtype})."
-        )
 
 
 def overlap(lower: Tensor, upper: Tensor, starts: Tensor) -> Tensor:
     """Lengths of [lower, upper] ∩ [start, start + 1]: m_in of Section 3.4, Γ of Section 3.3.
 
-    It is max(0, min(n, b) − max(n−1, a)), written as the difference of the primitive of the
-    pixel's indicator at b and at a. The two have the same value for a ≤ b; in this form an end
-    that lies on a pixel's edge, where there is a kink, gives half its derivative to the pixel
-    on either side: the mean of the one-sided derivatives, under which the derivatives of the
-    masses still sum to that of the length. Convolutions start with all their ends on edges.
+    They are max(0, min(n, b) − max(n−1, a)), computed as the difference of the primitive of the
+    pixel's indicator at b and at a. Both expressions have the same value for a ≤ b. If an end lies
+    on the edge of a pixel, where there is a kink, the latter gives half of its derivative to the
+    pixel on either side: the mean of the one-sided derivatives, with which the derivatives of the
+    masses still sum to that of the length. Initially all ends of a convolution lie on edges.
 
     Args:
         lower, upper: (...) ends a ≤ b.
-        starts: (n,) or (..., n), where the pixels start.
+        starts: (n,) or (..., n), the left edges of the pixels.
     Returns:
         (..., n), entries in [0, 1].
     """
@@ -96,10 +67,10 @@ def overlap(lower: Tensor, upper: Tensor, starts: Tensor) -> Tensor:
 
 
 def indicator(lower: Tensor, upper: Tensor, size: int, resolution: int) -> Tensor:
-    """Δ(t; [lower, upper]) at the centres of `resolution` cells a pixel on [0, size].
+    """Δ(t; [lower, upper]) at the centres of `resolution` cells per pixel on [0, size].
 
     Returns:
-        (..., size · resolution), zeros and ones; a centre on a shared end counts once.
+        (..., size · resolution), zeros and ones; a centre on a shared end is in one interval.
     """
     cells = torch.arange(size * resolution, dtype=lower.dtype, device=lower.device)
     t = (cells + 0.5) / resolution
@@ -107,25 +78,25 @@ def indicator(lower: Tensor, upper: Tensor, size: int, resolution: int) -> Tenso
 
 
 def product(factors: list[Tensor]) -> Tensor:
-    """All products of one interval an axis: [(A, K_rows, H), (A, K_cols, W)] → (A, ΠK, H, W)."""
+    """All products of one interval per axis: [(A, K_rows, H), (A, K_cols, W)] → (A, ΠK, H, W)."""
     axes = len(factors)
-    placed = [
+    reshaped = [
         factor.reshape(len(factor), *(factor.shape[1] if a == axis else 1 for a in range(axes)), -1)
         for axis, factor in enumerate(factors)
     ]
-    return outer(placed).flatten(1, axes)
+    return outer(reshaped).flatten(1, axes)
 
 
 def resample_kernel(weight: Tensor, factors: list[Tensor]) -> Tensor:
-    """W_j = Σ_i w_i Γ_ij: the taps of a kernel spread over the pixels they cover.
+    """W_j = Σ_i w_i Γ_ij: the taps of a kernel spread over the pixels that they cover.
 
     Args:
         weight: (O, I, *taps).
-        factors: for each axis Γ of the first position, (O or 1, taps, pixels).
+        factors: for each axis, Γ of the first position, (O or 1, taps, pixels).
     Returns:
         (O, I, *pixels).
     """
-    for factor in factors:  # each turn takes the first axis left and puts its pixels last
+    for factor in factors:  # replaces the first remaining axis and moves its pixels last
         weight = weight.movedim(2, -1)
         spread = weight.flatten(1, -2) @ factor.to(weight.dtype)
         weight = spread.unflatten(1, weight.shape[1:-1])
@@ -133,92 +104,34 @@ def resample_kernel(weight: Tensor, factors: list[Tensor]) -> Tensor:
 
 
 def resample_signal(x: Tensor, width: Tensor, cells: int, widest: float) -> Tensor:
-    """∫ x(t) dt over the cells [j w, (j+1) w], j = 0 … cells − 1, of a signal that is 0 outside.
+    """∫ x(t) dt over the cells [j w, (j+1) w], j = 0 … cells − 1, of a zero-padded signal.
 
-    A cell meets at most ⌈widest⌉ + 1 pixels, so this is linear in the length of the signal, and
-    unlike differences of a cumulative sum it loses no digits on a long one.
+    A cell overlaps at most ⌈widest⌉ + 1 pixels, so the cost is linear in the length of the signal.
+    Unlike differences of a cumulative sum it loses no digits on long signals.
 
     Args:
         x: (batch, A or 1, ..., N).
-        width: (A,) w in pixels, 0 < w ≤ widest.
+        width: (A,), w in pixels, 0 < w ≤ widest.
     Returns:
         (batch, A, ..., cells).
     """
     size = x.shape[-1]
     edges = width[:, None] * torch.arange(cells + 1, dtype=width.dtype, device=width.device)
     lower, upper = edges[:, :-1], edges[:, 1:]
-    # ceil − 1, not floor: a lower end on an edge has half its derivative in the pixel before.
+    # ceil − 1, not floor: half the derivative of a lower end on an edge is in the pixel before it.
     taps = torch.arange(math.ceil(widest) + 1, dtype=width.dtype, device=width.device)
     starts = (lower.detach().ceil() - 1)[..., None] + taps
     shape = (1, len(width)) + (1,) * (x.dim() - 3) + (cells, len(taps))
     mass = overlap(lower, upper, starts).to(x.dtype).reshape(shape)
     index = (starts + 1).clamp(max=size + 1).long().reshape(shape)
-    padded = F.pad(x, (1, 1))  # one zero on either side stands for everything outside
-    # Spread by hand: `take_along_dim` takes the batch for a number, so nothing could export it.
+    padded = F.pad(x, (1, 1))  # one zero on either side represents the outside
+    # Not `take_along_dim`, which fixes the batch size, so torch.export would fail.
     spread = (x.shape[0], len(width), *x.shape[2:-1], -1)
     padded = padded.expand(spread)
-    return sum(
-        padded.gather(-1, index[..., tap].expand(spread)) * mass[..., tap]
-        for tap in range(len(taps))
+    return reduce(
+        torch.add,
+        (
+            padded.gather(-1, index[..., tap].expand(spread)) * mass[..., tap]
+            for tap in range(len(taps))
+        ),
     )
-
-
-def _tilted(x: Tensor, mass: Tensor, beta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """m e^{βc}, c = x − extreme and the extreme itself, the largest βx of each window.
-
-    Measured from there no exponential exceeds 1 and one of them is 1, and at large |β| equal
-    extremes differ by exactly 0 instead of by a rounding error times β. Pixels without mass are
-    taken out before the exponential: 0 · ∞ and its gradient are NaN.
-    """
-    empty = mass <= 0
-    sign = torch.where(beta < 0, -1, 1)
-    extreme = (sign * x.detach()).masked_fill(empty, -math.inf).amax(-1, keepdim=True) * sign
-    centred = (x - extreme).masked_fill(empty, 0)
-    return mass.masked_fill(empty, 0) * torch.exp(beta * centred), centred, extreme
-
-
-def pooling_weights(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
-    """Γ of adaptive pooling, m e^{βx} / Σ m e^{βx} (Section 3.4).
-
-    Args:
-        x: (..., k) the pixels of each window.
-        mass: (..., k) their overlaps m ≥ 0 with the interval, not all 0 in a window.
-        beta: (..., 1) or broadcastable to it.
-    Returns:
-        (..., k), summing to 1 along the last axis; 0 where m = 0, with no NaN in any gradient.
-    """
-    tilted, _, _ = _tilted(x, mass, beta)
-    return tilted / tilted.sum(-1, keepdim=True)
-
-
-def softmax_pool(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
-    """Expectation of each window under `pooling_weights`: (..., k) → (...).
-
-    The mean at β = 0, the maximum and the minimum to within log(Σm / m)/|β| as β → ±∞, where m
-    is the mass of the extreme pixel: log(k)/|β| for k whole pixels. Fastest where the windows'
-    axis, the last one here, is the first in memory: every pass then runs along whole rows.
-    """
-    tilted, centred, extreme = _tilted(x, mass, beta)
-    return (tilted * centred).sum(-1) / tilted.sum(-1) + extreme.squeeze(-1)
-
-
-def per_axis(value: int | tuple[int, ...], axes: int, name: str, least: int) -> tuple[int, ...]:
-    """One integer for each axis from one for all. Raises ValueError for anything else."""
-    values = (value,) * axes if not isinstance(value, tuple | list) else tuple(value)
-    if len(values) != axes or not all(isinstance(v, int) and v >= least for v in values):
-        raise ValueError(
-            f"Expected {name} to be an integer of at least {least}, or {axes} of them; "
-            f"got {value!r}."
-        )
-    return values
-
-
-def positions(size: int, span: int, stride: int, padding: tuple[int, int]) -> int:
-    """L, the number of windows of `span` pixels on a padded axis. ValueError if none fits."""
-    room = size + sum(padding) - span
-    if room < 0:
-        raise ValueError(
-            f"Expected an axis of at least {span} pixels, the extent of the kernel; "
-            f"got {size} and padding {padding}."
-        )
-    return room // stride + 1

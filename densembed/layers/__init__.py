@@ -1,4 +1,4 @@
-"""Torch modules of the framework: thin shells over `densembed.functional.gamma`."""
+"""Torch modules of the framework: thin shells over `densembed.functional`."""
 
 from densembed.layers.convolution import (
     AdaptiveConv1d,

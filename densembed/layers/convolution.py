@@ -1,43 +1,44 @@
 """Convolution, and convolution with a learned amplitude (Sections 3.2 and 3.3).
 
-Both spread the taps of a kernel over intervals I_i^l. With a fixed stride S, a whole number, the
-intervals of position l are those of position 1 moved by (l−1)S pixels, so
-Γ^l_{i, (l−1)S + j} = Γ^1_{ij} and
+Both spread the taps of a kernel over intervals I_i^l. With a fixed integer stride S the intervals
+of position l are those of position 1, shifted by (l−1)S pixels, so Γ^l_{i, (l−1)S + j} = Γ^1_{ij}
+and
 
     y_l = Σ_i w_i Σ_n Γ^l_in x_n = Σ_j W_j x_{(l−1)S + j},   W_j = Σ_i w_i Γ^1_ij:
 
-an ordinary convolution, exactly, whose kernel W is w spread over the pixels of one window. Only
-this small Γ^1 is ever formed. With a stride S·p/K in proportion to the amplitude the intervals
-are I_i^l = p/K · [(l−1)S + i−1, (l−1)S + i]: the cells of one grid of width p/K. So the signal
-is integrated over that grid first, and an ordinary convolution of stride S follows.
+exactly an ordinary convolution, with the kernel W = w spread over the pixels of one window. Only
+the small Γ^1 is computed. With the stride S·p/K, proportional to the amplitude, the intervals are
+I_i^l = p/K · [(l−1)S + i−1, (l−1)S + i], the cells of one grid of width p/K. So the signal is
+first integrated over that grid, and an ordinary convolution with stride S follows.
 """
 
 import math
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from densembed.functional.arguments import check_dtype, per_axis, positions, widened
 from densembed.functional.uniform import (
     bounded,
     bounded_logit,
-    check_dtype,
     indicator,
     overlap,
-    per_axis,
-    positions,
     product,
     resample_kernel,
     resample_signal,
     step_scaled,
-    widened,
 )
 
 CONVOLVE = (F.conv1d, F.conv2d)
+Padding = int | Sequence[int] | Literal["same", "valid"]
 
 
-def padding_pairs(padding, spans, stride) -> tuple[tuple[int, int], ...]:
+def padding_pairs(
+    padding: Padding, spans: tuple[int, ...], stride: tuple[int, ...]
+) -> tuple[tuple[int, int], ...]:
     """(before, after) for each axis from torch's `padding`: integers, "valid" or "same"."""
     if padding == "valid":
         return ((0, 0),) * len(spans)
@@ -51,55 +52,63 @@ def padding_pairs(padding, spans, stride) -> tuple[tuple[int, int], ...]:
 
 
 class _Convolution(nn.Module):
-    """What both convolutions share: weights as torch's, windows, the view of their densities.
+    """Base class of both convolutions: torch's weights, the windows and the receptive field.
 
-    A subclass gives the intervals of the first position (`_ends`), how far the next ones lie
-    (`_step`) and how high the densities are (`_height`). Its leading axis A is the number of
-    output channels where every channel has intervals of its own, else 1.
+    A subclass defines the intervals of the first position (`_ends`), the distance to the next
+    position (`_step`) and the value of the densities (`_height`). The leading axis A of these is
+    the number of output channels if each has its own intervals, otherwise 1.
     """
 
     axes: ClassVar[int]
-    torch_layer: ClassVar[type[nn.Module]]
+    torch_layer: ClassVar[type[nn.Conv1d] | type[nn.Conv2d]]
+    weight: Tensor
+    bias: Tensor | None
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        *,
+        stride: int | Sequence[int] = 1,
+        padding: Padding = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
     ):
         super().__init__()
-        for name, value in (
-            ("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups),
-        ):  # fmt: skip
-            per_axis(value, 1, name, 1)
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        (self.in_channels,) = per_axis(in_channels, 1, "in_channels", 1)
+        (self.out_channels,) = per_axis(out_channels, 1, "out_channels", 1)
+        (self.groups,) = per_axis(groups, 1, "groups", 1)
         self.kernel_size = per_axis(kernel_size, self.axes, "kernel_size", 1)
         self.stride = per_axis(stride, self.axes, "stride", 1)
         self.dilation = per_axis(dilation, self.axes, "dilation", 1)
         self.padding = padding_pairs(padding, self.spans, self.stride)
-        start = self.torch_layer(
-            in_channels, out_channels, self.kernel_size, groups=groups, bias=bias
+        initial = self.torch_layer(
+            in_channels,
+            out_channels,
+            self.kernel_size,  # type: ignore[arg-type]
+            groups=groups,
+            bias=bias,
         )
-        self.weight = start.weight
-        self.register_parameter("bias", start.bias)
+        self.weight = initial.weight
+        self.bias = initial.bias
 
     @classmethod
-    def _torch_arguments(cls, module: nn.Module) -> dict:
+    def _torch_arguments(cls, module: nn.Conv1d | nn.Conv2d) -> dict[str, Any]:
         if not isinstance(module, cls.torch_layer):
             raise ValueError(
                 f"Expected nn.{cls.torch_layer.__name__}; got {type(module).__name__}."
             )
         if module.padding_mode != "zeros":
             raise ValueError(f"Expected padding_mode 'zeros'; got {module.padding_mode!r}.")
-        arguments = {
-            name: getattr(module, name)
-            for name in (
-                "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation",
-                "groups",
-            )
-        }  # fmt: skip
+        names = "in_channels out_channels kernel_size stride padding dilation groups"
+        arguments = {name: getattr(module, name) for name in names.split()}
         return arguments | {"bias": module.bias is not None}
 
     @property
     def spans(self) -> tuple[int, ...]:
-        """Pixels from the first to the last of K taps, for each axis."""
+        """Extent of the K taps in pixels, for each axis."""
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel_size, self.dilation, strict=True))
 
     def _whole_numbers(self, count: int) -> Tensor:
@@ -107,7 +116,7 @@ class _Convolution(nn.Module):
         return torch.arange(count, dtype=dtype, device=self.weight.device)
 
     def _ends(self, axis: int) -> tuple[Tensor, Tensor]:
-        """Lower and upper ends of I_i^1, each (A, K), from the padded signal's edge."""
+        """Lower and upper ends of I_i^1, each (A, K), from the edge of the padded signal."""
         raise NotImplementedError
 
     def _step(self, axis: int) -> Tensor:
@@ -119,7 +128,7 @@ class _Convolution(nn.Module):
         return self._whole_numbers(1) + 1
 
     def _counts(self, x: Tensor) -> list[int]:
-        """L for each axis; ValueError for an input that does not fit."""
+        """L for each axis; ValueError for an input that the kernel does not fit."""
         if x.dim() != self.axes + 2 or x.shape[1] != self.in_channels:
             names = ("length",) if self.axes == 1 else ("height", "width")
             raise ValueError(
@@ -136,7 +145,7 @@ class _Convolution(nn.Module):
     def _view(self, x: Tensor | None) -> list[tuple[Tensor, Tensor, int]]:
         """For each axis the ends of I_i^l, each (A, L, K), in pixels of the input, and its size.
 
-        Without an input: one position, on a domain of just the pixels that its window reads.
+        Without an input there is one position, and the domain is its window.
         """
         if x is None:
             domain = [(reach, 1, 0) for reach in self._reach()]
@@ -151,19 +160,18 @@ class _Convolution(nn.Module):
         return view
 
     def _reach(self) -> tuple[int, ...]:
-        """Pixels that the intervals of one position can cover, for each axis."""
+        """Number of pixels that the intervals of one position can cover, for each axis."""
         return self.spans
 
     def gamma(self, x: Tensor | None = None) -> list[Tensor]:
-        """Γ^l_in, one factor for each axis (rows, then columns), to check and to look at.
+        """Γ^l_in, one factor for each axis (rows, then columns), for inspection.
 
         Args:
-            x: an input, of which only the shape counts. Without it the domain is what one
-                window covers, and there is one position.
+            x: an input, of which only the shape is used. Without it there is one position, and
+                the domain is its window.
         Returns:
-            A list with, for each axis, (out_channels or 1, L positions, K taps, N pixels). Over
-            two axes Γ is the product of the factors (Section 2.3). Taps that fall on the padding
-            have no mass.
+            For each axis a tensor (out_channels or 1, L positions, K taps, N pixels). With two
+            axes Γ is the product of the factors (Section 2.3). Taps on the padding have no mass.
         """
         return [
             self._height(axis)[:, None, None, None] * overlap(lower, upper, self._whole_numbers(n))
@@ -173,15 +181,16 @@ class _Convolution(nn.Module):
     def receptive_field(
         self,
         x: Tensor | None = None,
+        *,
         resolution: int = 4,
-        position: int | tuple[int, ...] | None = None,
+        position: int | Sequence[int] | None = None,
     ) -> Tensor:
         """Densities of the taps of one output position, per (square) pixel.
 
         Args:
-            x: an input, of which only the shape counts; without it as in `gamma`.
-            resolution: cells a pixel on each axis; values are at the cells' centres.
-            position: l for each axis, counted from 0; the middle one by default.
+            x: an input, of which only the shape is used; without it as in `gamma`.
+            resolution: cells per pixel on each axis; values are at the cells' centres.
+            position: l for each axis, counted from 0; by default the middle one.
         Returns:
             (1, out_channels or 1, taps, *sizes · resolution).
         """
@@ -198,26 +207,27 @@ class _Convolution(nn.Module):
             factors.append(self._height(axis)[:, None, None] * field)
         return product(factors)[None]
 
-    def _apart(self, axis: int) -> int:
-        """Pixels from one that a window reads to the next."""
+    def _spacing(self, axis: int) -> int:
+        """Distance in pixels between consecutive pixels that a window reads."""
         return 1
 
     def _fixed_stride(self, x: Tensor, weight: Tensor) -> Tensor:
-        """y through Γ¹ of one window, from the pixels of its reach that it reads."""
+        """y by convolution with the kernel that Γ¹ of one window gives."""
         check_dtype(x, self.weight.dtype)
-        factors, pads = [], []
-        apart = tuple(self._apart(axis) for axis in range(self.axes))
+        factors: list[Tensor] = []
+        pads: list[int] = []
+        spacing = tuple(self._spacing(axis) for axis in range(self.axes))
         for axis, count in enumerate(self._counts(x)):
             reach, before = self._reach()[axis], self.padding[axis][0]
-            pixels = self._whole_numbers((reach - 1) // apart[axis] + 1) * apart[axis]
+            pixels = self._whole_numbers((reach - 1) // spacing[axis] + 1) * spacing[axis]
             factors.append(overlap(*self._ends(axis), pixels))
-            # Padded, or cut, to just what the windows read: that settles L for every p.
+            # Pads or crops to exactly what the windows read, so L does not depend on p.
             read = (count - 1) * self.stride[axis] + reach
             pads = [before, read - before - x.shape[2 + axis], *pads]
         x = F.pad(x, pads) if any(pads) else x
         kernel = resample_kernel(weight, factors)
         convolve = CONVOLVE[self.axes - 1]
-        return convolve(x, kernel, self.bias, self.stride, 0, apart, self.groups)
+        return convolve(x, kernel, self.bias, self.stride, 0, spacing, self.groups)
 
     def extra_repr(self) -> str:
         return (
@@ -228,17 +238,9 @@ class _Convolution(nn.Module):
 
 
 class _DensityConv(_Convolution):
-    def __init__(
-        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
-        bias=True,
-    ):  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias
-        )
-
     @classmethod
-    def from_torch(cls, module: nn.Module) -> "_DensityConv":
-        """The same map with a copy of the weights, on the same device, in the same dtype."""
+    def from_torch(cls, module: nn.Conv1d | nn.Conv2d) -> Self:
+        """The same map with a copy of the weights, on the same device and in the same dtype."""
         layer = cls(**cls._torch_arguments(module))
         layer.to(module.weight).load_state_dict(module.state_dict())
         return layer
@@ -247,7 +249,7 @@ class _DensityConv(_Convolution):
         lower = self._whole_numbers(self.kernel_size[axis])[None] * self.dilation[axis]
         return lower, lower + 1
 
-    def _apart(self, axis: int) -> int:
+    def _spacing(self, axis: int) -> int:
         return self.dilation[axis]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -256,14 +258,17 @@ class _DensityConv(_Convolution):
 
 
 class DensityConv1d(_DensityConv):
-    """Convolution through Γ^l_in = 1 if n = (l−1)S + i, else 0 (Section 3.2): `nn.Conv1d`.
+    """`nn.Conv1d` by densities: Γ^l_in = 1 if n = (l−1)S + i, otherwise 0 (Section 3.2).
 
     Args:
         in_channels, out_channels, kernel_size, stride, dilation, groups, bias: as in torch.
         padding: integers, "same" or "valid"; the signal is zero outside its domain.
 
-    Parameters: `weight`, `bias`, shaped and started as torch's, so its state_dict loads.
-    Input (batch, in_channels, N); one that the kernel does not fit raises ValueError.
+    Parameters: `weight`, `bias`, with the shapes and initialisation of torch's layer, whose
+    state_dict can be loaded. Input (batch, in_channels, N); ValueError if the kernel does not fit.
+
+    >>> DensityConv1d(1, 4, 3, stride=2, padding=1)(torch.rand(8, 1, 100)).shape
+    torch.Size([8, 4, 50])
     """
 
     axes = 1
@@ -271,10 +276,14 @@ class DensityConv1d(_DensityConv):
 
 
 class DensityConv2d(_DensityConv):
-    """Convolution of images through a separable Γ (Section 3.2): `nn.Conv2d`.
+    """`nn.Conv2d` by separable densities (Section 3.2).
 
-    Arguments as in `DensityConv1d`, an integer or (rows, columns). Input
+    Arguments as in `DensityConv1d`, each an integer or (rows, columns). Input
     (batch, in_channels, H, W).
+
+    >>> layer = DensityConv2d.from_torch(nn.Conv2d(1, 4, 5, padding="same"))
+    >>> layer(torch.rand(8, 1, 28, 28)).shape
+    torch.Size([8, 4, 28, 28])
     """
 
     axes = 2
@@ -283,12 +292,32 @@ class DensityConv2d(_DensityConv):
 
 class _AdaptiveConv(_Convolution):
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride=1, padding=0, groups=1, bias=True,
-        amplitude="layer", stride_mode="fixed", normalize=False, bounds=(0.5, 1.5), start=1.0,
-        lr_scale=1.0, dilation=1,
-    ):  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        *,
+        stride: int | Sequence[int] = 1,
+        padding: Padding = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        amplitude: Literal["layer", "channel"] = "layer",
+        stride_mode: Literal["fixed", "proportional"] = "fixed",
+        normalize: bool = False,
+        bounds: tuple[float, float] = (0.5, 1.5),
+        start: float = 1.0,
+        lr_scale: float = 1.0,
+    ):
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            bias=bias,
         )
         if amplitude not in ("layer", "channel"):
             raise ValueError(f"Expected amplitude 'layer' or 'channel'; got {amplitude!r}.")
@@ -310,11 +339,11 @@ class _AdaptiveConv(_Convolution):
         self.amplitude_logit = nn.Parameter(torch.full(shape, logit))
 
     @classmethod
-    def from_torch(cls, module: nn.Module, **options) -> "_AdaptiveConv":
-        """A layer that starts with a copy of the weights, on the same device, in the same dtype.
+    def from_torch(cls, module: nn.Conv1d | nn.Conv2d, **options: Any) -> Self:
+        """A layer with a copy of the weights, on the same device and in the same dtype.
 
-        It computes what `module` does for as long as p = K. `options` are the arguments from
-        `amplitude` to `lr_scale`.
+        It computes the same as `module` while p = K. `options` are the arguments that torch's
+        layer does not have, from `amplitude` to `lr_scale`.
         """
         arguments = cls._torch_arguments(module)
         layer = cls(**arguments, **options).to(module.weight)
@@ -322,7 +351,7 @@ class _AdaptiveConv(_Convolution):
         return layer
 
     def _width(self) -> Tensor:
-        """p/K, what one tap covers: (out_channels or 1, axes)."""
+        """p/K, the width of one tap: (out_channels or 1, axes)."""
         return bounded(step_scaled(widened(self.amplitude_logit), self.lr_scale), *self.bounds)
 
     def amplitude(self) -> Tensor:
@@ -335,8 +364,8 @@ class _AdaptiveConv(_Convolution):
 
     def _ends(self, axis: int) -> tuple[Tensor, Tensor]:
         edges = self._width()[:, axis, None] * self._whole_numbers(self.spans[axis] + 1)
-        every = self.dilation[axis]
-        return edges[:, :-1:every], edges[:, 1::every]
+        dilation = self.dilation[axis]
+        return edges[:, :-1:dilation], edges[:, 1::dilation]
 
     def _step(self, axis: int) -> Tensor:
         step = super()._step(axis)
@@ -362,11 +391,11 @@ class _AdaptiveConv(_Convolution):
         width = self._width()
         if len(width) == 1:
             x, groups = x[:, None], self.groups
-        else:  # every output channel reads a grid of its own: a group of its own
+        else:  # each output channel has its own grid, so it is a group of its own
             x = x.unflatten(1, (self.groups, -1))
             x = x.repeat_interleave(self.out_channels // self.groups, 1)
             groups = self.out_channels
-        for axis, count in enumerate(cells):  # first axis left in, its cells put last
+        for axis, count in enumerate(cells):  # moves the cells of each axis last
             x = resample_signal(x.movedim(3, -1), width[:, axis], count, self.bounds[1])
         convolve = CONVOLVE[self.axes - 1]
         x, weight = x.flatten(1, 2), self._weight()
@@ -386,28 +415,36 @@ class _AdaptiveConv(_Convolution):
 
 
 class AdaptiveConv1d(_AdaptiveConv):
-    """Convolution whose kernel learns its amplitude p (Section 3.3).
+    """Convolution with a learned amplitude p of the kernel (Section 3.3).
 
-    Tap i of position l is uniform on I_i^l(p) = [(l−1)S + p(i−1)/K, (l−1)S + p·i/K], counted from
+    Tap i of position l is uniform on I_i^l(p) = [(l−1)S + p(i−1)/K, (l−1)S + p·i/K], measured from
     the edge of the padded signal, which is zero outside. So the kernel grows to the right. At
-    p = K the layer is `nn.Conv1d`, in value and in the gradient of its weights; there
-    everything has a kink in p. p(λ) = a + (b−a) σ(λ) keeps it within bounds with any optimiser.
-    The number of positions is that of K and S for every p.
+    p = K the output and the gradient of the weights equal those of `nn.Conv1d`; the output has a
+    kink in p there. p(λ) = a + (b−a) σ(λ) keeps p within its bounds with any optimiser. The number
+    of positions follows from K and S and does not depend on p.
 
     Args:
         in_channels, out_channels, kernel_size, stride, groups, bias: as in torch.
         padding: integers, "same" or "valid".
-        amplitude: one p for the layer ("layer") or for each output channel ("channel").
-        stride_mode: S as it is ("fixed") or S·p/K ("proportional"). Proportional with an
-            amplitude a channel resamples the input once for each output channel.
-        normalize: densities of mass 1 (height K/p). As printed they have height 1, so mass p/K.
-        bounds: (a, b) as multiples of K, 0 < a < b. A fixed stride costs a kernel of ⌈b⌉ pixels.
-        start: p at the start as a multiple of K, strictly within the bounds.
-        lr_scale: longer steps in λ, see `densembed.functional.uniform.step_scaled`.
-        dilation: D as in torch: tap i starts at p/K · D(i−1), so p stretches the gaps, too.
+        dilation: D as in torch. Tap i starts at p/K · D(i−1), so p also scales the gaps.
+        amplitude: one p for the layer ("layer") or one per output channel ("channel").
+        stride_mode: the stride is S ("fixed") or S·p/K ("proportional"). "proportional" with one
+            amplitude per channel resamples the input once per output channel.
+        normalize: use densities of mass 1 and height K/p; in the paper they have height 1 and mass
+            p/K.
+        bounds: (a, b) as multiples of K, 0 < a < b. With a fixed stride the kernel has ⌈bK⌉ pixels.
+        start: initial p as a multiple of K, strictly within the bounds.
+        lr_scale: factor of the learning rate of λ, see
+            `densembed.functional.uniform.step_scaled`.
 
-    Parameters: `weight`, `bias` as torch's; `amplitude_logit` = λ / lr_scale, shape
-    (out_channels or 1, axes). Input (batch, in_channels, N); ValueError if K does not fit it.
+    Parameters: `weight` and `bias` as in torch; `amplitude_logit` = λ / lr_scale, of shape
+    (out_channels or 1, axes). Input (batch, in_channels, N); ValueError if K does not fit.
+
+    >>> layer = AdaptiveConv1d(1, 4, 5, padding="same", start=1.2)
+    >>> layer(torch.rand(8, 1, 100)).shape
+    torch.Size([8, 4, 100])
+    >>> round(layer.amplitude().item(), 4)  # pixels
+    6.0
     """
 
     axes = 1
@@ -415,10 +452,13 @@ class AdaptiveConv1d(_AdaptiveConv):
 
 
 class AdaptiveConv2d(_AdaptiveConv):
-    """Adaptive convolution of images, with an amplitude for each axis (Sections 2.3 and 3.3).
+    """Adaptive convolution of images, with one amplitude per axis (Sections 2.3 and 3.3).
 
-    Tap (i, j) is uniform on a product of intervals. Arguments as in `AdaptiveConv1d`, an integer
-    or (rows, columns). Input (batch, in_channels, H, W).
+    Tap (i, j) is uniform on a product of intervals. Arguments as in `AdaptiveConv1d`, each an
+    integer or (rows, columns). Input (batch, in_channels, H, W).
+
+    >>> AdaptiveConv2d(1, 4, 5, padding="same")(torch.rand(8, 1, 28, 28)).shape
+    torch.Size([8, 4, 28, 28])
     """
 
     axes = 2

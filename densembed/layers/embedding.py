@@ -1,7 +1,7 @@
-"""Density-embedding layers: a signal seen through a set of densities (Sections 2 and 4).
+"""Density-embedding layers: the expectations of a signal under densities (Sections 2 and 4).
 
-`DensityEmbedding` and `AdaptiveDensityEmbedding` take signals of one axis or of two. The names
-that end in 1d and 2d are the same layers, which accept just that.
+`DensityEmbedding` and `AdaptiveDensityEmbedding` accept signals with one or two axes. Their
+subclasses with names that end in 1d and 2d accept one kind only.
 """
 
 import math
@@ -11,16 +11,18 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from densembed.functional.action import embed, fold
+from densembed.functional.arguments import check_dtype, per_axis, widened
 from densembed.functional.densities import Density, Logistic, density
-from densembed.functional.gamma import axes_gamma, embed, fold, negligible, outer
-from densembed.functional.uniform import check_dtype, per_axis, step_scaled, widened
+from densembed.functional.gamma import axes_gamma, negligible, outer
+from densembed.functional.uniform import step_scaled
 
 ALPHA_STD = 0.4
 """α ~ N(0, 0.4) (appendix; read as a standard deviation)."""
 BETA_MEAN, BETA_STD = -3.0, 0.3
-"""β ~ N(−3, 0.3): a start at s ≈ 1.33 pixels on 28."""
+"""β ~ N(−3, 0.3), so s ≈ 1.33 pixels initially on an axis of 28 pixels."""
 LOC_SLOPE = 4.0
-"""p_μ of the appendix, μ = N σ(4α): what was run, though the main text leaves it out."""
+"""p_μ of the appendix, μ = N σ(4α). The main text omits it, but the experiments used it."""
 
 
 def bounded_loc(alpha: Tensor, sizes: Tensor) -> Tensor:
@@ -31,25 +33,25 @@ def bounded_loc(alpha: Tensor, sizes: Tensor) -> Tensor:
 def bounded_scale(beta: Tensor, sizes: Tensor, unit: float = 1.0) -> Tensor:
     """s(β) = N σ(β), in pixels within (0, N] (appendix, read as (p, q) = (1, 0)).
 
-    Never below `least_scale`, where the primitive already is a step and no gradient is left.
+    At least `least_scale`, where the primitive is already a step and the gradient vanishes.
     """
     scale = sizes * torch.sigmoid(beta) * unit
     return scale.clamp_min(least_scale(scale.dtype))
 
 
 def least_scale(dtype: torch.dtype) -> float:
-    """The narrowest density, in pixels: 2⁻³² in float32, 2⁻²⁵⁶ in float64.
+    """Scale of the narrowest density, in pixels: 2⁻³² in float32, 2⁻²⁵⁶ in float64.
 
-    Far below the spacing of the locations, so nothing but a point mass, and with a square that
-    neither vanishes nor overflows. A power of two, so that (t − μ)/s is exact on any way.
+    It is far below the spacing of the locations, so the density is a point mass, and its square
+    neither underflows nor overflows. As a power of two it makes (t − μ)/s exact however computed.
     """
     return 2.0 ** (math.frexp(torch.finfo(dtype).tiny)[1] // 4)
 
 
 def scale_unit(family: Density) -> float:
-    """Factor on s that gives every family the logistic's spread at the same β.
+    """Factor of s that gives every family the spread of the logistic at the same β.
 
-    Equal standard deviations; equal interquartile ranges where the deviation is infinite.
+    It equates standard deviations, or interquartile ranges if the deviation is infinite.
     """
     if math.isinf(family.std):
         return Logistic.iqr / family.iqr
@@ -57,22 +59,24 @@ def scale_unit(family: Density) -> float:
 
 
 class Embedding(nn.Module):
-    """What all embeddings share: the domain, the family, the view of the field.
+    """Base class of embeddings: the domain, the family and the receptive field.
 
-    A subclass gives the densities (`placement`) and how the signal is seen through them
+    A subclass defines where the densities lie (`placement`) and the expectations under them
     (`forward`).
     """
 
     axes: ClassVar[int | None] = None
-    """Axes of the signal, one or two; None where `sizes` tells."""
+    """Number of axes of the signal, one or two; None if it follows from `sizes`."""
     adaptive: bool = False
     """Whether the densities move with the input."""
+    lengths: Tensor
 
     def __init__(
         self,
         sizes: int | Sequence[int],
         in_channels: int,
-        densities: int | tuple[int, ...],
+        *,
+        num_densities: int | tuple[int, ...],
         family: str | Density,
         shared: bool,
         truncate: bool,
@@ -83,34 +87,34 @@ class Embedding(nn.Module):
             raise ValueError(f"Expected sizes of one or two axes; got {sizes!r}.")
         self.sizes = per_axis(sizes, axes, "sizes", 1)
         (self.in_channels,) = per_axis(in_channels, 1, "in_channels", 1)
-        grid = per_axis(densities, axes, "densities", 1)
-        self.densities = math.prod(grid) if isinstance(densities, tuple | list) else grid[0]
-        self.density = density(family)
+        grid = per_axis(num_densities, axes, "num_densities", 1)
+        self.num_densities = math.prod(grid) if isinstance(num_densities, tuple | list) else grid[0]
+        self.family = density(family)
         self.groups = 1 if shared else in_channels
         self.truncate = truncate
-        self.unit = scale_unit(self.density)
+        self.unit = scale_unit(self.family)
         lengths = torch.tensor(self.sizes[::-1], dtype=torch.get_default_dtype())
         self.register_buffer("lengths", lengths, persistent=False)
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """Of the parameters, which the input must have; None where there are none."""
+        """Data type of the parameters and of valid inputs; None if there are no parameters."""
         return next((parameter.dtype for parameter in self.parameters()), None)
 
     @property
     def out_features(self) -> int:
-        """Numbers that it makes of an input."""
-        return self.in_channels * self.densities
+        """Number of outputs per input."""
+        return self.in_channels * self.num_densities
 
     def _logits(self, mean: float, std: float) -> nn.Parameter:
-        shape = (self.groups, self.densities, len(self.sizes))
+        shape = (self.groups, self.num_densities, len(self.sizes))
         logits = torch.empty(shape)
-        if not logits.is_meta:  # nothing to draw there, for which torch would import its compiler
+        if not logits.is_meta:  # drawing on meta makes torch import its compiler
             logits.normal_().mul_(std).add_(mean)
         return nn.Parameter(logits)
 
     def check(self, x: Tensor) -> None:
-        """Raises ValueError for another shape than (batch, C, *sizes) or another dtype."""
+        """Raises ValueError unless `x` has the shape (batch, C, *sizes) and the layer's dtype."""
         check_dtype(x, self.dtype)
         expected = (self.in_channels, *self.sizes)
         if tuple(x.shape[1:]) != expected:
@@ -120,7 +124,7 @@ class Embedding(nn.Module):
             )
 
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Locations and scales in pixels, each (batch or 1, channels or 1, densities, axes)."""
+        """Locations and scales in pixels, each (batch or 1, channels or 1, K, axes)."""
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
@@ -128,15 +132,16 @@ class Embedding(nn.Module):
         raise NotImplementedError
 
     def gamma(self, x: Tensor | None = None) -> Tensor:
-        """Γ as a dense tensor (batch or 1, channels or 1, densities, *sizes), to look at."""
+        """Γ as a dense tensor (batch or 1, channels or 1, K, *sizes), for inspection."""
         loc, scale = self.placement(x)
-        return outer(axes_gamma(self.density, loc, scale, self.sizes, self.truncate))
+        return outer(axes_gamma(self.family, loc, scale, self.sizes, truncate=self.truncate))
 
-    def pdf_axes(self, x: Tensor | None = None, resolution: int = 4) -> list[Tensor]:
-        """Factors of φ along each axis at the centres of `resolution` cells a pixel.
+    def pdf_axes(self, x: Tensor | None = None, *, resolution: int = 4) -> list[Tensor]:
+        """Factors of φ along each axis, at the centres of `resolution` cells per pixel.
 
-        Returns one tensor (batch or 1, channels or 1, densities, size · resolution) for each of
-        the axes of `sizes`, in density per pixel.
+        Returns:
+            For each axis of `sizes` the densities per pixel,
+            (batch or 1, channels or 1, K, size · resolution).
         """
         per_axis(resolution, 1, "resolution", 1)
         loc, scale = self.placement(x)
@@ -145,30 +150,30 @@ class Embedding(nn.Module):
             index = len(self.sizes) - 1 - axis
             mu, s = loc[..., index, None], scale[..., index, None]
             centres = torch.arange(size * resolution, dtype=mu.dtype, device=mu.device)
-            phi = self.density.pdf(((centres + 0.5) / resolution - mu) / s) / s
+            phi = self.family.pdf(((centres + 0.5) / resolution - mu) / s) / s
             if self.truncate:
-                total = axes_gamma(self.density, loc, scale, self.sizes)[axis].sum(-1)[..., None]
+                total = axes_gamma(self.family, loc, scale, self.sizes)[axis].sum(-1)[..., None]
                 empty = negligible(total)
                 phi = torch.where(empty, 1 / size, phi / total.masked_fill(empty, 1))
             factors.append(phi)
         return factors
 
-    def receptive_field(self, x: Tensor | None = None, resolution: int = 4) -> Tensor:
+    def receptive_field(self, x: Tensor | None = None, *, resolution: int = 4) -> Tensor:
         """Densities φ(t, u) on a grid, per square pixel.
 
         Args:
-            x: (N, C, *sizes) where the densities move with the input, else ignored.
-            resolution: cells a pixel on each axis; values are at the cells' centres,
+            x: (N, C, *sizes), required if the densities move with the input, otherwise ignored.
+            resolution: cells per pixel on each axis; values are at the cells' centres,
                 (k + ½) / resolution pixels from the domain's edge.
         Returns:
-            (batch or 1, channels or 1, densities, *sizes · resolution).
+            (batch or 1, channels or 1, K, *sizes · resolution).
         """
-        return outer(self.pdf_axes(x, resolution))
+        return outer(self.pdf_axes(x, resolution=resolution))
 
     def extra_repr(self) -> str:
         return (
-            f"sizes={self.sizes}, in_channels={self.in_channels}, densities={self.densities}, "
-            f"family={self.density.name}"
+            f"sizes={self.sizes}, in_channels={self.in_channels}, "
+            f"num_densities={self.num_densities}, family={self.family.name}"
         )
 
 
@@ -177,23 +182,44 @@ class DensityEmbedding(Embedding):
 
     Args:
         sizes: length of each axis, (H, W) for images, (N,) for series.
-        in_channels: C.
-        densities: K, or a grid (B_rows, B_columns) of that many.
+        in_channels: number of channels C.
+        num_densities: number of densities K, or a grid (B_rows, B_columns) with that product.
         family: a density or its name.
-        shared: the same densities for every channel, else a set for each (the default).
-        truncate: renormalise to the domain (off in the paper).
-        location_lr_scale: longer steps for the locations, see
-            `densembed.functional.uniform.step_scaled`; the start and all that can be learned stay.
+        shared: use the same densities for all channels; by default each channel has its own.
+        truncate: renormalise each density to the domain (the paper does not).
+        location_lr_scale: factor of the learning rate of the locations, see
+            `densembed.functional.uniform.step_scaled`. Neither the initial locations nor the
+            functions that can be learned depend on it.
 
     Parameters: `alpha` = α / location_lr_scale and `beta`, of shape (C or 1, K, axes): 4·C·K
-    numbers for images. Input (batch, C, *sizes); ValueError for another shape.
+    numbers for images. Input (batch, C, *sizes); ValueError for any other shape.
+
+    >>> layer = DensityEmbedding((28, 28), num_densities=(5, 5), family="gaussian")
+    >>> layer(torch.rand(8, 1, 28, 28)).shape
+    torch.Size([8, 1, 25])
+    >>> layer.receptive_field(resolution=2).shape
+    torch.Size([1, 1, 25, 56, 56])
     """
 
     def __init__(
-        self, sizes, in_channels=1, densities=25, family="logistic", shared=False, truncate=False,
-        location_lr_scale=1.0,
-    ):  # fmt: skip
-        super().__init__(sizes, in_channels, densities, family, shared, truncate)
+        self,
+        sizes: int | Sequence[int],
+        in_channels: int = 1,
+        *,
+        num_densities: int | tuple[int, ...] = 25,
+        family: str | Density = "logistic",
+        shared: bool = False,
+        truncate: bool = False,
+        location_lr_scale: float = 1.0,
+    ):
+        super().__init__(
+            sizes,
+            in_channels,
+            num_densities=num_densities,
+            family=family,
+            shared=shared,
+            truncate=truncate,
+        )
         if not 0 < location_lr_scale < math.inf:
             raise ValueError(f"Expected a positive location_lr_scale; got {location_lr_scale}.")
         self.location_lr_scale = float(location_lr_scale)
@@ -208,72 +234,100 @@ class DensityEmbedding(Embedding):
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
         loc, scale = self.placement()
-        return embed(widened(x), loc[0], scale[0], self.density, self.truncate).to(x.dtype)
+        return embed(widened(x), loc[0], scale[0], self.family, truncate=self.truncate).to(x.dtype)
 
     def fold(self, weight: Tensor) -> Tensor:
-        """K = Σ_i w_i Γ_i for a linear map (O, C · K) that follows: (O, C, *sizes), exactly."""
+        """The linear map on pixels, (O, C, *sizes), that equals `weight`, (O, C · K), after Γ."""
         loc, scale = self.placement()
-        wide = widened(weight).unflatten(-1, (self.in_channels, self.densities))
-        kernel = fold(wide, loc[0], scale[0], self.density, self.sizes, self.truncate)
+        wide = widened(weight).unflatten(-1, (self.in_channels, self.num_densities))
+        kernel = fold(wide, loc[0], scale[0], self.family, self.sizes, truncate=self.truncate)
         return kernel.to(weight.dtype)
 
 
 class DensityEmbedding1d(DensityEmbedding):
-    """`DensityEmbedding` of series: sizes N or (N,), input (batch, C, N)."""
+    """`DensityEmbedding` of series: sizes N or (N,), input (batch, C, N).
+
+    >>> DensityEmbedding1d(100, num_densities=8)(torch.rand(4, 1, 100)).shape
+    torch.Size([4, 1, 8])
+    """
 
     axes = 1
 
 
 class DensityEmbedding2d(DensityEmbedding):
-    """`DensityEmbedding` of images: sizes N or (H, W), input (batch, C, H, W)."""
+    """`DensityEmbedding` of images: sizes N or (H, W), input (batch, C, H, W).
+
+    >>> DensityEmbedding2d((32, 24), 3, num_densities=8)(torch.rand(4, 3, 32, 24)).shape
+    torch.Size([4, 3, 8])
+    """
 
     axes = 2
 
 
 class AdaptiveDensityEmbedding(Embedding):
-    """Densities that come from the input: R(x) = Γ(α(x; W), β) x (Section 4.2).
+    """Densities that move with the input: R(x) = Γ(α(x; W), β) x (Section 4.2).
 
     Args:
-        locator: any module (N, C, *sizes) → numbers that fill (N, C, K, axes): α of every
-            density. The paper's micro network is one: a `DensityEmbedding`, flattened, and a
-            linear map. How long its steps are is its own business.
-        adaptive_scale: the scales move, too. The locator then fills (N, 2, C, K, axes): α, and
-            what is added to β. A locator that gives zeros there leaves the layer as it is
-            without this option.
-        shared: the same densities for every channel; C is then 1 in the locator's numbers.
-        The others: as in `DensityEmbedding`.
+        locator: any module that maps (N, C, *sizes) to α of every density, as many numbers as
+            (N, C, K, axes) has. The paper's micro network is one: a `DensityEmbedding`, flattened,
+            followed by a linear map.
+        adaptive_scale: also move the scales. The locator then returns the numbers of
+            (N, 2, C, K, axes): α, and a shift of β. With zero shifts the layer equals one without
+            this option.
+        shared: use the same densities for all channels, so C is 1 in the output of the locator.
+        sizes, in_channels, num_densities, family, truncate: as in `DensityEmbedding`.
 
-    Parameters: those of `locator`, and `beta` of shape (C or 1, K, axes). ValueError where the
-    input has another shape or the locator gives another count of numbers.
+    Parameters: those of `locator`, and `beta` of shape (C or 1, K, axes). Raises ValueError if
+    the shape of the input or the number of outputs of the locator is wrong.
+
+    >>> locator = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 2 * 25))
+    >>> layer = AdaptiveDensityEmbedding(locator, (28, 28), num_densities=25)
+    >>> layer(torch.rand(8, 1, 28, 28)).shape
+    torch.Size([8, 1, 25])
     """
 
     adaptive = True
 
     def __init__(
-        self, locator: nn.Module, sizes, in_channels=1, densities=25, family="logistic",
-        truncate=False, shared=False, adaptive_scale=False,
-    ):  # fmt: skip
-        super().__init__(sizes, in_channels, densities, family, shared, truncate)
+        self,
+        locator: nn.Module,
+        sizes: int | Sequence[int],
+        in_channels: int = 1,
+        *,
+        num_densities: int | tuple[int, ...] = 25,
+        family: str | Density = "logistic",
+        shared: bool = False,
+        truncate: bool = False,
+        adaptive_scale: bool = False,
+    ):
+        super().__init__(
+            sizes,
+            in_channels,
+            num_densities=num_densities,
+            family=family,
+            shared=shared,
+            truncate=truncate,
+        )
         self.locator = locator
         self.adaptive_scale = adaptive_scale
         self.beta = self._logits(BETA_MEAN, BETA_STD)
 
     def _located(self, x: Tensor) -> Tensor:
-        """The locator's numbers, (N, 1 or 2, C or 1, K, axes)."""
+        """Output of the locator, (N, 1 or 2, C or 1, K, axes)."""
         parts = 2 if self.adaptive_scale else 1
-        shape = (parts, self.groups, self.densities, len(self.sizes))
+        shape = (parts, self.groups, self.num_densities, len(self.sizes))
         numbers = self.locator(x)
-        batch = x.shape[0]  # len() would be a number to torch.export
+        batch = x.shape[0]  # len() would be a constant for torch.export
         if numbers.shape[:1] != x.shape[:1] or math.prod(numbers.shape[1:]) != math.prod(shape):
             raise ValueError(
                 f"Expected {math.prod(shape)} numbers for each of {batch} inputs from the "
-                f"locator; got {tuple(numbers.shape)}."
+                f"locator; got an output of shape {tuple(numbers.shape)}."
             )
         return widened(numbers).reshape(batch, *shape)
 
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
         if x is None:
-            raise ValueError("The densities of this layer move with the input: pass x.")
+            raise ValueError("The densities of this layer move with the input; pass x.")
         self.check(x)
         numbers = self._located(x)
         beta = widened(self.beta)[None]
@@ -284,34 +338,56 @@ class AdaptiveDensityEmbedding(Embedding):
 
     def forward(self, x: Tensor) -> Tensor:
         loc, scale = self.placement(x)
-        return embed(widened(x), loc, scale, self.density, self.truncate).to(x.dtype)
+        return embed(widened(x), loc, scale, self.family, truncate=self.truncate).to(x.dtype)
 
 
 class AdaptiveDensityEmbedding1d(AdaptiveDensityEmbedding):
-    """`AdaptiveDensityEmbedding` of series: sizes N or (N,), input (batch, C, N)."""
+    """`AdaptiveDensityEmbedding` of series: sizes N or (N,), input (batch, C, N).
+
+    >>> layer = AdaptiveDensityEmbedding1d(nn.Linear(100, 8), 100, num_densities=8)
+    >>> layer(torch.rand(4, 1, 100)).shape
+    torch.Size([4, 1, 8])
+    """
 
     axes = 1
 
 
 class AdaptiveDensityEmbedding2d(AdaptiveDensityEmbedding):
-    """`AdaptiveDensityEmbedding` of images: sizes N or (H, W), input (batch, C, H, W)."""
+    """`AdaptiveDensityEmbedding` of images: sizes N or (H, W), input (batch, C, H, W).
+
+    >>> locator = nn.Sequential(nn.Flatten(), nn.Linear(16 * 16, 2 * 9))
+    >>> layer = AdaptiveDensityEmbedding2d(locator, 16, num_densities=(3, 3))
+    >>> location, scale = layer.placement(torch.rand(4, 1, 16, 16))
+    >>> location.shape
+    torch.Size([4, 1, 9, 2])
+    """
 
     axes = 2
 
 
 class PixelEmbedding(Embedding):
-    """One uniform density a pixel, so that Γ is the identity (Section 3.1).
+    """One uniform density per pixel, so that Γ is the identity (Section 3.1).
 
-    It has no parameters. A classifier on it is the ordinary fully connected layer.
+    It has no parameters. A linear classifier of its output is the usual fully connected layer.
+
+    >>> PixelEmbedding((4, 5))(torch.rand(2, 1, 4, 5)).shape
+    torch.Size([2, 1, 20])
     """
 
-    def __init__(self, sizes, in_channels=1):
-        super().__init__(sizes, in_channels, tuple(sizes), "uniform", True, False)
+    def __init__(self, sizes: Sequence[int], in_channels: int = 1):
+        super().__init__(
+            sizes,
+            in_channels,
+            num_densities=tuple(sizes),
+            family="uniform",
+            shared=True,
+            truncate=False,
+        )
 
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
         axes = [torch.arange(size).to(self.lengths) + 0.5 for size in self.sizes]
         loc = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flip(-1)
-        loc = loc.reshape(1, 1, self.densities, len(self.sizes))
+        loc = loc.reshape(1, 1, self.num_densities, len(self.sizes))
         return loc, torch.full_like(loc, 0.5)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,24 +1,31 @@
-"""Densities on feature maps: a deeper network whose receptive field still lies on its input."""
+"""Densities on feature maps, with their receptive field mapped back to the input."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from densembed.functional.uniform import per_axis
+from densembed.functional.arguments import per_axis
 from densembed.layers.embedding import Embedding
 
 
 def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
-    """Where a layer's output lies on its input: its cell [n, n + 1] on [a n + b, a (n + 1) + b].
+    """Affine map from a layer's output to its input: cell [n, n + 1] → [a n + b, a (n + 1) + b].
 
-    Each cell stands for one step of the stride, centred in the window that it reads (in what
-    the kernel covers now, where its amplitude is learned). A layer without a window, such as an
-    activation, moves nothing.
+    Each cell of the output corresponds to one stride, centred in its window. If the amplitude of
+    the kernel is learned, the window is what the kernel currently covers. Layers without a window,
+    such as activations, have a = 1 and b = 0.
 
     Args:
         layer: a convolution or pooling of `densembed.layers` or of torch with a fixed stride and
-            padding in numbers, a layer that acts pixel by pixel, or an `nn.Sequential` of those.
+            numeric padding, an elementwise layer, or an `nn.Sequential` of these.
     Returns:
-        a and b, each (axes,), rows then columns.
+        a and b, each of shape (axes,), rows before columns.
+
+    >>> stretch, offset = places(nn.MaxPool2d(2))
+    >>> stretch.tolist(), offset.tolist()
+    ([2.0, 2.0], [0.0, 0.0])
     """
     stretch, offset = torch.ones(axes), torch.zeros(axes)
     if isinstance(layer, nn.Sequential):
@@ -26,40 +33,61 @@ def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
             a, b = places(inner, axes)
             stretch, offset = a.to(stretch) * stretch, a.to(stretch) * offset + b.to(stretch)
     elif hasattr(layer, "kernel_size"):
-        # torch's own layers keep one number for all axes, or one for each.
-        stretch = torch.tensor(per_axis(layer.stride, axes, "stride", 1), dtype=stretch.dtype)
-        taps = torch.tensor(per_axis(layer.kernel_size, axes, "kernel_size", 1)).to(stretch)
-        dilation = getattr(layer, "dilation", 1)
+        window: Any = layer
+        # Torch's layers have one number for all axes, or one per axis.
+        stretch = torch.tensor(per_axis(window.stride, axes, "stride", 1), dtype=stretch.dtype)
+        taps = torch.tensor(per_axis(window.kernel_size, axes, "kernel_size", 1)).to(stretch)
+        dilation = getattr(window, "dilation", 1)
         dilation = torch.tensor(per_axis(dilation, axes, "dilation", 1)).to(stretch)
         spans = dilation * (taps - 1) + 1
-        if hasattr(layer, "amplitude"):
-            spans = spans * layer.amplitude().detach().mean(0).to(stretch) / taps
-        pads = layer.padding if isinstance(layer.padding, tuple) else (layer.padding,) * axes
+        if hasattr(window, "amplitude"):
+            spans = spans * window.amplitude().detach().mean(0).to(stretch) / taps
+        pads = window.padding if isinstance(window.padding, tuple) else (window.padding,) * axes
         before = [pad[0] if isinstance(pad, tuple) else pad for pad in pads]
         offset = (spans - stretch) / 2 - torch.tensor(before, dtype=stretch.dtype)
     return stretch, offset
 
 
 class FeatureEmbedding(Embedding):
-    """Densities on the feature maps of an input, shown over the input itself.
+    """Densities on the feature maps of an input, located on the input itself.
 
-    A cell of a feature map stands for a stretch of the input (see `places`), so a density on the
-    maps is one of the same family on the input: μ becomes a μ + b, and s becomes a s. That is
-    what `placement`, `gamma` and `receptive_field` give. It is where the densities lie, not yet
-    all that they see: every cell reads a window, which reaches some pixels beyond its stretch.
+    Each cell of a feature map corresponds to an interval of the input (see `places`), so a density
+    on the maps corresponds to one of the same family on the input, with μ ↦ a μ + b and s ↦ a s.
+    `placement`, `gamma` and `receptive_field` return those. They show where the densities lie; the
+    output also depends on pixels nearby, since the window of a cell is wider than its interval.
 
     Args:
-        features: (N, in_channels, *sizes) → (N, maps, *embedding.sizes), of layers that `places`
-            knows.
+        features: a module (N, in_channels, *sizes) → (N, maps, *embedding.sizes), made of layers
+            that `places` supports.
         embedding: the densities on the maps.
         sizes, in_channels: of the input.
+
+    >>> from densembed.layers import DensityEmbedding
+    >>> features = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+    >>> densities = DensityEmbedding((14, 14), 4, num_densities=9, shared=True)
+    >>> layer = FeatureEmbedding(features, densities, sizes=(28, 28))
+    >>> layer(torch.rand(2, 1, 28, 28)).shape
+    torch.Size([2, 4, 9])
+    >>> layer.receptive_field(resolution=1).shape
+    torch.Size([1, 1, 9, 28, 28])
     """
 
-    def __init__(self, features: nn.Module, embedding: Embedding, sizes, in_channels=1):
+    def __init__(
+        self,
+        features: nn.Module,
+        embedding: Embedding,
+        *,
+        sizes: int | Sequence[int],
+        in_channels: int = 1,
+    ):
         super().__init__(
-            sizes, in_channels, embedding.densities, embedding.density, embedding.groups == 1,
-            embedding.truncate,
-        )  # fmt: skip
+            sizes,
+            in_channels,
+            num_densities=embedding.num_densities,
+            family=embedding.family,
+            shared=embedding.groups == 1,
+            truncate=embedding.truncate,
+        )
         self.adaptive = embedding.adaptive
         self.features = features
         self.embedding = embedding

@@ -4,22 +4,28 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.functional.uniform import check_dtype, indicator, overlap
+from densembed.functional.arguments import check_dtype
+from densembed.functional.uniform import indicator, overlap
 
 
 class DensityLinear(nn.Linear):
     """y = wᵀ Γ x + b with uniform densities on the pixels themselves (Section 3.1).
 
-    The densities Δ(t; [i−1, i]) collect one element each, so Γ is the identity and the layer is
-    `nn.Linear`, from which it takes its parameters, its start and its product: multiplying by an
-    identity would only cost time. What it adds is the view of its receptive field.
+    Each density Δ(t; [i−1, i]) covers one element, so Γ is the identity and the layer computes what
+    its base class `nn.Linear` does. It adds `gamma` and `receptive_field`.
 
     Args:
         in_features, out_features: N and the number of neurons, at least 1.
         bias: add b.
+
+    >>> layer = DensityLinear(6, 2)
+    >>> layer(torch.rand(4, 6)).shape
+    torch.Size([4, 2])
+    >>> bool((layer.gamma() == torch.eye(6)).all())
+    True
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True):
+    def __init__(self, in_features: int, out_features: int, *, bias: bool = True):
         if min(in_features, out_features) < 1:
             raise ValueError(
                 f"Expected at least 1 input and 1 output; got {in_features} and {out_features}."
@@ -31,7 +37,7 @@ class DensityLinear(nn.Linear):
         """The same map with a copy of the weights, on the same device, in the same dtype."""
         if not isinstance(module, nn.Linear):
             raise ValueError(f"Expected nn.Linear; got {type(module).__name__}.")
-        layer = cls(module.in_features, module.out_features, module.bias is not None)
+        layer = cls(module.in_features, module.out_features, bias=module.bias is not None)
         layer.to(module.weight).load_state_dict(module.state_dict())
         return layer
 
@@ -54,8 +60,8 @@ class DensityLinear(nn.Linear):
         lower, upper = self._ends()
         return overlap(lower, upper, lower).to(self.weight.dtype)
 
-    def receptive_field(self, x: Tensor | None = None, resolution: int = 4) -> Tensor:
-        """Densities per pixel at the centres of `resolution` cells a pixel.
+    def receptive_field(self, x: Tensor | None = None, *, resolution: int = 4) -> Tensor:
+        """Densities per pixel at the centres of `resolution` cells per pixel.
 
         Returns:
             (1, 1, N, N · resolution), zeros and ones; `x` is ignored.

@@ -1,17 +1,17 @@
-"""Γ for densities that have no primitive: numerical integration (Section 2.1).
+"""Γ for densities without a closed-form primitive, by numerical integration (Section 2.1).
 
-The fallback against which the closed form is measured. It evaluates the density at `order`
-points a pixel on each axis, in every step, and keeps them for the gradient. The closed form
-F(n) − F(n−1) evaluates the primitive once an edge, and is exact.
+It is also the baseline for the closed form. In every step it evaluates the density at `order`
+points per pixel on each axis and stores them for the gradient. The closed form F(n) − F(n−1)
+evaluates the primitive once per edge and is exact.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from densembed.functional.uniform import check_dtype
+from densembed.functional.arguments import check_dtype
 
 
 def legendre_rule(order: int) -> tuple[list[float], list[float]]:
@@ -22,18 +22,19 @@ def legendre_rule(order: int) -> tuple[list[float], list[float]]:
     return ((nodes + 1) / 2).tolist(), (weights / 2).tolist()
 
 
-# All that torch.compiler.assume_constant_result does, but for importing the compiler: that takes
-# a second, at every start of everything.
-legendre_rule._dynamo_marked_constant = True
+# The effect of torch.compiler.assume_constant_result, without its import of the compiler, which
+# would add a second to every start.
+legendre_rule._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def on_grid(pdf: Callable[..., Tensor], points: list[Tensor]) -> Tensor:
     """φ on the product of the points of each axis (rows, then columns).
 
-    Calls pdf(t) or pdf(t, u), t along the last axis, u along the one before, broadcastable.
+    Calls pdf(t) or pdf(t, u) with broadcastable tensors, t along the last axis and u along the one
+    before it.
 
     Returns:
-        (..., P) or (..., P_rows, P_columns). Raises ValueError if `pdf` returns another shape.
+        (..., P) or (..., P_rows, P_columns). Raises ValueError if `pdf` returns any other shape.
     """
     arguments = points if len(points) == 1 else [points[1][None, :], points[0][:, None]]
     phi = pdf(*arguments)
@@ -49,23 +50,29 @@ def on_grid(pdf: Callable[..., Tensor], points: list[Tensor]) -> Tensor:
 def gamma_by_quadrature(
     pdf: Callable[..., Tensor],
     sizes: tuple[int, ...],
+    *,
     order: int = 8,
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
 ) -> Tensor:
     """Γ_in ≈ ∫_{n−1}^{n} φ_i(t) dt by a Gauss–Legendre rule on every pixel (Section 2.1).
 
-    The error falls fast with the order where φ is smooth on the scale of a pixel. It stays
-    large where φ is much narrower than the nodes lie apart, or jumps inside a pixel.
+    The error decreases fast with the order if φ is smooth on the scale of a pixel. It stays large
+    if φ is much narrower than the distance of the nodes or has a jump inside a pixel.
 
     Args:
-        pdf: φ, called as pdf(t) with t (P,) for one axis, as pdf(t, u) with t (1, P_columns) and
-            u (P_rows, 1) for two; it need not be separable. Returns (..., *points).
+        pdf: φ, called as pdf(t) with t of shape (P,) for one axis, or as pdf(t, u) with t of shape
+            (1, P_columns) and u of shape (P_rows, 1) for two. It returns (..., *points) and need
+            not be separable.
         sizes: length of each axis, (N,) or (H, W).
-        order: nodes a pixel on each axis.
+        order: nodes per pixel on each axis.
         dtype, device: of the nodes.
     Returns:
-        (..., *sizes), differentiable in whatever `pdf` depends on.
+        (..., *sizes), differentiable with respect to all tensors that `pdf` uses.
+
+    >>> masses = gamma_by_quadrature(lambda t: torch.exp(-t), (3,))
+    >>> [round(mass, 4) for mass in masses.tolist()]
+    [0.6321, 0.2325, 0.0855]
     """
     nodes, weights = (
         torch.tensor(numbers, dtype=dtype, device=device) for numbers in legendre_rule(order)
@@ -75,28 +82,36 @@ def gamma_by_quadrature(
         for size in sizes
     ]
     gamma = on_grid(pdf, points)
-    for size in reversed(sizes):  # each turn integrates the last axis left and puts it first
+    for size in reversed(sizes):  # integrates the last remaining axis and moves it first
         gamma = gamma.unflatten(-1, (size, order)) @ weights.to(gamma.dtype)
         gamma = gamma.movedim(-1, -len(sizes))
     return gamma
 
 
 class QuadratureEmbedding(nn.Module):
-    """Receptive field action R(x) = Γx for any densities, Γ integrated numerically (Section 2.1).
+    """Receptive field action R(x) = Γx for any densities, with numerical Γ (Section 2.1).
 
     Args:
-        pdf: a module or function as in `gamma_by_quadrature`; returns (C or 1, K, *points). The
-            parameters of a module are learned with the layer's.
+        pdf: a module or function as in `gamma_by_quadrature` that returns (C or 1, K, *points).
+            The parameters of a module become parameters of the layer.
         sizes: length of each axis, (N,) or (H, W).
-        in_channels: C.
-        order: nodes a pixel on each axis; the cost is order^axes that of a midpoint rule.
+        in_channels: number of channels C.
+        order: nodes per pixel on each axis; the cost is order^axes times that of a midpoint rule.
+
+    >>> def pdf(t):
+    ...     return torch.exp(-((t - 2) ** 2)).expand(1, 1, -1)
+    >>> QuadratureEmbedding(pdf, (5,))(torch.rand(4, 1, 5)).shape
+    torch.Size([4, 1, 1])
     """
+
+    origin: Tensor
 
     def __init__(
         self,
         pdf: Callable[..., Tensor],
-        sizes: tuple[int, ...],
+        sizes: Sequence[int],
         in_channels: int = 1,
+        *,
         order: int = 8,
     ):
         super().__init__()
@@ -109,7 +124,7 @@ class QuadratureEmbedding(nn.Module):
         self.pdf = pdf
         self.in_channels = in_channels
         self.order = order
-        # Follows .to(), so that the nodes are made in the layer's dtype and on its device.
+        # A buffer, because .to() then sets the dtype and device of the nodes.
         self.register_buffer("origin", torch.zeros(()), persistent=False)
 
     def _check(self, phi: Tensor) -> Tensor:
@@ -123,7 +138,11 @@ class QuadratureEmbedding(nn.Module):
     def gamma(self, x: Tensor | None = None) -> Tensor:
         """Γ, (1, C or 1, K, *sizes). `x` is ignored."""
         gamma = gamma_by_quadrature(
-            self.pdf, self.sizes, self.order, self.origin.dtype, self.origin.device
+            self.pdf,
+            self.sizes,
+            order=self.order,
+            dtype=self.origin.dtype,
+            device=self.origin.device,
         )
         return self._check(gamma)[None]
 
@@ -139,17 +158,14 @@ class QuadratureEmbedding(nn.Module):
         gamma = self.gamma()[0].flatten(2).expand(self.in_channels, -1, -1)
         return torch.einsum("ncx,ckx->nck", x.flatten(2), gamma)
 
-    def receptive_field(self, x: Tensor | None = None, resolution: int = 4) -> Tensor:
-        """Densities per (square) pixel at the centres of `resolution` cells a pixel.
+    def receptive_field(self, x: Tensor | None = None, *, resolution: int = 4) -> Tensor:
+        """Densities per (square) pixel at the centres of `resolution` cells per pixel.
 
         Returns:
             (1, C or 1, K, *sizes · resolution); `x` is ignored.
         """
-        points = [
-            (torch.arange(size * resolution, dtype=self.origin.dtype, device=self.origin.device)
-             + 0.5) / resolution
-            for size in self.sizes
-        ]  # fmt: skip
+        cells = [torch.arange(size * resolution).to(self.origin) for size in self.sizes]
+        points = [(cell + 0.5) / resolution for cell in cells]
         return self._check(on_grid(self.pdf, points))[None]
 
     def extra_repr(self) -> str:

@@ -1,4 +1,4 @@
-"""Networks of density layers: the paper's (Section 4), and a deeper one."""
+"""Networks of density layers: the paper's (Section 4), and deeper ones."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from densembed.functional.densities import Density
 from densembed.layers import (
     AdaptiveConv2d,
     AdaptiveDensityEmbedding,
@@ -16,12 +17,14 @@ from densembed.layers import (
 )
 from densembed.layers.embedding import Embedding
 
+Shape = tuple[int, int, int]
+"""Shape of one input: (channels, height, width)."""
 MAPS, KERNEL, WINDOW = 8, 5, 2
-"""Feature maps, taps of the convolution and pixels of the pooling, each axis, of the deeper one."""
+"""Feature maps, taps per axis and pooled pixels per axis of `conv_pool_embedding_network`."""
 STAGE_KERNEL = 3
-"""Taps of a convolution, each axis, where several stages follow one another."""
-POOLED = 2
-"""Stages of `staged` that pool; a third one keeps the size of its maps."""
+"""Taps per axis of the convolutions in networks with several stages."""
+POOLED_STAGES = 2
+"""Number of stages of `staged_embedding_network` with pooling; later ones keep the map size."""
 
 
 class DensityNetwork(nn.Module):
@@ -30,13 +33,18 @@ class DensityNetwork(nn.Module):
     Args:
         embedding: a module (N, C, H, W) → (N, C, K), see `densembed.layers`.
         classes: number of outputs.
-        hidden: units of one hidden layer with ReLU in the classifier; 0 for a linear one.
+        hidden: units of one hidden layer with ReLU in the classifier; 0 for a linear classifier.
+
+    >>> network = DensityNetwork(DensityEmbedding((28, 28), num_densities=(5, 5)), classes=10)
+    >>> network(torch.rand(8, 1, 28, 28)).shape
+    torch.Size([8, 10])
     """
 
-    def __init__(self, embedding: Embedding, classes: int, hidden: int = 0):
+    def __init__(self, embedding: Embedding, classes: int, *, hidden: int = 0):
         super().__init__()
         self.embedding = embedding
         features = embedding.out_features
+        self.classifier: nn.Module
         if hidden:
             self.classifier = nn.Sequential(
                 nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, classes)
@@ -46,40 +54,36 @@ class DensityNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits: (N, C, H, W) → (N, classes)."""
-        self.embedding.check(x)
-        if self._folds:
-            kernel = self.embedding.fold(self.classifier.weight)
-            return linear(x.flatten(1), kernel.flatten(1), self.classifier.bias)
-        return self.classifier(self.embedding(x).flatten(1))
-
-    @property
-    def _folds(self) -> bool:
-        """Fewer outputs than fixed densities: cheaper to apply Σ_i w_i Γ_i than every Γ_i."""
-        return (
-            isinstance(self.embedding, DensityEmbedding)
-            and isinstance(self.classifier, nn.Linear)
-            and self.classifier.out_features < self.embedding.densities
-        )
+        embedding, classifier = self.embedding, self.classifier
+        embedding.check(x)
+        if (
+            isinstance(embedding, DensityEmbedding)
+            and isinstance(classifier, nn.Linear)
+            and classifier.out_features < embedding.num_densities
+        ):  # applying each Σ_i w_i Γ_i is cheaper than applying every Γ_i
+            kernel = embedding.fold(classifier.weight)
+            return linear(x.flatten(1), kernel.flatten(1), classifier.bias)
+        return classifier(embedding(x).flatten(1))
 
     def fold(self) -> nn.Linear:
-        """The plain linear classifier on pixels that a model with fixed densities is, exactly.
+        """The equivalent linear classifier of the pixels, for fixed densities.
 
-        Raises ValueError where it is not one: densities that move or lie on feature maps, or a
-        hidden layer.
+        Raises ValueError if there is none: for densities that move with the input or lie on
+        feature maps, or with a hidden layer.
         """
-        fixed = isinstance(self.embedding, DensityEmbedding | PixelEmbedding)
-        if not fixed or not isinstance(self.classifier, nn.Linear):
-            raise ValueError("Only fixed densities followed by a linear map are a linear map.")
-        if isinstance(self.embedding, PixelEmbedding):
-            return self.classifier
-        kernel = self.embedding.fold(self.classifier.weight).flatten(1)
+        embedding, classifier = self.embedding, self.classifier
+        if isinstance(embedding, PixelEmbedding) and isinstance(classifier, nn.Linear):
+            return classifier
+        if not isinstance(embedding, DensityEmbedding) or not isinstance(classifier, nn.Linear):
+            raise ValueError("Only fixed densities followed by a linear map can be folded.")
+        kernel = embedding.fold(classifier.weight).flatten(1)
         plain = nn.Linear(kernel.shape[1], kernel.shape[0]).to(kernel)
-        plain.load_state_dict({"weight": kernel.detach(), "bias": self.classifier.bias.detach()})
+        plain.load_state_dict({"weight": kernel.detach(), "bias": classifier.bias.detach()})
         return plain
 
-    def receptive_field(self, x: Tensor | None = None, resolution: int = 4) -> Tensor:
+    def receptive_field(self, x: Tensor | None = None, *, resolution: int = 4) -> Tensor:
         """Densities of the embedding per square pixel, (N or 1, C or 1, K, H · r, W · r)."""
-        return self.embedding.receptive_field(x, resolution)
+        return self.embedding.receptive_field(x, resolution=resolution)
 
     @property
     def adaptive(self) -> bool:
@@ -87,114 +91,117 @@ class DensityNetwork(nn.Module):
         return self.embedding.adaptive
 
 
-def perceptron(input_shape, classes, hidden=0) -> DensityNetwork:
-    """A linear classifier of the pixels, or one with a hidden layer."""
+def perceptron(input_shape: Shape, classes: int, hidden: int = 0) -> DensityNetwork:
+    """A linear classifier of the pixels, or an MLP with one hidden layer."""
     channels, *sizes = input_shape
-    return DensityNetwork(PixelEmbedding(sizes, channels), classes, hidden)
+    return DensityNetwork(PixelEmbedding(sizes, channels), classes, hidden=hidden)
 
 
-def embedded(input_shape, classes, family, b) -> DensityNetwork:
+def fixed_embedding_network(
+    input_shape: Shape, classes: int, family: str | Density, b: int
+) -> DensityNetwork:
     """Logistic-EL of Section 4.1: B² fixed densities of any family, and a linear classifier."""
     channels, *sizes = input_shape
-    return DensityNetwork(DensityEmbedding(sizes, channels, (b, b), family), classes)
-
-
-def micro_embedded(input_shape, classes, family, b, b0) -> DensityNetwork:
-    """Logistic-EL with a micro network of B₀² densities (Section 4.2)."""
-    channels, *sizes = input_shape
-    locator = micro_network(sizes, channels, family, b0, channels * b * b)
-    embedding = AdaptiveDensityEmbedding(locator, sizes, channels, (b, b), family)
+    embedding = DensityEmbedding(sizes, channels, num_densities=(b, b), family=family)
     return DensityNetwork(embedding, classes)
 
 
-def scaled_micro_embedded(input_shape, classes, family, b, b0) -> DensityNetwork:
-    """`micro_embedded` whose micro network moves the scales, too; they start where β has them."""
+def micro_embedding_network(
+    input_shape: Shape, classes: int, family: str | Density, b: int, b0: int
+) -> DensityNetwork:
+    """Logistic-EL with a micro network of B₀² densities (Section 4.2)."""
     channels, *sizes = input_shape
-    count = channels * b * b
-    locator = micro_network(sizes, channels, family, b0, 2 * count)
-    last = locator[-1]
+    locator = micro_network(sizes, channels, channels * b * b, family=family, b0=b0)
+    embedding = AdaptiveDensityEmbedding(
+        locator, sizes, channels, num_densities=(b, b), family=family
+    )
+    return DensityNetwork(embedding, classes)
+
+
+def micro_scale_embedding_network(
+    input_shape: Shape, classes: int, family: str | Density, b: int, b0: int
+) -> DensityNetwork:
+    """`micro_embedding_network` that also moves the scales, initially by 0."""
+    channels, *sizes = input_shape
+    locator = micro_network(sizes, channels, 2 * channels * b * b, family=family, b0=b0)
+    *_, last = (m for m in locator.modules() if isinstance(m, nn.Linear))
     with torch.no_grad():
         last.weight[len(last.bias) // 2 :] = 0
         last.bias[len(last.bias) // 2 :] = 0
     embedding = AdaptiveDensityEmbedding(
-        locator, sizes, channels, (b, b), family, adaptive_scale=True
+        locator, sizes, channels, num_densities=(b, b), family=family, adaptive_scale=True
     )
     return DensityNetwork(embedding, classes)
 
 
-def micro_network(sizes, channels, family, b0, densities, shared=False) -> nn.Sequential:
-    """mNN: linear in an embedding of its own, gives α of every density (Section 4.2)."""
-    inner = DensityEmbedding(sizes, channels, (b0, b0), family, shared)
+def micro_network(
+    sizes: Sequence[int],
+    channels: int,
+    densities: int,
+    *,
+    family: str | Density,
+    b0: int,
+    shared: bool = False,
+) -> nn.Sequential:
+    """mNN: a linear map of an embedding with B₀² densities to α of `densities` (Section 4.2)."""
+    inner = DensityEmbedding(sizes, channels, num_densities=(b0, b0), family=family, shared=shared)
     return nn.Sequential(inner, nn.Flatten(), nn.Linear(inner.out_features, len(sizes) * densities))
 
 
-def _large_enough(sizes, halvings: int) -> None:
-    least = WINDOW**halvings
-    if min(sizes) < least:
-        raise ValueError(
-            f"Expected pictures of at least {least} × {least} pixels; got {sizes[0]} × {sizes[1]}."
-        )
+def conv_pool_embedding_network(
+    input_shape: Shape, classes: int, family: str | Density, b: int, b0: int | None = None
+) -> DensityNetwork:
+    """`staged_embedding_network` with one stage of 8 maps and 5 × 5 taps."""
+    return staged_embedding_network(input_shape, classes, (MAPS,), family, b, b0, kernel=KERNEL)
 
 
-def deep_embedded(input_shape, classes, family, b, b0=None) -> DensityNetwork:
-    """Adaptive convolution, ReLU, adaptive pooling, and then B² densities on the feature maps.
-
-    The kernel's amplitude p is learned for each axis (Section 3.3) and β for each map
-    (Section 3.4). All maps are seen through the same densities, fixed or placed by a micro
-    network of B₀² densities on the maps, so the field is one picture over the input.
-    Raises ValueError for a picture smaller than the pooling's window.
-    """
-    channels, *sizes = input_shape
-    _large_enough(sizes, 1)
-    features = nn.Sequential(
-        AdaptiveConv2d(channels, MAPS, KERNEL, padding="same"),
-        nn.ReLU(),
-        AdaptivePool2d(WINDOW, beta="channel", channels=MAPS),
-    )
-    maps = [size // WINDOW for size in sizes]
-    if b0 is None:
-        embedding = DensityEmbedding(maps, MAPS, (b, b), family, shared=True)
-    else:
-        locator = micro_network(maps, MAPS, family, b0, b * b, shared=True)
-        embedding = AdaptiveDensityEmbedding(locator, maps, MAPS, (b, b), family, shared=True)
-    return DensityNetwork(FeatureEmbedding(features, embedding, sizes, channels), classes)
-
-
-def staged(input_shape, classes, maps: Sequence[int], family, b, b0=None) -> DensityNetwork:
+def staged_embedding_network(
+    input_shape: Shape,
+    classes: int,
+    maps: Sequence[int],
+    family: str | Density,
+    b: int,
+    b0: int | None = None,
+    *,
+    kernel: int = STAGE_KERNEL,
+) -> DensityNetwork:
     """Stages of adaptive convolution, ReLU and adaptive pooling, then B² densities on the maps.
 
-    The convolutions have 3 × 3 taps whose reach is learned; the first `POOLED` stages halve the
-    maps. All maps of the last one are seen through the same densities, fixed or placed by a micro
-    network of B₀² densities. Raises ValueError for a picture that the pooling would use up.
+    Each convolution learns its amplitude per axis (Section 3.3) and each pooling one β per map
+    (Section 3.4). The first `POOLED_STAGES` stages halve the size of the maps. All maps of the
+    last stage have the same densities, fixed or moved by a micro network of B₀² densities, so the
+    receptive field is one image over the input. Raises ValueError for images too small to pool.
     """
     channels, *sizes = input_shape
-    _large_enough(sizes, min(POOLED, len(maps)))
-    layers = []
+    _check_poolable(sizes, min(POOLED_STAGES, len(maps)))
+    layers: list[nn.Module] = []
     for stage, count in enumerate(maps):
-        layers += [AdaptiveConv2d(channels, count, STAGE_KERNEL, padding="same"), nn.ReLU()]
-        if stage < POOLED:
+        layers += [AdaptiveConv2d(channels, count, kernel, padding="same"), nn.ReLU()]
+        if stage < POOLED_STAGES:
             layers.append(AdaptivePool2d(WINDOW, beta="channel", channels=count))
             sizes = [size // WINDOW for size in sizes]
         channels = count
+    embedding: Embedding
     if b0 is None:
-        embedding = DensityEmbedding(sizes, channels, (b, b), family, shared=True)
+        embedding = DensityEmbedding(
+            sizes, channels, num_densities=(b, b), family=family, shared=True
+        )
     else:
-        locator = micro_network(sizes, channels, family, b0, b * b, shared=True)
-        embedding = AdaptiveDensityEmbedding(locator, sizes, channels, (b, b), family, shared=True)
-    features = nn.Sequential(*layers)
-    return DensityNetwork(
-        FeatureEmbedding(features, embedding, input_shape[1:], input_shape[0]), classes
-    )
+        locator = micro_network(sizes, channels, b * b, family=family, b0=b0, shared=True)
+        embedding = AdaptiveDensityEmbedding(
+            locator, sizes, channels, num_densities=(b, b), family=family, shared=True
+        )
+    return _on_features(layers, embedding, input_shape, classes)
 
 
-def plain_cnn(input_shape, classes, maps: Sequence[int]) -> DensityNetwork:
-    """An ordinary small CNN: 3 × 3 convolutions, ReLU and maximum pooling after each, linear map.
+def plain_cnn(input_shape: Shape, classes: int, maps: Sequence[int]) -> DensityNetwork:
+    """A small CNN: 3 × 3 convolutions, each with ReLU and max pooling, and a linear classifier.
 
-    The yardstick for `staged`. Raises ValueError for a picture that the pooling would use up.
+    The baseline of `staged_embedding_network`. Raises ValueError for images too small to pool.
     """
     channels, *sizes = input_shape
-    _large_enough(sizes, len(maps))
-    layers = []
+    _check_poolable(sizes, len(maps))
+    layers: list[nn.Module] = []
     for count in maps:
         layers += [
             nn.Conv2d(channels, count, STAGE_KERNEL, padding=STAGE_KERNEL // 2),
@@ -202,8 +209,23 @@ def plain_cnn(input_shape, classes, maps: Sequence[int]) -> DensityNetwork:
             nn.MaxPool2d(WINDOW),
         ]
         channels, sizes = count, [size // WINDOW for size in sizes]
-    embedding = PixelEmbedding(sizes, channels)
+    return _on_features(layers, PixelEmbedding(sizes, channels), input_shape, classes)
+
+
+def _on_features(
+    layers: list[nn.Module], embedding: Embedding, input_shape: Shape, classes: int
+) -> DensityNetwork:
+    channels, *sizes = input_shape
     features = nn.Sequential(*layers)
     return DensityNetwork(
-        FeatureEmbedding(features, embedding, input_shape[1:], input_shape[0]), classes
+        FeatureEmbedding(features, embedding, sizes=sizes, in_channels=channels), classes
     )
+
+
+def _check_poolable(sizes: Sequence[int], halvings: int) -> None:
+    minimum = WINDOW**halvings
+    if min(sizes) < minimum:
+        raise ValueError(
+            f"Expected images of at least {minimum} × {minimum} pixels; "
+            f"got {sizes[0]} × {sizes[1]}."
+        )

@@ -1,10 +1,11 @@
-"""Densities and models of one's own.
+"""User-defined densities and models.
 
 A plugin is an importable Python module that calls `densembed.register_density` or
-`densembed.register_model`. Only the person who runs the program names plugins: with `--plugin` on
-the command line or in `DENSEMBED_PLUGINS`, separated by commas, which is read when densembed is
-imported, so by the app and its workers, too. A checkpoint that needs plugins has their names in
-its header; they are compared with those that are loaded, and never imported because a file says so.
+`densembed.register_model`. Only the person who runs the program selects plugins: with `--plugin`
+on the command line, or in `DENSEMBED_PLUGINS`, separated by commas. That variable is read when
+densembed is imported, so the app and its workers load the same plugins. The header of a checkpoint
+lists the plugins that its model needs; these names are only compared with the loaded plugins, so
+opening a file never imports code.
 """
 
 import importlib
@@ -16,34 +17,34 @@ from collections.abc import Callable, Iterable
 from torch import nn
 
 from densembed.functional.densities import FAMILIES, Density
-from densembed.models.names import MAX_DENSITIES, MODELS, Kind, parse, pattern
+from densembed.models.names import MAX_DENSITIES, MODELS, PLACEHOLDERS, Kind, parse, pattern
 
 VARIABLE = "DENSEMBED_PLUGINS"
 MODULE_NAME = re.compile(r"[A-Za-z_]\w{0,40}(\.[A-Za-z_]\w{0,40}){0,5}", re.ASCII)
 
 _origins: dict[str, str] = {}
-"""The plugin of each registered density and form of model names."""
+"""The plugin of each registered density and template of model names."""
 _loaded: dict[str, None] = {}
 _loading: list[str] = []
 _failure: list[str] = []
 
 
 class PluginError(ValueError):
-    """A plugin that cannot be used; the message is one sentence."""
+    """A plugin cannot be used; the message is one sentence."""
 
 
 def register_density(family: Density) -> Density:
-    """Make a family known by its name, also as a part of models' names.
+    """Register a family under its name, for layers and for names of models.
 
-    Returns the family. Raises ValueError for a name that is taken or that models' names cannot
-    hold: anything but up to 20 lowercase letters and digits, a letter first.
+    Returns the family. Raises ValueError if the name is taken or is not up to 20 lowercase letters
+    and digits, starting with a letter.
     """
     if not isinstance(family, Density):
         raise ValueError(f"Expected an instance of Density; got {family!r:.80}.")
     if not re.fullmatch(r"[a-z][a-z0-9]{0,19}", str(getattr(family, "name", ""))):
         raise ValueError(
-            "A density's name is up to 20 lowercase letters and digits, a letter first; "
-            f"got {getattr(family, 'name', '')!r:.40}."
+            "The name of a density is up to 20 lowercase letters and digits, starting with a "
+            f"letter; got {getattr(family, 'name', '')!r:.40}."
         )
     spread = [getattr(family, measure, 0) for measure in ("std", "iqr")]
     if not all(isinstance(value, float | int) and value > 0 for value in spread):
@@ -57,49 +58,57 @@ def register_density(family: Density) -> Density:
 
 
 def register_model(
-    form: str, build: Callable[..., nn.Module], words: str | None = None, most: int = MAX_DENSITIES
+    template: str,
+    build: Callable[..., nn.Module],
+    *,
+    words: str | None = None,
+    max_size: int = MAX_DENSITIES,
 ) -> Callable[..., nn.Module]:
-    """Make a kind of model known by a form of names.
+    """Register a kind of model under a template of names.
 
     Args:
-        form: lowercase letters, digits and hyphens, with {family} where a density's name stands
-            and {size} where a number does, e.g. "my-{family}-net-{size}".
-        build: called with (input_shape, classes) and what stands in those places; returns a
-            module (N, C, H, W) → (N, classes). A `densembed.DensityNetwork` can be shown in
-            Explore.
-        words: the name in words, with {} for each of those places; the form itself by default.
-        most: the largest number that a name may have.
+        template: lowercase letters, digits and hyphens, with {family} in place of the name of a
+            density, {size} of a number and {maps} of one to three numbers, such as
+            "my-{family}-net-{size}".
+        build: called with (input_shape, classes) and the name of the density (text), the number or
+            the tuple of numbers for each of those parts. It returns a module
+            (N, C, H, W) → (N, classes). Explore can show a `densembed.DensityNetwork`.
+        words: the name in words, with {} for each of those parts; by default the template.
+        max_size: the largest number that is allowed in a name.
     Returns:
-        `build`. Raises ValueError for a form that is taken or malformed.
+        `build`. Raises ValueError for a template that is taken or malformed.
     """
-    places = [part for part in form.split("-") if part in ("{family}", "{size}")]
-    rest = "-".join("x" if part in places else part for part in form.split("-"))
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rest):
+    parts = template.split("-")
+    arguments = [part for part in parts if part in PLACEHOLDERS]
+    literal = "-".join("x" if part in arguments else part for part in parts)
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", literal):
         raise ValueError(
-            "A form of names is lowercase letters, digits and {family} or {size}, separated by "
-            f"hyphens; got {form!r:.60}."
+            "A template of names consists of lowercase letters, digits and {family}, {size} or "
+            f"{{maps}}, separated by hyphens; got {template!r:.60}."
         )
-    words = re.sub(r"{\w+}", "{}", form) if words is None else words
+    words = re.sub(r"{\w+}", "{}", template) if words is None else words
     try:
-        words.format(*places)
+        words.format(*arguments)
     except (IndexError, KeyError, ValueError):
-        raise ValueError(f"Expected words with {len(places)} times {{}}; got {words!r}.") from None
-    taken = form in MODELS or any(re.fullmatch(pattern(other), form) for other in MODELS)
-    _claim(form, taken, getattr(build, "__module__", None) or "__main__")
-    MODELS[form] = Kind(build, words, most)
+        raise ValueError(
+            f"Expected words with {{}} {len(arguments)} times; got {words!r}."
+        ) from None
+    taken = template in MODELS or any(re.fullmatch(pattern(other), template) for other in MODELS)
+    _claim(template, taken, getattr(build, "__module__", None) or "__main__")
+    MODELS[template] = Kind(build, words, max_size)
     return build
 
 
 def _claim(name: str, taken: bool, module: str) -> None:
     origin = _loading[-1] if _loading else _importable(module)
-    if taken and _origins.get(name) != origin:  # one's own may be replaced, as a notebook does
+    if taken and _origins.get(name) != origin:  # a notebook may register its own names again
         raise ValueError(f"The name {name!r} is taken by {_origins.get(name, 'densembed')}.")
     _origins[name] = origin
     _loaded[origin] = None
 
 
 def _importable(module: str) -> str:
-    """The name by which a script's own definitions could be imported elsewhere."""
+    """The name under which other processes can import the module, also of a running script."""
     main = sys.modules.get("__main__")
     if module != "__main__" or main is None:
         return module
@@ -110,50 +119,52 @@ def _importable(module: str) -> str:
 
 
 def load(names: Iterable[str] = ()) -> None:
-    """Import plugins, and name them to the processes that this one will start.
+    """Import plugins, also in processes that this one starts.
 
-    Raises PluginError for the first that cannot be imported, also for one in `DENSEMBED_PLUGINS`.
+    Raises PluginError for the first plugin that cannot be imported, including plugins in
+    `DENSEMBED_PLUGINS`.
     """
     if _failure:
         raise PluginError(_failure[0])
     for name in names:
         _load(name)
-        here = _named_in_environment()
-        if name not in here:
-            os.environ[VARIABLE] = ",".join([*here, name])
+        names_in_environment = _names_in_environment()
+        if name not in names_in_environment:
+            os.environ[VARIABLE] = ",".join([*names_in_environment, name])
 
 
 def load_from_environment() -> None:
-    """Import what `DENSEMBED_PLUGINS` names. A failure is kept for `load` to raise.
+    """Import the plugins in `DENSEMBED_PLUGINS`.
 
-    It runs where nobody could catch anything: while densembed itself is being imported.
+    It runs while densembed is imported, where no caller could catch an exception, so `load` raises
+    any failure later.
     """
     try:
-        for name in _named_in_environment():
+        for name in _names_in_environment():
             _load(name)
     except PluginError as error:
         _failure.append(str(error))
 
 
-def _named_in_environment() -> list[str]:
+def _names_in_environment() -> list[str]:
     parts = os.environ.get(VARIABLE, "").split(",")
     return [part.strip() for part in parts if part.strip()]
 
 
 def _load(name: str) -> None:
     if not MODULE_NAME.fullmatch(name):
-        raise PluginError(f"A plugin is the name of a Python module; got {name!r:.80}.")
+        raise PluginError(f"A plugin is given by the name of a Python module; got {name!r:.80}.")
     _loading.append(name)
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and f"{name}.".startswith(f"{error.name}."):
             raise PluginError(
-                f"There is no module {name} to load as a plugin: "
-                "put its folder into the Python path (PYTHONPATH)."
+                f"There is no module {name} to load as a plugin; "
+                "add its folder to the Python path (PYTHONPATH)."
             ) from error
         raise PluginError(f"The plugin {name} needs the module {error.name}.") from error
-    except (Exception, SystemExit) as error:  # a stranger's code may raise anything
+    except (Exception, SystemExit) as error:  # foreign code may raise anything
         what = " ".join(f"{type(error).__name__}, {error}".split())[:200].rstrip("., ")
         raise PluginError(f"The plugin {name} failed to load: {what}.") from error
     finally:
@@ -162,17 +173,18 @@ def _load(name: str) -> None:
 
 
 def needed(model: str) -> list[str]:
-    """The plugins without which a model of that name cannot be built."""
-    form, arguments = parse(model)
-    return sorted({_origins[part] for part in (form, *arguments) if part in _origins})
+    """The plugins that the model with this name needs."""
+    template, arguments = parse(model)
+    parts = [template, *(part for part in arguments if isinstance(part, str))]
+    return sorted({_origins[part] for part in parts if part in _origins})
 
 
 def missing(names: object) -> str | None:
-    """The first plugin in a file's list that is not loaded here; None where there is none.
+    """The first plugin in a file's list that is not loaded, or None.
 
-    The list comes from anywhere: what could not be a module's name is passed over.
+    The list is not trusted: entries that cannot be names of modules are ignored.
     """
     if not isinstance(names, list):
         return None
-    sound = (name for name in names if isinstance(name, str) and MODULE_NAME.fullmatch(name))
-    return next((name for name in sound if name not in _loaded), None)
+    modules = (name for name in names if isinstance(name, str) and MODULE_NAME.fullmatch(name))
+    return next((name for name in modules if name not in _loaded), None)

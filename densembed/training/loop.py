@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from densembed.data import Dataset, Split, as_input
-from densembed.models.initialisation import is_density, is_locator, start
+from densembed.models.initialisation import initialise, is_density, is_locator
 from densembed.models.names import build
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
@@ -141,7 +141,7 @@ def build_seeded(config: RunConfig, dataset: Dataset) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = build(config.model, dataset.input_shape, len(dataset.classes))
-        start(model, config.location_start, config.scale_start)
+        initialise(model, location=config.location_start, scale=config.scale_start)
         return model
 
 

@@ -22,7 +22,7 @@ from densembed.fields import novelty
 from densembed.fields.field import view
 from densembed.figures.export import printed
 from densembed.functional.densities import FAMILIES
-from densembed.models.names import MODELS
+from densembed.models.names import templates
 from densembed.runs import Run, all_runs
 from densembed.training.checkpoint import Checkpoint
 from tests.fields.test_novelty import photographs
@@ -559,7 +559,7 @@ def test_version(run):
 @pytest.mark.parametrize("command", [[], ["train"], ["sweep"]])
 def test_help_names_models_families_and_data_sets(run, command):
     words = set(re.split(r"[\s,;]+", run(*command, "--help")[1]))
-    assert {form.format(family="FAMILY", size="N") for form in MODELS} <= words
+    assert set(templates().split(", ")) <= words
     assert set(FAMILIES) | {"digits", "mnist", "fashion-mnist", "cifar10", "folder:PATH"} <= words
 
 
@@ -612,7 +612,7 @@ def test_a_misspelt_name_gets_a_guess(run, runs_root, arguments, words):
 def test_an_unknown_name_gets_the_known_ones(run, runs_root):
     line = fails(run("train", "transformer"))
     assert "did you mean" not in line
-    for known in (*(form.format(family="FAMILY", size="N") for form in MODELS), *FAMILIES):
+    for known in (*templates().split(", "), *FAMILIES):
         assert known in line
     for known in COMMANDS:
         assert known in run("reproduce", "everything")[2]

@@ -26,7 +26,7 @@ def test_field_is_the_sum_of_the_densities(name, shape):
     model = build(name, shape).double()
     x = torch.rand(3, *shape, dtype=torch.float64)
     found = field(model, x, resolution=2)
-    expected = model.receptive_field(x, 2).sum(2).detach()
+    expected = model.receptive_field(x, resolution=2).sum(2).detach()
     assert found.values.shape == expected.shape
     np.testing.assert_allclose(found.values, expected, rtol=1e-5, atol=1e-9)
     assert found.values.dtype == np.float32
@@ -52,7 +52,7 @@ def test_integral_is_the_mass_of_all_densities(name):
     integral = field(model, x, resolution).values.sum((2, 3)) / resolution**2
     mass = model.embedding.gamma(x).sum((2, 3, 4)).detach().numpy()
     np.testing.assert_allclose(integral, mass, rtol=2e-3)
-    assert (mass < model.embedding.densities).all()
+    assert (mass < model.embedding.num_densities).all()
 
 
 def test_linear_is_one_everywhere():

@@ -32,8 +32,8 @@ def made(name, shape):
 def test_class_weighted_field_is_the_sum_over_dense_densities(name, shape):
     model, x = made(name, shape)
     weights = class_weights(model)
-    dense = model.receptive_field(x, 2)[0]  # (channels or 1, K, H · r, W · r)
-    matrix = model.classifier.weight.reshape(4, -1, model.embedding.densities)
+    dense = model.receptive_field(x, resolution=2)[0]  # (channels or 1, K, H · r, W · r)
+    matrix = model.classifier.weight.reshape(4, -1, model.embedding.num_densities)
     for label in range(4):
         expected = 0
         for channel, row in enumerate(matrix[label]):
@@ -123,7 +123,9 @@ def test_distance_that_densities_moved():
 def test_spread_over_inputs(trained, digits):
     model, x = trained.model(), as_input(digits.test.images[:12])
     mean, deviation = field_statistics(model, x, 2)
-    each = np.stack([model.receptive_field(one[None], 2)[0].sum((0, 1)).numpy() for one in x])
+    each = np.stack(
+        [model.receptive_field(one[None], resolution=2)[0].sum((0, 1)).numpy() for one in x]
+    )
     np.testing.assert_allclose(mean, each.mean(0), 1e-4, 1e-6)
     np.testing.assert_allclose(deviation, each.std(0), 1e-3, 1e-5)
     assert deviation.max() > 0.01

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.func import vmap
 
-from densembed.functional import fused, gamma
+from densembed.functional import action, fused
 from densembed.functional.densities import FAMILIES, Logistic
 from densembed.layers import AdaptiveDensityEmbedding, DensityEmbedding
 from densembed.layers.embedding import bounded_loc, bounded_scale, scale_unit
@@ -46,7 +46,7 @@ def gradients(value, wanted):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_moving_equals_plain(family, shape):
     x, loc, scale = moving_inputs(shape)
-    fast, plain = fused.moving(x, loc, scale, family), gamma.embed_plain(x, loc, scale, family)
+    fast, plain = fused.moving(x, loc, scale, family), action.embed_plain(x, loc, scale, family)
     torch.testing.assert_close(fast, plain, rtol=1e-10, atol=1e-12)
     for got, wanted in zip(
         gradients(fast, (loc, scale)), gradients(plain, (loc, scale)), strict=True
@@ -63,7 +63,7 @@ def test_fixed_equals_plain(family, shape, shared):
     x, loc, scale = moving_inputs(shape)
     groups = 1 if shared else shape[1]
     loc, scale = (p.detach()[0, :groups].requires_grad_() for p in (loc, scale))
-    fast, plain = fused.fixed(x, loc, scale, family), gamma.embed_plain(x, loc, scale, family)
+    fast, plain = fused.fixed(x, loc, scale, family), action.embed_plain(x, loc, scale, family)
     torch.testing.assert_close(fast, plain, rtol=1e-10, atol=1e-12)
     for got, wanted in zip(
         gradients(fast, (loc, scale)), gradients(plain, (loc, scale)), strict=True
@@ -76,7 +76,7 @@ def test_fixed_equals_plain(family, shape, shared):
 @pytest.mark.parametrize("channels", [1, 3])
 def test_fold_equals_plain(family, sizes, channels):
     inputs = fold_inputs(sizes, channels)
-    fast, plain = fused.fold(*inputs, family, sizes), gamma.fold_plain(*inputs, family, sizes)
+    fast, plain = fused.fold(*inputs, family, sizes), action.fold_plain(*inputs, family, sizes)
     torch.testing.assert_close(fast, plain, rtol=1e-10, atol=1e-12)
     for got, wanted in zip(gradients(fast, inputs), gradients(plain, inputs), strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-11)
@@ -85,8 +85,8 @@ def test_fold_equals_plain(family, sizes, channels):
 def test_fold_of_shared_densities_equals_plain():
     weight, _, _ = fold_inputs((5, 7), 3)
     _, loc, scale = fold_inputs((5, 7), 1)
-    fast = gamma.fold(weight, loc, scale, Logistic(), (5, 7))
-    plain = gamma.fold_plain(weight, loc, scale, Logistic(), (5, 7))
+    fast = action.fold(weight, loc, scale, Logistic(), (5, 7))
+    plain = action.fold_plain(weight, loc, scale, Logistic(), (5, 7))
     torch.testing.assert_close(fast, plain)
     wanted = (weight, loc, scale)
     for got, expected in zip(gradients(fast, wanted), gradients(plain, wanted), strict=True):
@@ -105,7 +105,7 @@ def test_the_pictures_own_gradient_equals_plain(act, shape):
     stacked = [torch.stack(parts) for parts in zip(*leaves, strict=True)]
     together = vmap(lambda *p: getattr(fused, act)(*p, Logistic()))(*stacked)
     for k, member in enumerate(leaves):
-        plain = gradients(gamma.embed_plain(*member, Logistic()), member)
+        plain = gradients(action.embed_plain(*member, Logistic()), member)
         for value in (fast[k], together[k]):
             for got, wanted in zip(gradients(value, member), plain, strict=True):
                 torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-11)
@@ -190,17 +190,17 @@ def test_extremes_are_finite(scale, loc):
 
 def test_where_the_fast_path_does_not_apply():
     x, loc, scale = moving_inputs((2, 1, 4, 5))
-    plain = gamma.embed_plain(x, loc, scale, Logistic())
+    plain = action.embed_plain(x, loc, scale, Logistic())
     with_gradient = x.clone().requires_grad_()
-    value = gamma.embed(with_gradient, loc, scale, Logistic())
+    value = action.embed(with_gradient, loc, scale, Logistic())
     torch.testing.assert_close(value, plain)
     assert torch.autograd.grad(value.sum(), with_gradient)[0].abs().sum() > 0
-    truncated = gamma.embed(x, loc, scale, Logistic(), truncate=True)
+    truncated = action.embed(x, loc, scale, Logistic(), truncate=True)
     torch.testing.assert_close(
-        truncated, gamma.embed_plain(x, loc, scale, Logistic(), truncate=True)
+        truncated, action.embed_plain(x, loc, scale, Logistic(), truncate=True)
     )
     half = [part.detach().to(torch.bfloat16) for part in (x, loc, scale)]
-    assert gamma.embed(*half, Logistic()).dtype == torch.bfloat16
+    assert action.embed(*half, Logistic()).dtype == torch.bfloat16
 
 
 # Densities as narrow and as far out as parameters can place them
@@ -244,17 +244,17 @@ def test_any_parameters_are_finite_and_equal_to_plain(family, dtype, drawn):
     for fast, plain, by in (
         (
             fused.moving(x, several, scale[None], family),
-            gamma.embed_plain(x, several, scale[None], family),
+            action.embed_plain(x, several, scale[None], family),
             (alpha, beta),
         ),
         (
             fused.fixed(x, loc, scale, family),
-            gamma.embed_plain(x, loc, scale, family),
+            action.embed_plain(x, loc, scale, family),
             (alpha, beta),
         ),
         (
             fused.fold(weight, loc, scale, family, (5, 7)),
-            gamma.fold_plain(weight, loc, scale, family, (5, 7)),
+            action.fold_plain(weight, loc, scale, family, (5, 7)),
             (weight, alpha, beta),
         ),
     ):
@@ -280,9 +280,9 @@ def test_layers_are_finite_at_any_beta(family, beta, dtype):
                 locator = nn.Sequential(
                     nn.Flatten(), nn.Linear(2 * math.prod(sizes), 6 * len(sizes))
                 )
-                layer = AdaptiveDensityEmbedding(locator, sizes, 2, 3, family)
+                layer = AdaptiveDensityEmbedding(locator, sizes, 2, num_densities=3, family=family)
             else:
-                layer = DensityEmbedding(sizes, 2, 3, family, **options)
+                layer = DensityEmbedding(sizes, 2, num_densities=3, family=family, **options)
             layer.to(dtype).beta.data.fill_(beta)
             x = torch.rand(2, 2, *sizes, dtype=dtype)
             y = layer(x)

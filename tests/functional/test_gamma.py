@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
+from densembed.functional.action import embed
 from densembed.functional.densities import FAMILIES
-from densembed.functional.gamma import axes_gamma, embed, gamma, interval_mass, outer
+from densembed.functional.gamma import axes_gamma, gamma, interval_mass, outer
 from tests.functional.test_densities import REFERENCES, each_family
 
 LOC = torch.tensor([-30.4, -0.6, 0.0, 2.3, 4.5, 9.81, 25.2], dtype=torch.float64)
@@ -101,7 +102,7 @@ def test_gradients_match_finite_differences(name, truncate):
     scale = torch.tensor([0.77, 2.21], dtype=torch.float64, requires_grad=True)
 
     def rows(loc, scale):
-        return gamma(family, loc, scale, 4, truncate)
+        return gamma(family, loc, scale, 4, truncate=truncate)
 
     assert torch.autograd.gradcheck(rows, (loc, scale))
     assert torch.autograd.gradgradcheck(rows, (loc, scale))
@@ -125,16 +126,16 @@ def test_embed_is_the_sum_over_the_dense_gamma(adaptive, batch, channels, groups
     x = torch.rand(batch, channels, *sizes, dtype=torch.float64)
     lead = (batch, groups) if adaptive else (groups,)
     loc, scale = placed(*lead, 4, len(sizes))
-    got = embed(x, loc, scale, family, truncate)
+    got = embed(x, loc, scale, family, truncate=truncate)
     assert got.shape == (batch, channels, 4)
     if not adaptive:
         loc, scale = (p.expand(batch, *p.shape) for p in (loc, scale))
     loc, scale = (p.expand(batch, channels, 4, len(sizes)) for p in (loc, scale))
-    columns = gamma(family, loc[..., 0], scale[..., 0], sizes[-1], truncate)
+    columns = gamma(family, loc[..., 0], scale[..., 0], sizes[-1], truncate=truncate)
     if len(sizes) == 1:
         expected = torch.einsum("nct,nckt->nck", x, columns)
     else:
-        rows = gamma(family, loc[..., 1], scale[..., 1], sizes[0], truncate)
+        rows = gamma(family, loc[..., 1], scale[..., 1], sizes[0], truncate=truncate)
         expected = torch.einsum("ncut,ncku,nckt->nck", x, rows, columns)
     torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-14)
 
@@ -175,7 +176,7 @@ def test_extreme_placements_stay_finite(name, truncate):
     loc = [-1e6, -1e3, -90.0, -13.0, -1.0, 0.0, 13.3, 14.0, 28.0, 37.0, 120.0, 1e6]
     loc = torch.tensor(loc)[:, None].requires_grad_()
     scale = torch.tensor([1e-2, 0.1, 0.5, 1.0, 3.0, 30.0, 1e3, 1e4], requires_grad=True)
-    rows = gamma(FAMILIES[name], loc, scale, size, truncate)
+    rows = gamma(FAMILIES[name], loc, scale, size, truncate=truncate)
     assert ((rows >= 0) & (rows <= 1)).all()
     assert (rows.sum(-1) <= 1 + 1e-4).all()
     signal = torch.linspace(-1, 1, size).sin() + torch.arange(size) % 3

@@ -7,18 +7,16 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.autograd import gradcheck
 
+from densembed.functional.arguments import per_axis, positions
+from densembed.functional.pooling import pooling_weights, softmax_pool
 from densembed.functional.uniform import (
     bounded,
     bounded_logit,
     indicator,
     overlap,
-    per_axis,
-    pooling_weights,
-    positions,
     product,
     resample_kernel,
     resample_signal,
-    softmax_pool,
     step_scaled,
 )
 
@@ -215,5 +213,5 @@ def test_per_axis():
 def test_positions():
     assert positions(7, 3, 2, (1, 0)) == 3
     assert positions(3, 3, 5, (0, 0)) == 1
-    with pytest.raises(ValueError, match=r"at least 4 pixels.*got 1 and padding \(1, 1\)"):
+    with pytest.raises(ValueError, match=r"at least 4 pixels.*got 1 with padding \(1, 1\)"):
         positions(1, 4, 1, (1, 1))

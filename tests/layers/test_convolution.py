@@ -233,8 +233,10 @@ def test_receptive_field_of_one_position():
     by_pixel = field.reshape(2, 6, 8, 5, 8).mean((2, 4))  # ends are eighths: cells are exact
     expected = torch.einsum("im,jn->ijmn", rows[0, 1], columns[0, 2]).flatten(0, 1)
     assert torch.allclose(by_pixel, expected, atol=1e-6)
-    middle = layer.receptive_field(x, 8, tuple(n // 2 for n in layer(x).shape[2:]))
-    assert torch.equal(layer.receptive_field(x, 8), middle)
+    middle = layer.receptive_field(
+        x, resolution=8, position=tuple(n // 2 for n in layer(x).shape[2:])
+    )
+    assert torch.equal(layer.receptive_field(x, resolution=8), middle)
     with pytest.raises(ValueError, match=r"Expected a position below \(4, 4\); got \(4, 0\)"):
         layer.receptive_field(x, position=(4, 0))
 
@@ -332,7 +334,7 @@ def test_kernel_of_one_and_of_even_size(kind, kernel, padding, length):
 @pytest.mark.parametrize("kind", [DensityConv2d, AdaptiveConv2d])
 def test_inputs_that_do_not_fit(kind):
     layer = kind(2, 1, (3, 5), padding=1)
-    with pytest.raises(ValueError, match=r"at least 5 pixels.*got 2 and padding \(1, 1\)"):
+    with pytest.raises(ValueError, match=r"at least 5 pixels.*got 2 with padding \(1, 1\)"):
         layer(torch.zeros(1, 2, 4, 2))
     with pytest.raises(ValueError, match=r"\(batch, 2, height, width\); got \(1, 3, 9, 9\)"):
         layer(torch.zeros(1, 3, 9, 9))

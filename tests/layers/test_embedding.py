@@ -24,20 +24,25 @@ from tests.functional.test_densities import REFERENCES, each_family
 
 
 def adaptive(
-    sizes: tuple[int, ...], in_channels: int = 1, densities: int | tuple[int, int] = 4, **options
+    sizes: tuple[int, ...],
+    in_channels: int = 1,
+    num_densities: int | tuple[int, int] = 4,
+    **options,
 ) -> AdaptiveDensityEmbedding:
     """Densities placed by a linear map of the whole input."""
-    count = math.prod(densities) if isinstance(densities, tuple) else densities
+    count = math.prod(num_densities) if isinstance(num_densities, tuple) else num_densities
     inputs = in_channels * math.prod(sizes)
     locator = nn.Sequential(nn.Flatten(), nn.Linear(inputs, in_channels * count * len(sizes)))
-    return AdaptiveDensityEmbedding(locator, sizes, in_channels, densities, **options)
+    return AdaptiveDensityEmbedding(
+        locator, sizes, in_channels, num_densities=num_densities, **options
+    )
 
 
 def located(kind: type, sizes: tuple[int, ...], **options) -> AdaptiveDensityEmbedding:
     """Three densities on two channels, placed by a linear map of the whole input."""
     count = (2 if options.get("adaptive_scale") else 1) * (1 if options.get("shared") else 2)
     locator = nn.Linear(2 * math.prod(sizes), count * 3 * len(sizes))
-    return kind(nn.Sequential(nn.Flatten(), locator), sizes, 2, 3, **options)
+    return kind(nn.Sequential(nn.Flatten(), locator), sizes, 2, num_densities=3, **options)
 
 
 # Every layer with each of its options, on signals of two channels.
@@ -65,7 +70,7 @@ each_variant = pytest.mark.parametrize("variant", VARIANTS)
 def made(variant: str) -> nn.Module:
     kind, sizes, options = VARIANTS[variant]
     if issubclass(kind, DensityEmbedding):
-        return kind(sizes, 2, 3, **options)
+        return kind(sizes, 2, num_densities=3, **options)
     return located(kind, sizes, **options)
 
 
@@ -87,7 +92,7 @@ def seed():
 
 
 def test_placement_of_a_fixed_layer_is_the_bounded_parameters():
-    layer = DensityEmbedding((5, 7), in_channels=2, densities=3)
+    layer = DensityEmbedding((5, 7), in_channels=2, num_densities=3)
     loc, scale = layer.placement()
     assert loc.shape == scale.shape == (1, 2, 3, 2)
     for axis, size in enumerate((7, 5)):  # index 0 runs along the columns
@@ -98,7 +103,7 @@ def test_placement_of_a_fixed_layer_is_the_bounded_parameters():
 
 
 def test_placement_of_an_adaptive_layer_follows_the_input():
-    layer = adaptive((5, 7), in_channels=2, densities=3)
+    layer = adaptive((5, 7), in_channels=2, num_densities=3)
     x = torch.rand(4, 2, 5, 7)
     loc, scale = layer.placement(x)
     assert loc.shape == (4, 2, 3, 2)
@@ -119,7 +124,7 @@ def test_locations_and_scales_stay_within_the_domain():
 
 
 def test_start_is_the_one_of_the_appendix():
-    layer = DensityEmbedding((28, 28), densities=(40, 40))
+    layer = DensityEmbedding((28, 28), num_densities=(40, 40))
     assert layer.alpha.mean().abs() < 0.05
     assert layer.alpha.std().item() == pytest.approx(0.4, rel=0.05)
     assert layer.beta.mean().item() == pytest.approx(-3, abs=0.05)
@@ -129,7 +134,7 @@ def test_start_is_the_one_of_the_appendix():
 
 @each_family
 def test_families_start_with_the_same_spread(name):
-    layer = DensityEmbedding((9, 9), densities=3, family=name)
+    layer = DensityEmbedding((9, 9), num_densities=3, family=name)
     scale = layer.placement()[1]
     logistic = bounded_scale(layer.beta, layer.lengths)[None]
     if math.isinf(FAMILIES[name].std):
@@ -144,7 +149,7 @@ def test_families_start_with_the_same_spread(name):
 
 @each_family
 def test_receptive_field_is_the_pdf_at_the_centres_of_cells(name):
-    layer = wide(DensityEmbedding((3, 5), densities=2, family=name))
+    layer = wide(DensityEmbedding((3, 5), num_densities=2, family=name))
     loc, scale = (parameter[0, 0].detach().double().numpy() for parameter in layer.placement())
     field = layer.receptive_field(resolution=3)
     assert field.shape == (1, 1, 2, 9, 15)
@@ -157,13 +162,13 @@ def test_receptive_field_is_the_pdf_at_the_centres_of_cells(name):
 
 
 def test_receptive_field_ignores_the_input_of_a_fixed_layer():
-    layer = DensityEmbedding((3, 5), densities=2)
+    layer = DensityEmbedding((3, 5), num_densities=2)
     with_input = layer.receptive_field(torch.rand(4, 1, 3, 5))
     torch.testing.assert_close(with_input, layer.receptive_field())
 
 
 def test_axis_0_of_the_parameters_runs_along_the_columns():
-    layer = DensityEmbedding((20, 30), densities=2)
+    layer = DensityEmbedding((20, 30), num_densities=2)
     nn.init.zeros_(layer.alpha)
     layer.alpha.data[0, 1, 0] += 0.2  # moved to the right
     move = 30 * torch.sigmoid(torch.tensor(0.8)) - 15
@@ -179,12 +184,12 @@ def test_axis_0_of_the_parameters_runs_along_the_columns():
 @pytest.mark.parametrize("truncate", [False, True])
 @pytest.mark.parametrize("sizes", [(9,), (5, 7)])
 def test_receptive_field_integrates_to_gamma(build, truncate, sizes):
-    layer = wide(build(sizes, densities=2, truncate=truncate)).double()
+    layer = wide(build(sizes, num_densities=2, truncate=truncate)).double()
     x = torch.rand(3, 1, *sizes).double()
     gamma = layer.gamma(x)
     errors = []
     for resolution in (2, 4, 8):
-        field = layer.receptive_field(x, resolution) / resolution ** len(sizes)
+        field = layer.receptive_field(x, resolution=resolution) / resolution ** len(sizes)
         for axis, size in enumerate(sizes):
             field = field.unflatten(3 + axis, (size, resolution)).sum(4 + axis)
         assert field.shape == gamma.shape
@@ -201,7 +206,7 @@ def test_receptive_field_integrates_to_gamma(build, truncate, sizes):
 @pytest.mark.parametrize("batch", [0, 1, 3])
 @pytest.mark.parametrize(("sizes", "channels"), [((6,), 1), ((5, 7), 1), ((7, 5), 3)])
 def test_output_is_the_expectation_under_gamma(build, sizes, channels, batch, family):
-    layer = build(sizes, channels, 4, family=family)
+    layer = build(sizes, channels, num_densities=4, family=family)
     x = torch.rand(batch, channels, *sizes)
     y = layer(x)
     assert y.shape == (batch, channels, 4)
@@ -212,7 +217,7 @@ def test_output_is_the_expectation_under_gamma(build, sizes, channels, batch, fa
 
 
 def test_shared_densities_treat_every_channel_alike():
-    layer = DensityEmbedding((5, 7), 3, 4, shared=True)
+    layer = DensityEmbedding((5, 7), 3, num_densities=4, shared=True)
     assert layer.alpha.shape == layer.beta.shape == (1, 4, 2)
     x = torch.rand(2, 3, 5, 7)
     swapped = layer(x[:, [2, 0, 1]])
@@ -221,7 +226,7 @@ def test_shared_densities_treat_every_channel_alike():
 
 @both_layers
 def test_truncated_densities_keep_a_constant_image(build):
-    layer = build((5, 7), densities=4, truncate=True)
+    layer = build((5, 7), num_densities=4, truncate=True)
     y = layer(torch.full((2, 1, 5, 7), 0.3))
     torch.testing.assert_close(y, torch.full((2, 1, 4), 0.3))
 
@@ -243,7 +248,7 @@ def test_wrong_shape_is_named(build, shape):
 )
 def test_sizes_below_one_are_refused(sizes, channels, densities):
     with pytest.raises(ValueError, match="at least 1"):
-        DensityEmbedding(sizes, channels, densities)
+        DensityEmbedding(sizes, channels, num_densities=densities)
 
 
 def test_unknown_family_is_refused():
@@ -262,8 +267,8 @@ def numbers(layer: nn.Module) -> int:
     ("channels", "densities", "count"), [(1, 9, 9), (3, (5, 5), 25), (2, 1, 1)]
 )
 def test_parameter_counts(channels, densities, count):
-    layer = DensityEmbedding((28, 28), channels, densities)
-    assert layer.densities == count
+    layer = DensityEmbedding((28, 28), channels, num_densities=densities)
+    assert layer.num_densities == count
     assert numbers(layer) == 4 * channels * count
     layer = adaptive((6, 5), channels, densities)
     assert numbers(layer) - numbers(layer.locator) == 2 * channels * count
@@ -416,7 +421,7 @@ def test_every_option_can_be_built_without_memory(variant):
 def test_many_inputs_with_scales_of_their_own():
     """More than the fast path takes at a time."""
     locator = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 2 * 2 * 64))
-    layer = AdaptiveDensityEmbedding2d(locator, 28, 1, 64, adaptive_scale=True)
+    layer = AdaptiveDensityEmbedding2d(locator, 28, 1, num_densities=64, adaptive_scale=True)
     x = torch.rand(300, 1, 28, 28)
     y = layer(x)
     for start in (0, 150, 290):
@@ -434,7 +439,7 @@ def test_many_inputs_with_scales_of_their_own():
     ],
 )
 def test_names_with_axes_are_the_generic_layer(kind, sizes, generic):
-    layer, other = kind(sizes, 2, 3), DensityEmbedding(generic, 2, 3)
+    layer, other = kind(sizes, 2, num_densities=3), DensityEmbedding(generic, 2, num_densities=3)
     other.load_state_dict(layer.state_dict())
     x = torch.rand(2, 2, *generic)
     assert torch.equal(layer(x), other(x))
@@ -450,7 +455,7 @@ def test_every_family_against_sums_of_scipys_masses(name, sizes, adaptive):
         layer = located(kind, sizes, family=name).double()
     else:
         kind = DensityEmbedding1d if len(sizes) == 1 else DensityEmbedding2d
-        layer = kind(sizes, 2, 3, name).double()
+        layer = kind(sizes, 2, num_densities=3, family=name).double()
     x = torch.rand(1, 2, *sizes).double()
     loc, scale = (part[0].detach().numpy() for part in layer.placement(x))
     y, x = layer(x)[0].detach(), x[0].numpy()
@@ -496,7 +501,7 @@ def test_any_shape_of_the_locators_numbers_will_do(shape):
         def forward(self, x):
             return alpha.view(shape)
 
-    layer = AdaptiveDensityEmbedding2d(Fixed(), (5, 7), 2, 3)
+    layer = AdaptiveDensityEmbedding2d(Fixed(), (5, 7), 2, num_densities=3)
     loc, _ = layer.placement(torch.rand(4, 2, 5, 7))
     expected = torch.tensor([7.0, 5.0]) * torch.sigmoid(4 * alpha.view(4, 2, 3, 2))
     torch.testing.assert_close(loc, expected)
@@ -508,8 +513,8 @@ def test_another_count_of_numbers_is_named(given):
         def forward(self, x):
             return torch.zeros(given)
 
-    layer = AdaptiveDensityEmbedding2d(Fixed(), (5, 7), 2, 3)
-    message = "Expected 12 numbers for each of 4 inputs.*got " + re.escape(str(given))
+    layer = AdaptiveDensityEmbedding2d(Fixed(), (5, 7), 2, num_densities=3)
+    message = "Expected 12 numbers for each of 4 inputs.*got .*shape " + re.escape(str(given))
     with pytest.raises(ValueError, match=message):
         layer(torch.zeros(4, 2, 5, 7))
 
@@ -520,9 +525,9 @@ def test_another_count_of_numbers_is_named(given):
 @pytest.mark.parametrize("kind", [DensityEmbedding1d, DensityEmbedding2d])
 def test_location_lr_scale_leaves_the_start(kind):
     torch.manual_seed(1)
-    layer = kind(9, 2, 3)
+    layer = kind(9, 2, num_densities=3)
     torch.manual_seed(1)
-    scaled = kind(9, 2, 3, location_lr_scale=20.0)
+    scaled = kind(9, 2, num_densities=3, location_lr_scale=20.0)
     torch.testing.assert_close(scaled.alpha * 20, layer.alpha)
     assert torch.equal(scaled.beta, layer.beta)
     x = torch.rand(2, 2, *layer.sizes)
@@ -534,7 +539,7 @@ def test_location_lr_scale_lengthens_adams_steps():
     steps = []
     for factor in (1.0, 20.0):
         torch.manual_seed(1)
-        layer = DensityEmbedding2d((5, 7), 2, 3, location_lr_scale=factor).double()
+        layer = DensityEmbedding2d((5, 7), 2, num_densities=3, location_lr_scale=factor).double()
         before = layer.alpha.detach() * factor, layer.beta.detach().clone()
         layer(torch.rand(2, 2, 5, 7).double()).square().sum().backward()
         torch.optim.Adam(layer.parameters(), lr=1e-3).step()
@@ -556,9 +561,12 @@ def test_location_lr_scale_lengthens_adams_steps():
         (lambda: DensityEmbedding((5, 7, 9)), r"one or two axes; got \(5, 7, 9\)"),
         (lambda: DensityEmbedding2d((5, 7.5)), r"sizes.*got \(5, 7.5\)"),
         (lambda: DensityEmbedding2d((5, 7), 1.0), r"in_channels.*got 1.0"),
-        (lambda: DensityEmbedding2d((5, 7), 1, (3,)), r"densities.*got \(3,\)"),
-        (lambda: DensityEmbedding2d((5, 7), 1, (3, 0)), r"densities.*got \(3, 0\)"),
-        (lambda: DensityEmbedding1d(9, 1, (3, 3)), r"densities.*got \(3, 3\)"),
+        (lambda: DensityEmbedding2d((5, 7), 1, num_densities=(3,)), r"num_densities.*got \(3,\)"),
+        (
+            lambda: DensityEmbedding2d((5, 7), 1, num_densities=(3, 0)),
+            r"num_densities.*got \(3, 0\)",
+        ),
+        (lambda: DensityEmbedding1d(9, 1, num_densities=(3, 3)), r"num_densities.*got \(3, 3\)"),
         (lambda: DensityEmbedding1d(9, location_lr_scale=0.0), "location_lr_scale; got 0.0"),
         (lambda: DensityEmbedding1d(9, location_lr_scale=math.nan), "location_lr_scale; got nan"),
         (lambda: DensityEmbedding1d(9).receptive_field(resolution=0), "resolution.*got 0"),

@@ -35,10 +35,10 @@ def deep(adaptive: bool = False, sizes=(8, 12)) -> FeatureEmbedding:
     maps = tuple(size // 2 for size in sizes)
     if adaptive:
         locator = nn.Sequential(nn.Flatten(), nn.Linear(2 * math.prod(maps), 6))
-        inner = AdaptiveDensityEmbedding2d(locator, maps, 2, 3, shared=True)
+        inner = AdaptiveDensityEmbedding2d(locator, maps, 2, num_densities=3, shared=True)
     else:
-        inner = DensityEmbedding2d(maps, 2, 3, shared=True)
-    return FeatureEmbedding(features, inner, sizes)
+        inner = DensityEmbedding2d(maps, 2, num_densities=3, shared=True)
+    return FeatureEmbedding(features, inner, sizes=sizes)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_places_follow_a_learned_amplitude():
 def test_densities_are_those_on_the_maps_stretched(adaptive):
     layer = deep(adaptive).double()
     x = torch.rand(4, 1, 8, 12).double() if adaptive else None
-    on_maps = layer.embedding.receptive_field(layer.features(x) if adaptive else None, 4)
-    field = layer.receptive_field(x, 2)
+    on_maps = layer.embedding.receptive_field(layer.features(x) if adaptive else None, resolution=4)
+    field = layer.receptive_field(x, resolution=2)
     assert field.shape == (4 if adaptive else 1, 1, 3, 16, 24)
     # Two cells an input pixel are four a cell of the maps; a square of those is four pixels.
     torch.testing.assert_close(field, on_maps / 4)
@@ -169,11 +169,13 @@ def test_a_density_that_looks_at_a_place_answers_to_what_is_there():
 
 def test_one_axis():
     features = nn.Sequential(AdaptiveConv1d(1, 2, 3, padding="same"), nn.ReLU(), AdaptivePool1d(2))
-    layer = FeatureEmbedding(features, DensityEmbedding1d(6, 2, 3, shared=True), 12)
+    layer = FeatureEmbedding(
+        features, DensityEmbedding1d(6, 2, num_densities=3, shared=True), sizes=12
+    )
     assert layer(torch.rand(2, 1, 12)).shape == (2, 2, 3)
     field = layer.receptive_field(resolution=2)
     assert field.shape == (1, 1, 3, 24)
-    torch.testing.assert_close(field, layer.embedding.receptive_field(None, 4) / 2)
+    torch.testing.assert_close(field, layer.embedding.receptive_field(None, resolution=4) / 2)
 
 
 def test_inputs_that_do_not_fit():

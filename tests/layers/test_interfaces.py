@@ -36,7 +36,7 @@ def located(kind: type, sizes: tuple[int, ...], **options) -> nn.Module:
     parts = 2 if options.get("adaptive_scale") else 1
     count = parts * 2 * 3 * len(sizes)
     locator = nn.Sequential(nn.Flatten(), nn.Linear(2 * math.prod(sizes), count))
-    return kind(locator, sizes, 2, 3, **options)
+    return kind(locator, sizes, 2, num_densities=3, **options)
 
 
 class Gaussians(nn.Module):
@@ -52,17 +52,25 @@ class Gaussians(nn.Module):
 
 def on_maps(kind: type) -> FeatureEmbedding:
     features = nn.Sequential(AdaptiveConv2d(2, 2, 3, padding=1), nn.Tanh(), AdaptivePool2d(2))
-    inner = kind((3, 4), 2, 3) if kind is DensityEmbedding2d else located(kind, (3, 4))
-    return FeatureEmbedding(features, inner, (6, 8), 2)
+    inner = (
+        kind((3, 4), 2, num_densities=3) if kind is DensityEmbedding2d else located(kind, (3, 4))
+    )
+    return FeatureEmbedding(features, inner, sizes=(6, 8), in_channels=2)
 
 
 # Inputs are (batch, 2, *sizes); a name after the layer's says which option.
 LAYERS = {
-    "DensityEmbedding": (lambda: DensityEmbedding((5, 4), 2, 3), (5, 4)),
-    "DensityEmbedding1d": (lambda: DensityEmbedding1d(6, 2, 3), (6,)),
-    "DensityEmbedding2d": (lambda: DensityEmbedding2d((5, 4), 2, 3), (5, 4)),
-    "DensityEmbedding2d shared": (lambda: DensityEmbedding2d(5, 2, 3, shared=True), (5, 5)),
-    "DensityEmbedding2d truncate": (lambda: DensityEmbedding2d(4, 2, 3, truncate=True), (4, 4)),
+    "DensityEmbedding": (lambda: DensityEmbedding((5, 4), 2, num_densities=3), (5, 4)),
+    "DensityEmbedding1d": (lambda: DensityEmbedding1d(6, 2, num_densities=3), (6,)),
+    "DensityEmbedding2d": (lambda: DensityEmbedding2d((5, 4), 2, num_densities=3), (5, 4)),
+    "DensityEmbedding2d shared": (
+        lambda: DensityEmbedding2d(5, 2, num_densities=3, shared=True),
+        (5, 5),
+    ),
+    "DensityEmbedding2d truncate": (
+        lambda: DensityEmbedding2d(4, 2, num_densities=3, truncate=True),
+        (4, 4),
+    ),
     "AdaptiveDensityEmbedding": (lambda: located(AdaptiveDensityEmbedding, (5, 4)), (5, 4)),
     "AdaptiveDensityEmbedding1d": (lambda: located(AdaptiveDensityEmbedding1d, (6,)), (6,)),
     "AdaptiveDensityEmbedding2d": (lambda: located(AdaptiveDensityEmbedding2d, (5, 4)), (5, 4)),
@@ -73,7 +81,7 @@ LAYERS = {
     "FeatureEmbedding": (lambda: on_maps(DensityEmbedding2d), (6, 8)),
     "FeatureEmbedding adaptive": (lambda: on_maps(AdaptiveDensityEmbedding2d), (6, 8)),
     "PixelEmbedding": (lambda: PixelEmbedding((5, 4), 2), (5, 4)),
-    "QuadratureEmbedding": (lambda: QuadratureEmbedding(Gaussians(), (5,), 2, 4), (5,)),
+    "QuadratureEmbedding": (lambda: QuadratureEmbedding(Gaussians(), (5,), 2, order=4), (5,)),
     "DensityLinear": (lambda: DensityLinear(6, 3), (6,)),
     "DensityConv1d": (lambda: DensityConv1d(2, 3, 3, padding=1), (6,)),
     "DensityConv2d": (lambda: DensityConv2d(2, 3, 2, dilation=2), (5, 4)),

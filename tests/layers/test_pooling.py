@@ -48,7 +48,7 @@ def extreme(kind, x, window, sign):
 def test_average_pooling_where_beta_is_zero(drawn, learn_intervals, by_channel):
     kind, window, x = drawn
     how = {"beta": "channel", "channels": x.shape[1]} if by_channel else {}
-    layer = kind(*window, learn_intervals=learn_intervals, **how).double()
+    layer = kind(*window[:2], padding=window[2], learn_intervals=learn_intervals, **how).double()
     x.requires_grad_()
     y, expected = layer(x), average(kind, x, window)
     assert y.shape == expected.shape
@@ -63,7 +63,7 @@ def test_average_pooling_where_beta_is_zero(drawn, learn_intervals, by_channel):
 def test_maximum_and_minimum_to_within_log_k_over_beta(drawn, beta):
     kind, window, x = drawn
     x = x.float().requires_grad_()
-    layer = kind(*window)
+    layer = kind(*window[:2], padding=window[2])
     with torch.no_grad():
         layer.beta.fill_(beta)
     y = layer(x)
@@ -103,7 +103,9 @@ def printed_pool(layer, x):
 def test_equals_the_printed_gamma(drawn, by_channel, seed):
     kind, window, x = drawn
     how = {"beta": "channel", "channels": x.shape[1]} if by_channel else {}
-    layer = kind(*window, learn_intervals=True, min_length=0.3, **how).double()
+    layer = kind(
+        *window[:2], padding=window[2], learn_intervals=True, min_length=0.3, **how
+    ).double()
     torch.manual_seed(seed)
     with torch.no_grad():
         layer.beta += torch.randn_like(layer.beta)
@@ -117,7 +119,9 @@ def test_equals_the_printed_gamma(drawn, by_channel, seed):
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(kind):
     torch.manual_seed(1)
-    layer = kind(3, 2, 1, beta="channel", channels=2, learn_intervals=True, lr_scale=2.0).double()
+    layer = kind(
+        3, 2, padding=1, beta="channel", channels=2, learn_intervals=True, lr_scale=2.0
+    ).double()
     x = torch.randn(1, 2, *[5] * kind.axes).double().requires_grad_()
     beta = torch.tensor([0.7, -1.1]).double().requires_grad_()
     ends = (torch.rand(kind.axes, 2).double() + 0.2).requires_grad_()  # off the pixels' edges
@@ -131,7 +135,7 @@ def test_gradients(kind):
 @pytest.mark.parametrize("logits", [(-1e9, -1e9), (-1e9, 1e9), (1e9, -1e9), (1e9, 1e9)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_learned_ends_keep_the_least_length_at_any_logit(kind, logits):
-    layer = kind(4, 1, 2, learn_intervals=True, min_length=0.5)
+    layer = kind(4, 1, padding=2, learn_intervals=True, min_length=0.5)
     with torch.no_grad():
         layer.ends_logit.copy_(torch.tensor(logits).expand(kind.axes, 2))
         layer.beta.fill_(50.0)
@@ -190,7 +194,7 @@ def test_ends_are_learned():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_receptive_field_integrates_to_gamma(kind):
-    layer = kind(3, 2, 1, learn_intervals=True)
+    layer = kind(3, 2, padding=1, learn_intervals=True)
     with torch.no_grad():
         layer.beta.fill_(0.8)
         # The ends then lie on quarters of a pixel: travel is 1.25, moved by −1 and −0.75.
@@ -209,7 +213,7 @@ def test_receptive_field_integrates_to_gamma(kind):
 
 @pytest.mark.parametrize("view", ["gamma", "receptive_field"])
 def test_views_need_the_input(view):
-    with pytest.raises(ValueError, match="depend on the input: pass x"):
+    with pytest.raises(ValueError, match="depend on the input; pass x"):
         getattr(AdaptivePool1d(2), view)()
 
 
@@ -230,7 +234,7 @@ def test_from_torch(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_vmap_compile_and_state_dict(kind):
     torch._dynamo.reset()
-    layer = kind(3, 2, 1, beta="channel", channels=2, learn_intervals=True)
+    layer = kind(3, 2, padding=1, beta="channel", channels=2, learn_intervals=True)
     x = torch.randn(3, 2, *[6] * kind.axes)
     members = {name: torch.randn(2, *p.shape) for name, p in layer.named_parameters()}
     together = vmap(lambda p: functional_call(layer, p, (x,)))(members)
@@ -266,7 +270,7 @@ def test_float16_input_does_not_overflow_at_a_large_beta():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_follows_to_device(kind):
-    layer = kind(3, 2, 1, learn_intervals=True).to("meta")
+    layer = kind(3, 2, padding=1, learn_intervals=True).to("meta")
     x = torch.empty(2, 1, *[6] * kind.axes, device="meta")
     y = layer(x)
     y.sum().backward()

@@ -43,10 +43,12 @@ class Tilted(nn.Module):
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 def test_rule_is_exact_to_its_degree(order):
     degree = 2 * order - 1
-    got = gamma_by_quadrature(lambda t: t**degree, (4,), order, torch.float64)
+    got = gamma_by_quadrature(lambda t: t**degree, (4,), order=order, dtype=torch.float64)
     n = torch.arange(1, 5).double()
     assert torch.allclose(got, (n ** (degree + 1) - (n - 1) ** (degree + 1)) / (degree + 1))
-    missed = gamma_by_quadrature(lambda t: t ** (degree + 1), (4,), order, torch.float64)
+    missed = gamma_by_quadrature(
+        lambda t: t ** (degree + 1), (4,), order=order, dtype=torch.float64
+    )
     assert not torch.allclose(missed, (n ** (degree + 2) - (n - 1) ** (degree + 2)) / (degree + 2))
 
 
@@ -54,7 +56,7 @@ def test_approaches_the_closed_form():
     loc, scale = torch.tensor([[1.3, 4.0, 9.2]]).double(), torch.tensor([[0.5, 1.0, 4.0]]).double()
     exact = closed_form(density("logistic"), loc, scale, 8)
     errors = [
-        (gamma_by_quadrature(Placed(loc, scale), (8,), order, torch.float64) - exact)
+        (gamma_by_quadrature(Placed(loc, scale), (8,), order=order, dtype=torch.float64) - exact)
         .abs().max().item()
         for order in (1, 2, 4, 8, 16)
     ]  # fmt: skip
@@ -65,7 +67,7 @@ def test_approaches_the_closed_form():
 def test_misses_a_narrow_density_that_the_closed_form_sees():
     loc, scale = torch.tensor([[3.5]]).double(), torch.tensor([[0.01]]).double()
     exact = closed_form(density("logistic"), loc, scale, 8)
-    got = gamma_by_quadrature(Placed(loc, scale), (8,), 8, torch.float64)
+    got = gamma_by_quadrature(Placed(loc, scale), (8,), order=8, dtype=torch.float64)
     assert exact.sum().item() == pytest.approx(1)
     assert got.sum().item() < 0.1
 
@@ -77,17 +79,17 @@ def test_evaluates_order_points_a_pixel():
         seen.append(torch.broadcast_shapes(t.shape, u.shape))
         return (t + u)[None, None]
 
-    gamma_by_quadrature(pdf, (3, 5), 4)
+    gamma_by_quadrature(pdf, (3, 5), order=4)
     assert seen == [(12, 20)]  # the closed form: 4 + 6 edges
 
 
 def test_axes_are_rows_then_columns():
-    got = gamma_by_quadrature(lambda t, u: t + 100 * u, (2, 3), 2, torch.float64)
+    got = gamma_by_quadrature(lambda t, u: t + 100 * u, (2, 3), order=2, dtype=torch.float64)
     assert torch.allclose(got, torch.tensor([[50.5, 51.5, 52.5], [150.5, 151.5, 152.5]]).double())
 
 
 def test_equals_scipy_for_a_density_that_is_not_separable():
-    got = gamma_by_quadrature(Tilted(), (6, 5), 10, torch.float64)[0, 0]
+    got = gamma_by_quadrature(Tilted(), (6, 5), order=10, dtype=torch.float64)[0, 0]
     for m, n in [(0, 0), (2, 3), (5, 1)]:
         expected, _ = scipy.integrate.dblquad(
             lambda u, t: math.exp(-((t - u) ** 2) - (t + u - 6) ** 2 / 8), n, n + 1, m, m + 1
@@ -98,7 +100,7 @@ def test_equals_scipy_for_a_density_that_is_not_separable():
 @pytest.mark.parametrize("sizes", [(7,), (7, 7)])
 def test_layer_equals_the_density_embedding(sizes):
     torch.manual_seed(0)
-    embedding = DensityEmbedding(sizes, 2, 3).double()
+    embedding = DensityEmbedding(sizes, 2, num_densities=3).double()
     with torch.no_grad():
         # One place for both axes, as `Placed` has it.
         embedding.alpha.copy_(embedding.alpha[..., :1].expand_as(embedding.alpha))
@@ -108,7 +110,9 @@ def test_layer_equals_the_density_embedding(sizes):
     x = torch.randn(4, 2, *sizes).double()
     assert torch.allclose(layer(x), embedding(x), atol=1e-8)
     assert torch.allclose(layer.gamma(), embedding.gamma(), atol=1e-8)
-    assert torch.allclose(layer.receptive_field(resolution=2), embedding.receptive_field(None, 2))
+    assert torch.allclose(
+        layer.receptive_field(resolution=2), embedding.receptive_field(None, resolution=2)
+    )
     expected = outer([closed_form(density("logistic"), loc, scale, n) for n in sizes])
     assert torch.allclose(layer.gamma()[0], expected, atol=1e-8)
 

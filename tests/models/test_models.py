@@ -197,7 +197,7 @@ def test_names_of_the_right_form_are_words_or_out_of_range(name):
 
 
 def test_the_largest_sizes_can_be_built():
-    assert build("logistic-el-64").embedding.densities == 64**2
+    assert build("logistic-el-64").embedding.num_densities == 64**2
     assert build("mlp-4096", (1, 2, 2)).classifier[0].out_features == 4096
 
 

@@ -155,7 +155,7 @@ def test_the_stories_are_true():
             assert stated == checkpoint.parameters if exact else stated >= checkpoint.parameters
         if found := re.search("|".join(NUMBERS), story.lower()):
             embedding = checkpoint.model().embedding
-            assert embedding.groups * embedding.densities == NUMBERS[found[0]]
+            assert embedding.groups * embedding.num_densities == NUMBERS[found[0]]
         assert ("Works offline" in story) == (checkpoint.config.dataset == "digits")
     assert 20 * models["logistic-el-5"].parameters <= linear
     assert models["logistic-el-8"].errors[0] <= 10

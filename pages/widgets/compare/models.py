@@ -40,7 +40,7 @@ class Side:
     @property
     def densities(self) -> int:
         embedding = self.checkpoint.model().embedding
-        return embedding.groups * embedding.densities
+        return embedding.groups * embedding.num_densities
 
     def moment(self, index: int) -> str:
         """When in its training a snapshot was taken, in words."""

@@ -1,0 +1,46 @@
+"""Softmax densities of adaptive pooling (Section 3.4)."""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def _tilted(x: Tensor, mass: Tensor, beta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """m e^{βc}, c = x − x*, and x*, the value with the largest βx in each window.
+
+    Relative to x* no exponential exceeds 1 and at least one equals 1. Values equal to x* differ
+    from it by exactly 0, not by a rounding error that a large β would amplify. Pixels without mass
+    are masked before the exponential, because 0 · ∞ and its gradient are NaN.
+    """
+    empty = mass <= 0
+    sign = torch.where(beta < 0, -1, 1)
+    extreme = (sign * x.detach()).masked_fill(empty, -math.inf).amax(-1, keepdim=True) * sign
+    centred = (x - extreme).masked_fill(empty, 0)
+    return mass.masked_fill(empty, 0) * torch.exp(beta * centred), centred, extreme
+
+
+def pooling_weights(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
+    """Γ of adaptive pooling, m e^{βx} / Σ m e^{βx}.
+
+    Args:
+        x: (..., k), the pixels of each window.
+        mass: (..., k), their overlaps m ≥ 0 with the interval, not all 0 in a window.
+        beta: (..., 1) or broadcastable to it.
+    Returns:
+        (..., k), with sum 1 along the last axis, 0 where m = 0, and finite gradients.
+    """
+    tilted, _, _ = _tilted(x, mass, beta)
+    return tilted / tilted.sum(-1, keepdim=True)
+
+
+def softmax_pool(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
+    """Expectation of each window under `pooling_weights`: (..., k) → (...).
+
+    It is the mean at β = 0 and tends to the maximum or minimum as β → ±∞, with an error of at
+    most log(Σm / m)/|β|, where m is the mass of the extreme pixel: log(k)/|β| for k whole pixels.
+    It is fastest if the last axis has the largest stride in memory, because every pass then runs
+    over contiguous rows.
+    """
+    tilted, centred, extreme = _tilted(x, mass, beta)
+    return (tilted * centred).sum(-1) / tilted.sum(-1) + extreme.squeeze(-1)
