@@ -25,6 +25,7 @@ from torch import nn
 
 from densembed.data import Dataset, Split, as_input
 from densembed.experiments.baselines import Baseline, UserStep, by_autograd, by_formulas, user_epoch
+from densembed.experiments.report import Report, markdown_table
 from densembed.fields.field import field
 from densembed.layers import AdaptiveConv2d
 from densembed.models.names import build
@@ -419,8 +420,8 @@ def run(quick: bool = False, device: str = "cpu") -> Iterator[Case]:
         yield from growth(5, device)
 
 
-def report(cases: list[Case], device: str = "cpu") -> dict:
-    """The JSON file's content."""
+def report(cases: list[Case], device: str = "cpu") -> Report:
+    """The content of the JSON file."""
     return {"machine": machine(device), "cases": [asdict(case) for case in cases]}
 
 
@@ -437,30 +438,42 @@ RATIOS = (
 )
 
 
-def as_markdown(content: dict) -> str:
-    """The report for people: ratios of medians, then every case."""
-    values = {case["case"]: case["value"] for case in content["cases"]}
-    about = ", ".join(f"{key} {value}" for key, value in content["machine"].items())
-    lines = [f"Made by `python -m densembed benchmark` on: {about}.", ""]
-    lines += ["| ratio of medians | value |", "| --- | ---: |"]
+def markdown(report: Report) -> str:
+    """The report as Markdown: ratios of medians, then every case."""
+    values = {case["case"]: case["value"] for case in report["cases"]}
+    about = ", ".join(f"{key} {value}" for key, value in report["machine"].items())
+    ratios = []
     for model in STEP_MODELS[1:]:
         for batch in (128, 512):
-            for upper, lower in RATIOS:
-                names = [name.format(model=model, batch=batch) for name in (upper, lower)]
-                if all(name in values for name in names):
-                    ratio = values[names[0]] / values[names[1]]
-                    lines.append(f"| {names[0]} / {names[1]} | {ratio:.2f} |")
+            for forms in RATIOS:
+                upper, lower = (form.format(model=model, batch=batch) for form in forms)
+                if upper in values and lower in values:
+                    ratios.append((f"{upper} / {lower}", values[upper] / values[lower]))
     for name, value in values.items():
         part, _, kind = name.rpartition(".")
         if name.startswith("epoch.") and kind != "ours":
-            lines.append(f"| {name} / {part}.ours | {value / values[part + '.ours']:.2f} |")
+            ratios.append((f"{name} / {part}.ours", value / values[part + ".ours"]))
         if name.startswith("members.") and ".1." not in name:
             alone = ".".join((*name.split(".")[:2], "1", "ours" if kind == "processes" else kind))
-            lines.append(f"| {name} / {alone}, each member | {value / values[alone]:.2f} |")
-    lines += ["", "| case | median | unit | spread | n |", "| --- | ---: | --- | ---: | ---: |"]
-    for case in content["cases"]:
-        lines.append(
-            f"| {case['case']} | {case['value']:.4g} | {case['unit']} | {case['spread']:.2g} "
-            f"| {case['n']} |"
-        )
-    return "\n".join(lines) + "\n"
+            ratios.append((f"{name} / {alone}, per member", value / values[alone]))
+    parts = [
+        f"Made by `python -m densembed benchmark` on: {about}.",
+        markdown_table(
+            {"ratio of medians": "left", "value": "right"},
+            [[name, f"{ratio:.2f}"] for name, ratio in ratios],
+        ),
+        markdown_table(
+            {"case": "left", "median": "right", "unit": "left", "spread": "right", "n": "right"},
+            [
+                [
+                    case["case"],
+                    f"{case['value']:.4g}",
+                    case["unit"],
+                    f"{case['spread']:.2g}",
+                    str(case["n"]),
+                ]
+                for case in report["cases"]
+            ],
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"

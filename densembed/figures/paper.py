@@ -20,7 +20,7 @@ def table_figure(rows: Sequence[dict]) -> go.Figure:
     """Test errors with bars of ± a standard deviation: the paper's, and ours under it.
 
     Args:
-        rows: of `reproduce.as_json`.
+        rows: of `reproduce.table_report`.
 
     The axis is logarithmic where the errors differ by large factors.
     """

@@ -81,12 +81,12 @@ def test_the_report_for_people_divides():
         {"case": name, "value": value, "unit": "ms", "spread": 0.0, "n": 1}
         for name, value in values.items()
     ]
-    text = benchmark.as_markdown({"machine": {"device": "x"}, "cases": cases})
+    text = benchmark.markdown({"machine": {"device": "x"}, "cases": cases})
     for row in (
         "| step.logistic-el-15.128.formulas / step.logistic-el-15.128.ours | 8.00 |",
         "| step.logistic-el-15.128.ours / step.logistic-el-15.128.linear | 2.00 |",
         "| epoch.logistic-el-15.99.user-formulas / epoch.logistic-el-15.99.ours | 15.00 |",
-        "| members.logistic-el-15.5.ours / members.logistic-el-15.1.ours, each member | 0.40 |",
+        "| members.logistic-el-15.5.ours / members.logistic-el-15.1.ours, per member | 0.40 |",
     ):
         assert row in text
 

@@ -8,7 +8,7 @@ import torch
 
 from densembed.cli.main import main
 from densembed.experiments import families, reproduce
-from densembed.experiments.families import as_markdown, finding, of_kind
+from densembed.experiments.families import Families, finding, of_kind
 from densembed.fields.codec import pack, unpack
 from densembed.fields.field import view
 from densembed.figures.families import families_figure, family_fields_figure
@@ -78,7 +78,7 @@ def test_the_figures_show_the_report(table):
     assert len(shown.data) == 2
     best = of_kind(report, "fixed")[0]
     assert np.allclose(shown.data[0].z, unpack(best["field"]))
-    markdown = as_markdown(report)
+    markdown = Families().markdown(report)
     assert f"| {best['family']} | {best['mean']:.2f} ± {best['deviation']:.2f} |" in markdown
 
 
@@ -90,7 +90,7 @@ def test_families_are_called_as_in_their_field():
     ]
     machine = {"device": "a CPU"}
     table = {"rows": rows, "dataset": "MNIST", "recipe": "tuned", "machine": machine}
-    said = as_markdown(table) + " ".join(families_figure(table, "fixed").data[0].y)
+    said = Families().markdown(table) + " ".join(families_figure(table, "fixed").data[0].y)
     for code, words in {
         "hypsecant": "hyperbolic secant", "raisedcosine": "raised cosine", "cauchy": "Cauchy",
         "laplace": "Laplace", "gaussian": "Gaussian",
