@@ -1,25 +1,37 @@
-"""The lab's arrays → Plotly figures: a signal on one t axis, a picture with its factors."""
+"""Figures of the Lab: a signal with its densities on one t axis, an image with its factors."""
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.colors import get_colorscale, unlabel_rgb
+from plotly.colors import get_colorscale
 
-from densembed.figures.heatmaps import AFTER, BEFORE, DENSITY_SCALE
+from densembed.figures.theme import (
+    ACCENT,
+    AFTER,
+    BEFORE,
+    CLEAR,
+    DENSITY_SCALE,
+    INK_SCALE,
+    colour_bar,
+    rgb,
+    themed,
+    translucent,
+)
 from densembed.lab import Picture, Reading
 
-CHOSEN, OTHERS, TORCH = AFTER, BEFORE, "#d1892b"
+CHOSEN, OTHERS, TORCH = AFTER, BEFORE, ACCENT
 MARKS = {1: ["diamond"], 3: ["triangle-down", "circle", "triangle-up"]}
 STRIP_HEIGHTS = {"x": 96, "phi": 130, "gamma": 190, "action": 110, "output": 110}
 STRIP_GAP = 30
-CLEAR = "rgba(0,0,0,0)"
+UNDER_IMAGE = {"x": 0.61, "len": 0.7}
+"""Place of a colour bar under the image, which has its row factor to the left."""
 
 
 def strips_figure(reading: Reading, row: int, position: int | None = None) -> go.Figure:
-    """x(t), φ_i(t), Γ, Γx, and y where the layer has a kernel, stacked on one t axis.
+    """x(t), φ_i(t), Γ, Γx, and y if the layer has a kernel, stacked on one t axis.
 
     Args:
-        row: index of the density to bring out, with its row of Γ and its bar.
-        position: index of the output that the densities belong to, where there are several.
+        row: index of the density to highlight, with its row of Γ and its bar.
+        position: index of the output that the densities belong to, if there are several.
     """
     names = [name for name in STRIP_HEIGHTS if name != "output" or reading.weights is not None]
     figure = go.Figure()
@@ -32,21 +44,22 @@ def strips_figure(reading: Reading, row: int, position: int | None = None) -> go
     if "output" in axis:
         _outputs(figure, reading, position, axis["output"])
     _references(figure, reading, axis.get("output", axis["action"]))
-    figure.update_layout(
+    return themed(
+        figure,
         height=height,
-        margin={"l": 44, "r": 58, "t": 24, "b": 84},
+        left=44,
+        right=58,
+        top=24,
+        bottom=84,
         hovermode="closest",
         barmode="overlay",
         showlegend=True,
         legend={"orientation": "h", "x": 0, "y": -56 / height, "yanchor": "top"},
-        paper_bgcolor=CLEAR,
-        plot_bgcolor=CLEAR,
     )
-    return figure
 
 
 def action(reading: Reading) -> str:
-    """What Γx is: an expectation only under densities of mass 1."""
+    """The meaning of Γx, which is an expectation only under densities of mass 1."""
     if not reading.unit_mass:
         return "the sum of x weighted by each row of Γ (not normalised)"
     outside = "" if np.allclose(reading.mass, 1) else ", with x = 0 outside"
@@ -54,7 +67,7 @@ def action(reading: Reading) -> str:
 
 
 def _place_strips(figure: go.Figure, names: list[str], reading: Reading) -> int:
-    """Axes and titles; returns the figure's height in pixels."""
+    """Add axes and titles, and return the height of the figure in pixels."""
     size = len(reading.x)
     inner = sum(STRIP_HEIGHTS[name] for name in names) + STRIP_GAP * (len(names) - 1)
     titles = {
@@ -106,7 +119,7 @@ def _signal(figure: go.Figure, reading: Reading, axis: str) -> None:
     figure.add_scatter(
         x=np.arange(size + 1), y=np.append(x, x[-1]), yaxis=axis, mode="lines",
         line={"shape": "hv", "color": CHOSEN, "width": 1.5}, fill="tozeroy",
-        fillcolor="rgba(47,111,159,0.15)", hoverinfo="skip", showlegend=False,
+        fillcolor=translucent(CHOSEN, 0.15), hoverinfo="skip", showlegend=False,
     )  # fmt: skip
     figure.add_scatter(
         x=np.arange(size) + 0.5, y=x, yaxis=axis, mode="markers", showlegend=False,
@@ -121,7 +134,7 @@ def _densities(figure: go.Figure, reading: Reading, row: int, axis: str) -> None
     shape = "hvh" if reading.stepped else "linear"
     count = len(reading.phi)
     others = [k for k in range(count) if k != row]
-    if others:  # one trace for all of them, with gaps between
+    if others:  # a single trace, with gaps between the densities
         gap = np.full((len(others), 1), np.nan)
         figure.add_scatter(
             x=np.hstack([np.tile(reading.t, (len(others), 1)), gap]).ravel(),
@@ -133,7 +146,7 @@ def _densities(figure: go.Figure, reading: Reading, row: int, axis: str) -> None
         )  # fmt: skip
     figure.add_scatter(
         x=reading.t, y=reading.phi[row], yaxis=axis, mode="lines", fill="tozeroy",
-        line={"shape": shape, "color": CHOSEN, "width": 2}, fillcolor="rgba(47,111,159,0.3)",
+        line={"shape": shape, "color": CHOSEN, "width": 2}, fillcolor=translucent(CHOSEN, 0.3),
         hovertemplate=f"density {row + 1}<br>φ(%{{x:.2f}}) = %{{y:.4g}}<extra></extra>",
         showlegend=False,
     )  # fmt: skip
@@ -161,7 +174,7 @@ def _gamma(
         customdata=about, xgap=1 if size <= 32 else 0, ygap=1 if count <= 32 else 0,
         hovertemplate=(
             "<b>row %{y}</b>, pixel %{x:.0f}<br>Γ = %{z:.4g}, x = %{customdata[0]:.4g}, "
-            "Γ·x = %{customdata[1]:.4g}<br>the whole row: mass %{customdata[3]:.4g}, "
+            "Γ·x = %{customdata[1]:.4g}<br>whole row: mass %{customdata[3]:.4g}, "
             "Γx = %{customdata[2]:.4g}<extra></extra>"
         ),
         colorbar={
@@ -193,7 +206,7 @@ def _bars(figure: go.Figure, reading: Reading, row: int, axis: str) -> None:
         marker={"color": colours, "line": {"width": 0}}, showlegend=False,
         customdata=np.stack([np.arange(len(colours)) + 1, reading.mass], -1),
         hovertemplate=(
-            "(Γx) of density %{customdata[0]} = %{y:.4g}<br>its mass: %{customdata[1]:.4g}"
+            "(Γx) of density %{customdata[0]} = %{y:.4g}<br>mass: %{customdata[1]:.4g}"
             "<extra></extra>"
         ),
     )  # fmt: skip
@@ -208,8 +221,8 @@ def _outputs(figure: go.Figure, reading: Reading, position: int | None, axis: st
         customdata=np.arange(len(colours)) + 1,
         hovertemplate="output %{customdata}: y = %{y:.4g}<extra></extra>",
     )  # fmt: skip
-    seen = np.concatenate([reading.output, *(other.values for other in reading.references)])
-    figure.update_layout({_layout_key(axis): {"range": _range(seen)}})
+    values = np.concatenate([reading.output, *(other.values for other in reading.references)])
+    figure.update_layout({_layout_key(axis): {"range": _range(values)}})
 
 
 def _references(figure: go.Figure, reading: Reading, axis: str) -> None:
@@ -227,7 +240,7 @@ def _references(figure: go.Figure, reading: Reading, axis: str) -> None:
 
 
 def _range(*values: np.ndarray) -> list[float]:
-    """From 0 or below to 0 or above, with some room."""
+    """An axis range that includes 0, with a margin."""
     low = min(0.0, *(float(part.min()) for part in values))
     high = max(0.0, *(float(part.max()) for part in values))
     room = 0.08 * (high - low) or 0.1
@@ -238,19 +251,20 @@ def _layout_key(axis: str) -> str:
     return axis.replace("y", "yaxis")
 
 
-def product_figure(seen: Picture) -> go.Figure:
-    """The image, its column factor above, its row factor beside it, their product over it."""
-    rows, columns = seen.pixels.shape
+def product_figure(picture: Picture) -> go.Figure:
+    """The image under the product of its factors, with the column factor above and the row factor
+    on the left."""
+    rows, columns = picture.pixels.shape
     across, down = np.arange(columns) + 0.5, np.arange(rows) + 0.5
     figure = go.Figure()
     figure.add_heatmap(
-        z=seen.pixels, x=across, y=down, zmin=0, zmax=1, colorscale="Greys_r", showscale=False,
+        z=picture.pixels, x=across, y=down, zmin=0, zmax=1, colorscale=INK_SCALE, showscale=False,
         hoverinfo="skip",
     )  # fmt: skip
     figure.add_heatmap(
-        z=seen.gamma, x=across, y=down, zmin=0, zmax=float(seen.gamma.max()) or 1.0,
-        colorscale=_veil(), customdata=np.stack([seen.pixels, seen.parts], -1),
-        colorbar=_bar("Γₘₙ = Γₘ Γₙ, mass per pixel"),
+        z=picture.gamma, x=across, y=down, zmin=0, zmax=float(picture.gamma.max()) or 1.0,
+        colorscale=_veil(), customdata=np.stack([picture.pixels, picture.parts], -1),
+        colorbar=colour_bar("Γₘₙ = Γₘ Γₙ, mass per pixel", **UNDER_IMAGE),
         hovertemplate=(
             "row %{y:.0f}, column %{x:.0f}<br>Γ = %{z:.4g}, x = %{customdata[0]:.3f}, "
             "Γ·x = %{customdata[1]:.4g}<extra></extra>"
@@ -258,11 +272,11 @@ def product_figure(seen: Picture) -> go.Figure:
     )  # fmt: skip
     bar = {"marker": {"color": CHOSEN, "line": {"width": 0}}, "width": 0.85, "showlegend": False}
     figure.add_bar(
-        x=across, y=seen.columns, xaxis="x", yaxis="y2", **bar,
+        x=across, y=picture.columns, xaxis="x", yaxis="y2", **bar,
         hovertemplate="Γₙ of column %{x:.0f} = %{y:.4g}<extra></extra>",
     )  # fmt: skip
     figure.add_bar(
-        y=down, x=seen.rows, orientation="h", xaxis="x2", yaxis="y", **bar,
+        y=down, x=picture.rows, orientation="h", xaxis="x2", yaxis="y", **bar,
         hovertemplate="Γₘ of row %{y:.0f} = %{x:.4g}<extra></extra>",
     )  # fmt: skip
     hidden = {"visible": False, "fixedrange": True}
@@ -275,8 +289,8 @@ def product_figure(seen: Picture) -> go.Figure:
             "range": [rows, 0], "domain": [0, 0.78], "scaleanchor": "x", "scaleratio": 1,
             "constrain": "domain", "constraintoward": "top", **hidden,
         },
-        xaxis2={"range": [1.05 * seen.rows.max() or 1, 0], "domain": [0, 0.2], **hidden},
-        yaxis2={"range": [0, 1.05 * seen.columns.max() or 1], "domain": [0.8, 1], **hidden},
+        xaxis2={"range": [1.05 * picture.rows.max() or 1, 0], "domain": [0, 0.2], **hidden},
+        yaxis2={"range": [0, 1.05 * picture.columns.max() or 1], "domain": [0.8, 1], **hidden},
     )  # fmt: skip
     for text, x, y, anchors in (
         ("Γₙ, the columns", 0.23, 1, ("left", "top")),
@@ -286,22 +300,22 @@ def product_figure(seen: Picture) -> go.Figure:
             text=f"<b>{text}</b>", xref="paper", yref="paper", x=x, y=y, showarrow=False,
             xanchor=anchors[0], yanchor=anchors[1], font={"size": 13},
         )  # fmt: skip
-    return _finish(figure)
+    return themed(figure, height=500, left=4, right=4, bottom=64, showlegend=False)
 
 
-def parts_figure(seen: Picture) -> go.Figure:
-    """Γ_mn x_mn, what each pixel adds to R(x)."""
-    rows, columns = seen.pixels.shape
+def parts_figure(picture: Picture) -> go.Figure:
+    """Γ_mn x_mn, the contribution of each pixel to R(x)."""
+    rows, columns = picture.pixels.shape
     figure = go.Figure(
         go.Heatmap(
-            z=seen.parts, x=np.arange(columns) + 0.5, y=np.arange(rows) + 0.5, zmin=0,
-            zmax=float(seen.parts.max()) or 1.0, colorscale=DENSITY_SCALE,
-            colorbar=_bar("Γₘₙ xₘₙ, part of R(x)"),
+            z=picture.parts, x=np.arange(columns) + 0.5, y=np.arange(rows) + 0.5, zmin=0,
+            zmax=float(picture.parts.max()) or 1.0, colorscale=DENSITY_SCALE,
+            colorbar=colour_bar("Γₘₙ xₘₙ, part of R(x)", **UNDER_IMAGE),
             hovertemplate="row %{y:.0f}, column %{x:.0f}<br>Γ·x = %{z:.4g}<extra></extra>",
         )
     )  # fmt: skip
     figure.add_annotation(
-        text=f"<b>Γₘₙ xₘₙ</b>, which sums to <b>R(x) = {seen.expectation:.4f}</b>",
+        text=f"<b>Γₘₙ xₘₙ</b>, which sums to <b>R(x) = {picture.expectation:.4f}</b>",
         xref="paper", yref="paper", x=0.22, y=0.79, xanchor="left", yanchor="bottom",
         showarrow=False, font={"size": 13},
     )  # fmt: skip
@@ -310,37 +324,13 @@ def parts_figure(seen: Picture) -> go.Figure:
     figure.update_yaxes(
         range=[rows, 0], domain=[0, 0.78], scaleanchor="x", constraintoward="top", **hidden
     )
-    return _finish(figure)
-
-
-def _finish(figure: go.Figure) -> go.Figure:
-    figure.update_layout(
-        height=500,
-        margin={"l": 4, "r": 4, "t": 8, "b": 64},
-        paper_bgcolor=CLEAR,
-        plot_bgcolor=CLEAR,
-        showlegend=False,
-    )
-    return figure
+    return themed(figure, height=500, left=4, right=4, bottom=64, showlegend=False)
 
 
 def _veil() -> list[list]:
-    """The colours of the densities, more opaque where there is more mass."""
+    """The colours of densities, with an opacity that grows with the mass."""
     stops = get_colorscale(DENSITY_SCALE)
     return [
-        [at, "rgba({:.0f},{:.0f},{:.0f},{:.2f})".format(*_rgb(colour), 0.75 * at**0.5)]
+        [at, "rgba({:.0f},{:.0f},{:.0f},{:.2f})".format(*rgb(colour), 0.75 * at**0.5)]
         for at, colour in stops
     ]
-
-
-def _rgb(colour: str) -> tuple[float, float, float]:
-    if colour.startswith("#"):
-        return tuple(int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    return unlabel_rgb(colour)
-
-
-def _bar(name: str) -> dict:
-    return {
-        "orientation": "h", "x": 0.61, "y": 0, "yanchor": "top", "thickness": 8, "len": 0.7,
-        "outlinewidth": 0, "nticks": 4, "title": {"text": name, "side": "bottom"},
-    }  # fmt: skip

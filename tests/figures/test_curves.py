@@ -26,7 +26,7 @@ def test_curves_of_events():
     assert (list(drawn["loss"].x), list(drawn["loss"].y)) == ([1, 15], [2.5, 1.5])
     assert list(drawn["learning rate"].y) == [0.1, 0.2]
     assert (list(drawn["test error"].x), list(drawn["test error"].y)) == ([10, 20], [2.0, 4.0])
-    assert list(drawn["loss, an epoch's mean"].y) == pytest.approx([0.6, 0.4])
+    assert list(drawn["mean loss of the epoch"].y) == pytest.approx([0.6, 0.4])
 
 
 def test_several_members_are_a_mean_and_a_band():

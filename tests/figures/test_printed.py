@@ -61,7 +61,7 @@ def test_an_svg_has_words_and_cells(shown, columns):
     assert wide / 72 * 25.4 == pytest.approx(WIDTHS[columns], abs=0.01)
     words = " ".join(text.text for text in root.iter(f"{SVG}text"))
     words = words.replace("\N{NO-BREAK SPACE}", " ")
-    for said in ("the input", "before training", "second − first", "density per pixel²", "B₀ = 4",
+    for said in ("input", "before training", "second − first", "density per pixel²", "B₀ = 4",
                  f"{seen.top:.3g}", f"−{seen.top:.3g}"):  # fmt: skip
         assert said in words
     ink, *cells = pictures(root)
@@ -73,8 +73,7 @@ def test_an_svg_has_words_and_cells(shown, columns):
     ):  # fmt: skip
         for row, column in ((10, 10), (56, 60), (100, 30), (40, 70)):
             share = (values[row, column] - low) / (seen.top - low)
-            # Plotly's stops are fewer, so between them its colours are a little others.
-            assert abs(picture[row, column] - colour(scale, share)).max() <= 12
+            assert abs(picture[row, column] - colour(scale, share)).max() <= 2
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
