@@ -76,11 +76,16 @@ def course_figure(course: Course, log: bool = False) -> go.Figure:
     _line(figure, course.steps, course.rates, "y3", "learning rate", AFTER)
     for number, (title, domain) in enumerate(PANES, 1):
         scale = {"type": "log", "dtick": "D2"} if log and number < 3 else {"rangemode": "tozero"}
-        figure.update_layout({
-            f"yaxis{number}": {
-                "domain": domain, "title": {"text": title, "standoff": 4}, "nticks": 4, **scale
+        figure.update_layout(
+            {
+                f"yaxis{number}": {
+                    "domain": domain,
+                    "title": {"text": title, "standoff": 4},
+                    "nticks": 4,
+                    **scale,
+                }
             }
-        })  # fmt: skip
+        )
     figure.update_xaxes(title="step", rangemode="tozero", anchor="y3")
     return themed(figure, bottom=40, showlegend=False)
 
@@ -97,35 +102,53 @@ def _line(
 ) -> None:
     picks = _thin(len(x))
     figure.add_scatter(
-        x=[x[k] for k in picks], y=[y[k] for k in picks], yaxis=axis, name=name, mode="lines",
+        x=[x[k] for k in picks],
+        y=[y[k] for k in picks],
+        yaxis=axis,
+        name=name,
+        mode="lines",
         line={"color": colour, "width": 1.5},
         hovertemplate=name + " %{y:.4g}<br>step %{x:,}<extra></extra>",
-    )  # fmt: skip
+    )
 
 
 def _members(
-    figure: go.Figure, x: Sequence[int], values: Sequence[Sequence[float]], axis: str, name: str,
+    figure: go.Figure,
+    x: Sequence[int],
+    values: Sequence[Sequence[float]],
+    axis: str,
+    name: str,
     unit: str,
-) -> None:  # fmt: skip
+) -> None:
     picks = _thin(len(x))
     x, values = [x[k] for k in picks], [values[k] for k in picks]
     middle = [float(np.mean(members)) for members in values]
     figure.add_scatter(
-        x=x, y=middle, yaxis=axis, name=name, marker_size=4,
+        x=x,
+        y=middle,
+        yaxis=axis,
+        name=name,
+        marker_size=4,
         mode="lines+markers" if len(x) <= MOST_MARKS else "lines",
         line={"color": AFTER, "width": 1.5},
         hovertemplate=name + " %{y:.3g}" + f" {unit}<br>" + "step %{x:,}<extra></extra>",
-    )  # fmt: skip
+    )
     if values and len(values[0]) > 1:
         spread = [float(np.std(members, ddof=1)) for members in values]
         high = [m + s for m, s in zip(middle, spread, strict=True)]
         # Errors and losses are positive, and a logarithmic scale needs positive values.
         low = [max(m - s, m / 100) for m, s in zip(middle, spread, strict=True)]
         figure.add_scatter(
-            x=[*x, *reversed(x)], y=[*high, *reversed(low)], yaxis=axis, fill="toself",
-            fillcolor=translucent(AFTER, 0.2), line={"width": 0}, mode="lines",
-            hoverinfo="skip", name=name + ", ± standard deviation",
-        )  # fmt: skip
+            x=[*x, *reversed(x)],
+            y=[*high, *reversed(low)],
+            yaxis=axis,
+            fill="toself",
+            fillcolor=translucent(AFTER, 0.2),
+            line={"width": 0},
+            mode="lines",
+            hoverinfo="skip",
+            name=name + ", ± standard deviation",
+        )
 
 
 def curves_figure(

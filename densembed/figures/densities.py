@@ -66,15 +66,22 @@ def weights_figure(weights: np.ndarray, classes: Sequence[str]) -> go.Figure:
 
 
 def atlas_figure(
-    fields: Sequence[np.ndarray], names: Sequence[str], size: tuple[float, float], top: float,
-    name: str, columns: int = 5,
-) -> go.Figure:  # fmt: skip
+    fields: Sequence[np.ndarray],
+    names: Sequence[str],
+    size: tuple[float, float],
+    top: float,
+    name: str,
+    columns: int = 5,
+) -> go.Figure:
     """Several fields (H · r, W · r) on one colour scale."""
     rows = -(-len(fields) // columns)
     figure = make_subplots(
-        rows, columns, subplot_titles=[for_plotly(own) for own in names],
-        horizontal_spacing=0.01, vertical_spacing=0.08,
-    )  # fmt: skip
+        rows,
+        columns,
+        subplot_titles=[for_plotly(own) for own in names],
+        horizontal_spacing=0.01,
+        vertical_spacing=0.08,
+    )
     width, height = size
     for k, values in enumerate(fields):
         trace = go.Heatmap(

@@ -1,7 +1,7 @@
 """The receptive field over training as an animation."""
 
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
@@ -43,7 +43,7 @@ def film(seen: View, kind: str, title: str) -> bytes:
         vmin=0,
         vmax=seen.top,
     )
-    centre = {"ha": "center", "va": "center", "fontsize": SIZE, "parse_math": False}
+    centre: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SIZE, "parse_math": False}
     heading, caption = (
         figure.text(0.5, y / height, "", **centre) for y in (height - LINE / 2, LINE / 2)
     )

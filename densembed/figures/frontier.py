@@ -24,9 +24,11 @@ def frontier_figure(table: dict) -> go.Figure:
         if own:
             _series(figure, KINDS[kind], sorted(own, key=lambda e: e["parameters"]), look)
     figure.update_xaxes(
-        title="parameters (logarithmic)", type="log", tickvals=[100, 200, 500, 1000, 2000, 5000,
-        10_000, 20_000, 50_000], tickformat=",d",
-    )  # fmt: skip
+        title="parameters (logarithmic)",
+        type="log",
+        tickvals=[100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000],
+        tickformat=",d",
+    )
     figure.update_yaxes(
         title="test error, % (logarithmic)", type="log", tickvals=[0.5, 0.7, *TICKS]
     )

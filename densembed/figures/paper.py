@@ -105,21 +105,29 @@ def figure1_part(
     if rows[0][0] is not None:
         titles.insert(0, "input")
     figure = make_subplots(
-        len(rows), len(titles), column_titles=titles,
-        horizontal_spacing=0.03 / len(titles), vertical_spacing=0.03 / len(rows),
-    )  # fmt: skip
+        len(rows),
+        len(titles),
+        column_titles=titles,
+        horizontal_spacing=0.03 / len(titles),
+        vertical_spacing=0.03 / len(rows),
+    )
     for row, (picture, *fields) in enumerate(rows, 1):
         if picture is not None:
             ink = go.Heatmap(
-                z=picture.mean(0, dtype=np.float32) / 255, colorscale=INK_SCALE, zmin=0, zmax=1,
-                showscale=False, hovertemplate="ink %{z:.2f}<extra></extra>",
-            )  # fmt: skip
+                z=picture.mean(0, dtype=np.float32) / 255,
+                colorscale=INK_SCALE,
+                zmin=0,
+                zmax=1,
+                showscale=False,
+                hovertemplate="ink %{z:.2f}<extra></extra>",
+            )
             figure.add_trace(ink, row, 1)
         for column, field in enumerate(fields, len(titles) - 1):
             heat = go.Heatmap(
-                z=field.sum(0).astype(np.float32), coloraxis="coloraxis",
+                z=field.sum(0).astype(np.float32),
+                coloraxis="coloraxis",
                 hovertemplate="%{z:.4f} per pixel²<extra></extra>",
-            )  # fmt: skip
+            )
             figure.add_trace(heat, row, column)
     for k in range(1, len(rows) * len(titles) + 1):
         number = k if k > 1 else ""

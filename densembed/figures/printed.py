@@ -3,7 +3,7 @@
 import io
 from collections.abc import Mapping
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from plotly.colors import get_colorscale
@@ -72,7 +72,9 @@ def sheet(
     heading = _wrapped(title, width, size)
     rows = [
         (
-            {_wrapped(name, each, size): values for name, values in row.items()}, low, scale,
+            {_wrapped(name, each, size): values for name, values in row.items()},
+            low,
+            scale,
             _wrapped(measured, len(row) * (each + GAP), size),
         )
         for row, low, scale, measured in (
@@ -80,7 +82,7 @@ def sheet(
             (changes or {}, -top, SIGNED_SCALE, f"difference, {unit}"),
         )
         if row
-    ]  # fmt: skip
+    ]
     over = [line * max(map(_lines, names)) for names, *_ in rows]
     under = [GAP + BAR + line * (1.4 + _lines(measured)) for *_, measured in rows]
     above = GAP + line * _lines(heading)
@@ -115,8 +117,9 @@ def sheet(
         key.outline.set_linewidth(0.5)
         ticks = [low, (low + top) / 2, top]
         bar.set_xticks(ticks, [f"{tick:.3g}".replace("-", "−") for tick in ticks])
-        for label, side in zip(bar.get_xticklabels(), ("left", "center", "right"), strict=True):
-            label.set_ha(side)
+        sides: tuple[Literal["left", "center", "right"], ...] = ("left", "center", "right")
+        for label, side in zip(bar.get_xticklabels(), sides, strict=True):
+            label.set_horizontalalignment(side)
         bar.tick_params(labelsize=size, length=2, width=0.5, pad=1)
         bar.set_xlabel(measured, fontsize=size, labelpad=1)
         upper += rest

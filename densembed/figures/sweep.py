@@ -28,7 +28,8 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
     same number of parameters, they are drawn side by side in the order of the grid.
     """
     done = [row for row in rows if row.errors]
-    same = len({row.parameters for row in done}) <= 1
+    sizes = sorted({row.parameters for row in done if row.parameters is not None})
+    same = len(sizes) <= 1
     series = defaultdict(list)
     for row in done:
         rest = {name: value for name, value in row.change.items() if name != "model"}
@@ -51,12 +52,13 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
     if same:
         figure.update_xaxes(type="category")
     else:
-        counts = sorted({row.parameters for row in done})
-        shown = counts if len(counts) <= MOST_TICKS else None
+        ticks = sizes if len(sizes) <= MOST_TICKS else None
         figure.update_xaxes(
-            type="log", title="parameters", tickvals=shown,
-            ticktext=shown and [f"{count:,}" for count in shown],
-        )  # fmt: skip
+            type="log",
+            title="parameters",
+            tickvals=ticks,
+            ticktext=[f"{count:,}" for count in ticks] if ticks else None,
+        )
     figure.update_yaxes(title="test error, %", rangemode="tozero")
     return themed(
         figure,

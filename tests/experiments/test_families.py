@@ -92,9 +92,12 @@ def test_families_are_called_as_in_their_field():
     table = {"rows": rows, "dataset": "MNIST", "recipe": "tuned", "machine": machine}
     said = Families().markdown(table) + " ".join(families_figure(table, "fixed").data[0].y)
     for code, words in {
-        "hypsecant": "hyperbolic secant", "raisedcosine": "raised cosine", "cauchy": "Cauchy",
-        "laplace": "Laplace", "gaussian": "Gaussian",
-    }.items():  # fmt: skip
+        "hypsecant": "hyperbolic secant",
+        "raisedcosine": "raised cosine",
+        "cauchy": "Cauchy",
+        "laplace": "Laplace",
+        "gaussian": "Gaussian",
+    }.items():
         assert code not in said
         assert said.count(words) >= 2
 

@@ -122,11 +122,21 @@ def test_finalists_are_the_lowest_of_each_budget_and_kind():
 
 def test_a_smaller_network_may_be_the_best_of_a_larger_budget():
     entries = [
-        {"kind": "densities", "model": "logistic-el-3", "parameters": 136, "mean": 3.0,
-         "deviation": 0.1},
-        {"kind": "densities", "model": "logistic-el-5", "parameters": 360, "mean": 4.0,
-         "deviation": 0.1},
-    ]  # fmt: skip
+        {
+            "kind": "densities",
+            "model": "logistic-el-3",
+            "parameters": 136,
+            "mean": 3.0,
+            "deviation": 0.1,
+        },
+        {
+            "kind": "densities",
+            "model": "logistic-el-5",
+            "parameters": 360,
+            "mean": 4.0,
+            "deviation": 0.1,
+        },
+    ]
     table = {"entries": entries, "paper": [], "budgets": [136, 360]}
     assert best(table, 360) is entries[0]
     assert best(table, 100) is None

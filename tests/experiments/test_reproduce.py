@@ -87,9 +87,7 @@ def test_held_out_images_are_of_the_training_set(digits):
     part = hold_out(digits, 100)
     assert len(part.train) == len(digits.train) - 100
     assert torch.equal(part.test.images, digits.train.images[-100:])
-    assert torch.equal(
-        torch.cat((part.train.labels, part.test.labels)), digits.train.labels
-    )  # fmt: skip
+    assert torch.equal(torch.cat((part.train.labels, part.test.labels)), digits.train.labels)
 
 
 def test_the_command_writes_table_and_markdown(short, tmp_path, capsys):

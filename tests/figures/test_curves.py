@@ -67,9 +67,15 @@ def test_long_curves_are_thinned_and_keep_their_ends():
 
 def test_a_checkpoint_s_epochs():
     epochs = [
-        EpochMetrics(epoch=1, step=7, train_loss=[1.0, 2.0], test_error=[5.0, 6.0],
-                     learning_rate=0.3, seconds=1.0),
-    ]  # fmt: skip
+        EpochMetrics(
+            epoch=1,
+            step=7,
+            train_loss=[1.0, 2.0],
+            test_error=[5.0, 6.0],
+            learning_rate=0.3,
+            seconds=1.0,
+        ),
+    ]
     drawn = traces(course_figure(Course.of_epochs(epochs)))
     assert list(drawn["loss"].y) == [1.5]
     assert list(drawn["test error"].y) == [5.5]
