@@ -95,9 +95,10 @@ def test_the_report_for_people_divides():
 
 
 def test_quick_runs_from_the_command_line(tmp_path):
-    """A part of it, in a process of its own: all of it takes a minute."""
+    """Only a part, in a separate process: all of it takes a minute."""
     code = (
-        "import sys; from densembed.experiments import benchmark; from densembed.cli.main import main;"
+        "import sys; from densembed.cli.main import main;"
+        "from densembed.experiments import benchmark;"
         "benchmark.run = lambda quick, device: benchmark.fields(2);"
         f"sys.exit(main(['benchmark', '--quick', '--json', {str(tmp_path / 'b.json')!r}]))"
     )
