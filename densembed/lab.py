@@ -162,10 +162,10 @@ def _batch(x: np.ndarray) -> Tensor:
 
 
 def _reference(name: str, values: Tensor, output: np.ndarray, promise: float | None) -> Reference:
-    values = values.flatten().numpy()
-    scale = max(1.0, float(np.abs(values).max()))
-    difference = float(np.abs(output - values).max())
-    return Reference(name, values, rounded(difference / scale) * scale, promise)
+    expected = values.flatten().numpy()
+    scale = max(1.0, float(np.abs(expected).max()))
+    difference = float(np.abs(output - expected).max())
+    return Reference(name, expected, rounded(difference / scale) * scale, promise)
 
 
 def rounded(difference: float) -> float:
@@ -223,7 +223,7 @@ def convolution(
     torch_layer.weight.copy_(torch.as_tensor(weights))
     if amplitude is None:
         amplitude = float(taps)
-        layer = DensityConv1d.from_torch(torch_layer)
+        layer: DensityConv1d | AdaptiveConv1d = DensityConv1d.from_torch(torch_layer)
     else:
         share = amplitude / taps
         # λ = 0 is the middle of these bounds, so p is exactly the one asked for.

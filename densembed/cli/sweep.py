@@ -1,4 +1,4 @@
-"""The command line's sweep: a grid over fields, trained to its end; started again, it goes on."""
+"""The command `sweep`: train all combinations of settings. The same command resumes a sweep."""
 
 import argparse
 import os
@@ -18,20 +18,22 @@ from densembed.workers.cluster import Cluster
 
 
 def add_sweep(command: argparse.ArgumentParser) -> None:
-    """A flag for every field; several values, separated by commas, make it a part of the grid."""
+    """Add an option for every setting; several values, separated by commas, form a grid."""
     for name, field in RunConfig.model_fields.items():
-        values = "" if name in FIXED else "; several, separated by commas, are tried"
+        values = "" if name in FIXED else "; one or more, separated by commas"
         text = f"{field.description} (default {field.default}{values})"
         if name == "model":
             text = f"networks, by name: see below{values}"
         flag = name if name == "model" else "--" + name.replace("_", "-")
         command.add_argument(flag, default=None if name == "model" else field.default, help=text)
     command.add_argument("--data-dir", type=Path, help="folder with the data set's files")
-    command.add_argument("--out", type=Path, help="folder of the sweep (default: a new one)")
+    command.add_argument("--out", type=Path, help="folder of the sweep (default: a new folder)")
     command.add_argument(
-        "--processes", type=int, default=os.cpu_count() or 1,
-        help="groups side by side on each device of this machine (default one a core)",
-    )  # fmt: skip
+        "--processes",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="groups in parallel on each device of this machine (default: one per core)",
+    )
     add_scheduler(command)
 
 
@@ -64,16 +66,18 @@ def sweep_command(options: argparse.Namespace) -> int:
     replace_file(sweep.path / "sweep.html", page.encode())
     print(f"saved: {printable(sweep.path / 'sweep.csv')} and sweep.html")
     if sweep.state() != "done":
-        raise ValueError(sweep.reason() or "It did not end; the same command goes on with it.")
+        raise ValueError(
+            sweep.reason() or "The sweep is not complete. Run the same command again to resume it."
+        )
     return 0
 
 
 def _follow(sweep: Sweep, cluster: Cluster) -> None:
-    """Print each combination as soon as all its seeds are over, however long they train.
+    """Print each combination as soon as all its seeds have ended.
 
-    What a person has stopped needs no worker to be over.
+    Groups that were stopped by the user count as ended.
     """
-    said: set[int] = set()
+    printed: set[int] = set()
     groups, waiting = sweep.groups(), True
     for wanting in {cluster.wanting(group) for group in groups} - {""}:
         print(wanting)
@@ -82,8 +86,8 @@ def _follow(sweep: Sweep, cluster: Cluster) -> None:
             cluster.ahead(group) is not None and group.state() != "stopped" for group in groups
         )
         for k, row in enumerate(sweep.rows()):
-            if k not in said and len(row.errors) + row.diverged == row.seeds:
-                said.add(k)
+            if k not in printed and len(row.errors) + row.diverged == row.seeds:
+                printed.add(k)
                 print(_line(row), flush=True)
         if waiting:
             time.sleep(0.5)

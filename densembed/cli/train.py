@@ -61,7 +61,7 @@ def _train_to_file(config: RunConfig, out: Path, data_dir: Path | None) -> int:
     diverged: Diverged | None = None
     with Interrupt() as interrupt, Bar(config.epochs) as bar:
         try:
-            for event in train(config, dataset, lambda: interrupt.requested):
+            for event in train(config, dataset, stop=lambda: interrupt.requested):
                 recorder.add(event)
                 bar.show(type(event).__name__.lower(), vars(event))
                 if isinstance(event, Diverged):

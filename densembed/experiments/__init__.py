@@ -1,1 +1,1 @@
-"""The paper's results and further experiments, each made by one command."""
+"""The paper's experiments and further ones, each run by one command."""

@@ -1,17 +1,19 @@
-"""What a reader of the paper would write first: the other side of every speed claim.
+"""Straightforward implementations of the paper's formulas, as a baseline for speed.
 
-Each takes a network of `densembed` for its parameters and computes the same logits, by plain
-autograd. They are slow on purpose and used by the benchmark and the tests alone.
+Each takes the parameters of a network of `densembed` and computes the same logits with plain
+autograd. They are used by the benchmark and the tests only.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
-from densembed.models.architectures import DensityNetwork
+Action = Callable[[nn.Module, Tensor], Tensor]
+"""Computes the action of an embedding on inputs."""
 
 
 def _factor(loc: Tensor, scale: Tensor, size: int) -> Tensor:
@@ -21,7 +23,7 @@ def _factor(loc: Tensor, scale: Tensor, size: int) -> Tensor:
     return cdf[..., 1:] - cdf[..., :-1]
 
 
-def _factors(embedding: nn.Module, x: Tensor | None) -> tuple[Tensor, Tensor]:
+def _factors(embedding: Any, x: Tensor | None) -> tuple[Tensor, Tensor]:
     loc, scale = embedding.placement(x)
     height, width = embedding.sizes
     return (
@@ -31,7 +33,7 @@ def _factors(embedding: nn.Module, x: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def by_formulas(embedding: nn.Module, x: Tensor) -> Tensor:
-    """R(x) with the whole Γ as it is written: (B², H, W) fixed, (N, B², H, W) moving."""
+    """R(x) from the full Γ: (B², H, W) for fixed densities, (N, B², H, W) for moving ones."""
     rows, columns = _factors(embedding, x)
     gamma = rows[..., :, None] * columns[..., None, :]
     if gamma.shape[0] == 1:
@@ -40,28 +42,29 @@ def by_formulas(embedding: nn.Module, x: Tensor) -> Tensor:
 
 
 def by_autograd(embedding: nn.Module, x: Tensor) -> Tensor:
-    """R(x) with separable factors, differentiated by torch."""
+    """R(x) from the separable factors of Γ, differentiated by torch."""
     rows, columns = _factors(embedding, x)
     return ((rows @ x) * columns).sum(-1)
 
 
 class Baseline(nn.Module):
-    """A network of ours whose embeddings act by one of the functions above."""
+    """A network whose embeddings are computed by one of the functions above."""
 
-    def __init__(self, network: DensityNetwork, act):
+    def __init__(self, network: nn.Module, act: Action):
         super().__init__()
-        self.network = network
+        self.network: Any = network
         self.act = act
         if network.adaptive:
-            inner = network.embedding.locator[0]
-            network.embedding.locator[0] = _Acting(inner, act)
+            embedding: Any = network.embedding
+            inner = embedding.locator[0]
+            embedding.locator[0] = _Acting(inner, act)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.network.classifier(self.act(self.network.embedding, x).flatten(1))
 
 
 class _Acting(nn.Module):
-    def __init__(self, embedding: nn.Module, act):
+    def __init__(self, embedding: nn.Module, act: Action):
         super().__init__()
         self.embedding = embedding
         self.act = act
@@ -71,7 +74,7 @@ class _Acting(nn.Module):
 
 
 class UserStep:
-    """The ordinary step: zero_grad, forward, backward, Adam, one-cycle."""
+    """The usual training step: zero_grad, forward, backward, Adam, one-cycle."""
 
     def __init__(self, model: nn.Module, total: int):
         self.model = model
@@ -88,7 +91,7 @@ class UserStep:
 
 
 def user_epoch(model: nn.Module, images: Tensor, labels: Tensor, batch: int) -> Iterator[float]:
-    """The loop a user would write: a DataLoader of pictures through ToTensor, `.item()` a step.
+    """The usual training loop: a DataLoader of PIL images, and one `.item()` per step.
 
     Yields the loss of every step.
     """
@@ -105,11 +108,11 @@ def user_epoch(model: nn.Module, images: Tensor, labels: Tensor, batch: int) -> 
 
 
 class _Pictures(TensorDataset):
-    """As torchvision's MNIST gives them: a PIL picture, transformed at each access."""
+    """Like torchvision's MNIST: PIL images that are transformed on each access."""
 
-    def __init__(self, pictures, labels, transform):
+    def __init__(self, pictures: Sequence[Any], labels: Tensor, transform: Callable[[Any], Tensor]):
         super().__init__(labels)
         self.pictures, self.transform = pictures, transform
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         return self.transform(self.pictures[index]), self.tensors[0][index]

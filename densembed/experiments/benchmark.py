@@ -1,8 +1,8 @@
-"""Every performance claim, measured side by side in one process: python -m densembed benchmark.
+"""Measurements of all performance claims: `python -m densembed benchmark`.
 
-Variants of a case take turns, so that what else the machine does falls on all of them. A value
-is the median over the rounds, its spread half the distance between the quartiles. Ours run as in
-a process that trains (`densembed.training.threads`), everything else as in an ordinary one.
+The variants of a case are measured in turns, so that other load on the machine affects all of them.
+A value is the median over the rounds, and its spread is half the interquartile range. Our code runs
+with the settings of a training process (`densembed.training.threads`), all other code without.
 """
 
 import gc
@@ -17,14 +17,17 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 from torch import nn
 
 from densembed.data import Dataset, Split, as_input
 from densembed.experiments.baselines import Baseline, UserStep, by_autograd, by_formulas, user_epoch
+from densembed.experiments.report import Report, markdown_table
 from densembed.fields.field import field
 from densembed.layers import AdaptiveConv2d
 from densembed.models.names import build
@@ -42,16 +45,16 @@ STEP_MODELS = (
 )  # fmt: skip
 QUICK_MODELS = ("linear", "logistic-el-15", "logistic-el-mnn-10-5")
 EPOCH_IMAGES = 12_800
-"""Images of the epoch that is timed: a part of MNIST's 60,000, the same for all variants."""
+"""Images per timed epoch: a part of MNIST's 60,000, the same for all variants."""
 
 
 CALLS = {"cpu": 5, "cuda": 20}
-"""Calls in a row that give one time: a step of a run follows another of the same run."""
+"""Consecutive calls per measurement, as in a training, where one step follows another."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Something to be timed, in a process that is settled for training or as it comes."""
+    """A function to time, with or without the settings of a training process."""
 
     call: Callable[[], object]
     settled: bool = True
@@ -59,7 +62,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Case:
-    """One measured number."""
+    """One measurement."""
 
     case: str
     value: float
@@ -69,7 +72,7 @@ class Case:
 
 
 def machine(device: str = "cpu") -> dict[str, str | int]:
-    """What the figures belong to."""
+    """The machine and the versions that measurements belong to."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": torch.cuda.get_device_name() if device == "cuda" else _processor(),
@@ -94,7 +97,7 @@ def _processor() -> str:
 def measure(
     variants: dict[str, Variant], rounds: int, unit: str = "ms", device: str = "cpu", calls: int = 0
 ) -> list[Case]:
-    """Time variants in turns, after one call each to warm up: medians of the time of a call."""
+    """Median time per call of each variant, measured in turns after one call to warm up."""
     calls = calls or CALLS[device]
     for variant in variants.values():
         variant.call()
@@ -124,7 +127,7 @@ def _case(name: str, values: list[float], unit: str) -> Case:
 
 
 def _split(images: int, device: str = "cpu") -> Split:
-    """Pictures of noise in the shape of MNIST."""
+    """Images of noise in the shape of MNIST."""
     generator = torch.Generator().manual_seed(0)
     pixels = torch.randint(256, (images, 1, 28, 28), dtype=torch.uint8, generator=generator)
     return Split(pixels, torch.randint(CLASSES, (images,), generator=generator)).to(device)
@@ -133,7 +136,7 @@ def _split(images: int, device: str = "cpu") -> Split:
 def our_step(
     model: str, batch: int, device: str = "cpu", kind: str = "ours", members: int = 1
 ) -> Variant:
-    """One of our training steps on the same batch: as runs take it, `compiled`, or `eager`."""
+    """One of our training steps on the same batch: the default one, `compiled`, or `eager`."""
     stacked = StackedParameters([build(model).to(device) for _ in range(members)])
     adam = Adam(stacked.values, torch.full((members, 1), 0.002, device=device), 100)
     split = _split(batch, device)
@@ -148,16 +151,18 @@ def our_step(
 def user_step(
     model: nn.Module, batch: int, device: str = "cpu", compiled: bool = False, settled: bool = False
 ) -> Variant:
-    """The ordinary step of a module on the same batch."""
+    """The usual training step of a module on the same batch."""
     split = _split(batch, device)
     model = model.to(device)
-    run = UserStep(torch.compile(model) if compiled else model, 10**6)
+    run = UserStep(cast(nn.Module, torch.compile(model)) if compiled else model, 10**6)
     index = torch.arange(batch, device=device)
     return Variant(lambda: run(as_input(split.images[index]), split.labels[index]), settled)
 
 
-def steps(models: Iterable[str], batches: Iterable[int], full: bool, rounds: int, device: str):
-    """1., 3. and 4. Step time against the formulas, plain autograd, nn.Linear and the floor."""
+def steps(
+    models: Iterable[str], batches: Iterable[int], full: bool, rounds: int, device: str
+) -> Iterator[Case]:
+    """1., 3. and 4. Step time next to the formulas, autograd, nn.Linear and the lower bound."""
     rate, bandwidth = matrix_rate(device), memory_bandwidth(device)
     yield Case("machine.matrix_rate", rate / 1e9, "GFLOP/s", 0.0, 1)
     yield Case("machine.bandwidth", bandwidth / 1e9, "GB/s", 0.0, 1)
@@ -170,7 +175,7 @@ def steps(models: Iterable[str], batches: Iterable[int], full: bool, rounds: int
                 variants[f"{name}.compiled"] = our_step(model, batch, device, "compiled")
             if device == "cuda":
                 variants[f"{name}.eager"] = our_step(model, batch, device, "eager")
-            # In the turns of every model: what else the machine does changes from minute to minute.
+            # Measured again with each model, since the load of the machine changes over minutes.
             variants[f"{name}.linear"] = user_step(build("linear"), batch, device)
             if full:
                 compiled = user_step(build("linear"), batch, device, compiled=True)
@@ -195,8 +200,8 @@ def steps(models: Iterable[str], batches: Iterable[int], full: bool, rounds: int
 
 
 def floor(model: str, batch: int) -> tuple[float, float]:
-    """FLOPs and bytes that a step cannot do without; the formulas are in docs/performance.md."""
-    network = build(model)
+    """The least FLOPs and bytes that a step needs; docs/performance.md derives them."""
+    network: Any = build(model)
     parameters = sum(p.numel() for p in network.parameters())
     edges = 29
     embedding = network.embedding
@@ -211,7 +216,7 @@ def floor(model: str, batch: int) -> tuple[float, float]:
     else:
         fold = 3 * 2 * CLASSES * embedding.num_densities * edges * edges
         work = fold + 2 * 2 * batch * PIXELS * CLASSES
-    # Pixels as bytes once; parameters, both moments read and written, the gradient once.
+    # Pixels as bytes once; parameters and both moments read and written; the gradient once.
     traffic = batch * PIXELS + 4 * (7 * parameters + 2 * batch * CLASSES)
     if network.adaptive:  # locations and their gradient, two axes, written and read
         traffic += 4 * 4 * batch * 2 * embedding.num_densities
@@ -219,7 +224,7 @@ def floor(model: str, batch: int) -> tuple[float, float]:
 
 
 def matrix_rate(device: str = "cpu") -> float:
-    """FLOP/s of float32 matrix products, as a process that trains does them."""
+    """FLOP/s of float32 matrix products with the settings of a training process."""
     size = {"cpu": 768, "cuda": 8192}[device]
     a, b = torch.randn(size, size, device=device), torch.randn(size, size, device=device)
     product = Variant(lambda: a @ b)
@@ -228,14 +233,14 @@ def matrix_rate(device: str = "cpu") -> float:
 
 
 def memory_bandwidth(device: str = "cpu", size: int = 2**25) -> float:
-    """Bytes/s of a copy between arrays larger than any cache, read and written."""
+    """Bytes/s, read and written, of a copy between arrays that are larger than any cache."""
     source, target = torch.zeros(size, device=device), torch.empty(size, device=device)
     copy = Variant(lambda: target.copy_(source))
     return 8 * size / (measure({"copy": copy}, 7, device=device)[0].value / 1e3)
 
 
 def epochs(images: int, rounds: int, device: str) -> Iterator[Case]:
-    """2. An epoch against the loop that a user would write, in turns."""
+    """2. An epoch, and the same epoch with the usual training loop."""
     dataset = _noise(images)
     pixels, labels = dataset.train.images, dataset.train.labels
     for model in ("logistic-el-15", "logistic-el-mnn-10-5"):
@@ -256,7 +261,7 @@ def epochs(images: int, rounds: int, device: str) -> Iterator[Case]:
 
 
 def members(rounds: int, full: bool, device: str) -> Iterator[Case]:
-    """5. Time per member and step when several train together."""
+    """5. Time per member and step if several members train together."""
     kinds = ("ours", "compiled") if full else ("ours",)
     for model in ("logistic-el-15", "logistic-el-mnn-10-5"):
         torch.compiler.reset()
@@ -274,12 +279,12 @@ PROCESS_STEPS = 50
 
 
 def processes(rounds: int) -> Iterator[Case]:
-    """5. The same for members in processes of one thread, as `reproduce` trains them on a CPU."""
+    """5. The same for processes of one thread each, as `reproduce` uses them on a CPU."""
     count = os.cpu_count() or 1
     model = "logistic-el-mnn-10-5"
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
         taken = []
-        for _ in range(rounds + 1):  # the first one starts them
+        for _ in range(rounds + 1):  # the first round starts the processes
             slowest = max(pool.map(_steps_alone, [model] * count))
             taken.append(1e3 * slowest / PROCESS_STEPS / count)
     yield _case(f"members.{model}.{count}.processes", taken[1:], "ms per member")
@@ -297,7 +302,7 @@ def _steps_alone(model: str) -> float:
 
 
 def peers(rounds: int, device: str) -> Iterator[Case]:
-    """6. Adaptive convolution beside torch's and, where it is installed, DCLS."""
+    """6. Adaptive convolution, torch's and, if it is installed, that of DCLS."""
     x = torch.randn(32, 16, 28, 28, requires_grad=True, device=device)
     layers = {
         "peer.conv2d.torch": nn.Conv2d(16, 32, 5, padding=2),
@@ -321,13 +326,10 @@ def peers(rounds: int, device: str) -> Iterator[Case]:
 
 
 def fields(rounds: int, device: str = "cpu") -> Iterator[Case]:
-    """7. Receptive fields: one input with a loaded model, a thousand in one call."""
+    """7. Receptive fields of 1 to 1,000 inputs in one call."""
     model = build("logistic-el-mnn-10-5").to(device).eval()
     x = torch.rand(1000, 1, 28, 28, device=device)
-    few = {
-        f"fields.{count}": Variant(lambda count=count: field(model, x[:count]))
-        for count in (1, 10, 100)
-    }
+    few = {f"fields.{count}": Variant(partial(field, model, x[:count])) for count in (1, 10, 100)}
     yield from measure(few, rounds, device=device)
     many = {"fields.1000": Variant(lambda: field(model, x))}
     yield from measure(many, 3, device=device, calls=1)
@@ -337,15 +339,15 @@ GROWTH = (
     (5, 28, 100), (10, 28, 100), (25, 28, 100), (50, 28, 100),
     (10, 56, 100), (10, 112, 100), (10, 224, 100), (10, 224, 1), (10, 224, 10), (10, 224, 1000),
 )  # fmt: skip
-"""B, pixels of an axis, inputs: fields on the pixels' own grid grow with each of them."""
+"""B, pixels per axis and number of inputs."""
 
 
 def growth(rounds: int, device: str) -> Iterator[Case]:
-    """7. How the time of fields grows with the densities, the pixels and the inputs."""
+    """7. Time of receptive fields by number of densities, pixels and inputs."""
     for b, size, inputs in GROWTH:
         model = build(f"logistic-el-mnn-{b}-5", (1, size, size)).to(device).eval()
         x = torch.rand(inputs, 1, size, size, device=device)
-        call = Variant(lambda model=model, x=x: field(model, x, 1))
+        call = Variant(partial(field, model, x, 1))
         yield from measure({f"fields.B{b}.{size}px.{inputs}": call}, rounds, "ms", device, 1)
 
 
@@ -360,9 +362,9 @@ def _megabytes(peak: int) -> float:
 
 
 def memory() -> Case:
-    """What two epochs on as many images as MNIST has add to the process, data set included.
+    """Memory of two epochs on 60,000 images, including the data set.
 
-    Measured first: a peak never falls again.
+    This must be measured first, since the peak of a process never falls.
     """
     before = _peak()
     config = RunConfig(model="logistic-el-mnn-10-5", epochs=2, batch_size=512, device="cpu")
@@ -375,6 +377,7 @@ APP_SECONDS = 300
 APP = """
 import resource
 from pathlib import Path
+from typing import Any, cast
 from streamlit.testing.v1 import AppTest
 assert not AppTest.from_file(str(Path("app.py").absolute()), default_timeout=120).run().exception
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -382,7 +385,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def app_memory() -> Iterator[Case]:
-    """7. Peak memory of a process that has shown the app's first page, where the app is at hand."""
+    """7. Peak memory of a process that has rendered the app's first page, if there is an app."""
     if not Path("app.py").exists():
         return
     try:
@@ -402,7 +405,7 @@ def _noise(images: int) -> Dataset:
 
 
 def run(quick: bool = False, device: str = "cpu") -> Iterator[Case]:
-    """All cases, as they are measured."""
+    """Measure all cases and yield each when it is done."""
     yield memory()
     if quick:
         yield from steps(QUICK_MODELS, (128,), False, 40, device)
@@ -419,8 +422,8 @@ def run(quick: bool = False, device: str = "cpu") -> Iterator[Case]:
         yield from growth(5, device)
 
 
-def report(cases: list[Case], device: str = "cpu") -> dict:
-    """The JSON file's content."""
+def report(cases: list[Case], device: str = "cpu") -> Report:
+    """The content of the JSON file."""
     return {"machine": machine(device), "cases": [asdict(case) for case in cases]}
 
 
@@ -437,30 +440,42 @@ RATIOS = (
 )
 
 
-def as_markdown(content: dict) -> str:
-    """The report for people: ratios of medians, then every case."""
-    values = {case["case"]: case["value"] for case in content["cases"]}
-    about = ", ".join(f"{key} {value}" for key, value in content["machine"].items())
-    lines = [f"Made by `python -m densembed benchmark` on: {about}.", ""]
-    lines += ["| ratio of medians | value |", "| --- | ---: |"]
+def markdown(report: Report) -> str:
+    """The report as Markdown: ratios of medians, then every case."""
+    values = {case["case"]: case["value"] for case in report["cases"]}
+    about = ", ".join(f"{key} {value}" for key, value in report["machine"].items())
+    ratios = []
     for model in STEP_MODELS[1:]:
         for batch in (128, 512):
-            for upper, lower in RATIOS:
-                names = [name.format(model=model, batch=batch) for name in (upper, lower)]
-                if all(name in values for name in names):
-                    ratio = values[names[0]] / values[names[1]]
-                    lines.append(f"| {names[0]} / {names[1]} | {ratio:.2f} |")
+            for forms in RATIOS:
+                upper, lower = (form.format(model=model, batch=batch) for form in forms)
+                if upper in values and lower in values:
+                    ratios.append((f"{upper} / {lower}", values[upper] / values[lower]))
     for name, value in values.items():
         part, _, kind = name.rpartition(".")
         if name.startswith("epoch.") and kind != "ours":
-            lines.append(f"| {name} / {part}.ours | {value / values[part + '.ours']:.2f} |")
+            ratios.append((f"{name} / {part}.ours", value / values[part + ".ours"]))
         if name.startswith("members.") and ".1." not in name:
             alone = ".".join((*name.split(".")[:2], "1", "ours" if kind == "processes" else kind))
-            lines.append(f"| {name} / {alone}, each member | {value / values[alone]:.2f} |")
-    lines += ["", "| case | median | unit | spread | n |", "| --- | ---: | --- | ---: | ---: |"]
-    for case in content["cases"]:
-        lines.append(
-            f"| {case['case']} | {case['value']:.4g} | {case['unit']} | {case['spread']:.2g} "
-            f"| {case['n']} |"
-        )
-    return "\n".join(lines) + "\n"
+            ratios.append((f"{name} / {alone}, per member", value / values[alone]))
+    parts = [
+        f"Made by `python -m densembed benchmark` on: {about}.",
+        markdown_table(
+            {"ratio of medians": "left", "value": "right"},
+            [[name, f"{ratio:.2f}"] for name, ratio in ratios],
+        ),
+        markdown_table(
+            {"case": "left", "median": "right", "unit": "left", "spread": "right", "n": "right"},
+            [
+                [
+                    case["case"],
+                    f"{case['value']:.4g}",
+                    case["unit"],
+                    f"{case['spread']:.2g}",
+                    str(case["n"]),
+                ]
+                for case in report["cases"]
+            ],
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"

@@ -1,27 +1,36 @@
-"""How few errors so many parameters can make: networks of the framework's layers, by budget.
+"""Test error by number of parameters: the best network of the framework's layers in each budget.
 
-Candidates and recipes are declared here. All is chosen on 10,000 images held out of the training
-set: after a few epochs by one recipe the best candidate of each budget, then the best recipe of
-each of those. Only they, and the plain networks beside them, are trained on all images and judged
-on the test set, once. No picture is augmented.
+The candidates and recipes are declared here. Everything is chosen on 10,000 images held out of the
+training set: first, after a few epochs with one recipe, the best candidate of each budget and kind,
+then the best recipe for each of those. Only these finalists are trained on all images and evaluated
+on the test set, once. Images are not augmented.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
+from typing import Any
 
-from densembed.data import load_dataset, slug
+from densembed.data import Dataset
 from densembed.experiments.paper import TABLES
+from densembed.experiments.report import (
+    Experiment,
+    Report,
+    Settings,
+    error_rates,
+    finished,
+    markdown_table,
+    plus_minus,
+    summary,
+)
 from densembed.markup import for_markdown
 from densembed.models.names import build, describe, parameter_count
 from densembed.runs.jobs import Job
 from densembed.text import unknown
 from densembed.training.config import RunConfig
-from densembed.training.errors import Errors
 
 BUDGETS = (136, 360, 906, 3160, 6510)
-"""Parameters of the paper's rows: three fixed ones, and its largest two."""
+"""Parameters of five rows of the paper: three with fixed densities, and the two largest."""
 
 CANDIDATES: dict[str, tuple[str, ...]] = {
     "densities": (
@@ -40,34 +49,37 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
     "cnn": ("cnn-2-3-2", "cnn-4-4-5", "cnn-8-10-12", "cnn-12-16-18"),
     "mlp": ("mlp-3", "mlp-8"),
 }  # fmt: skip
-"""What is tried, by kind; a network belongs to the smallest budget that holds it."""
+"""The candidates of each kind. A network belongs to the smallest budget that is large enough."""
 KINDS = {
     "densities": "density layers",
     "cnn": "plain CNN",
     "mlp": "MLP",
 }
 
-SEARCH = {
+SEARCH: dict[str, tuple[float, ...]] = {
     "learning_rate": (0.02, 0.04),
     "density_rate": (3.0, 0.5),
 }
-"""Recipes tried, every combination. The first value of each makes the recipe by which candidates
-are chosen; where there are no densities, only the learning rate makes a difference."""
-SHARED = {
-    "batch_size": 256, "location_start": "grid", "scale_start": -2.0, "locator_rate": 0.2,
-}  # fmt: skip
-"""The same for all."""
+"""The values that are combined into recipes. Candidates are chosen with the first value of each.
+Only the learning rate matters for networks without densities."""
+SHARED: dict[str, Any] = {
+    "batch_size": 256,
+    "location_start": "grid",
+    "scale_start": -2.0,
+    "locator_rate": 0.2,
+}
+"""Settings that all recipes share."""
 SCREEN_EPOCHS, SEARCH_EPOCHS, EPOCHS = 3, 8, 20
 
 
 def budget_of(parameters: int) -> int | None:
-    """The smallest budget that holds so many parameters."""
+    """The smallest budget that is large enough, or None."""
     return next((budget for budget in BUDGETS if parameters <= budget), None)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network that is tried: its kind, its parameters and the budget it belongs to."""
+    """A network, with its kind, its number of parameters and its budget."""
 
     kind: str
     model: str
@@ -75,55 +87,55 @@ class Candidate:
     budget: int
 
 
-def candidates(dataset: str, data_dir=None, only: Sequence[str] = ()) -> list[Candidate]:
-    """Those of `CANDIDATES`, or of them the ones named in `only`.
+def candidates(dataset: Dataset, models: Sequence[str] = ()) -> list[Candidate]:
+    """The candidates that fit a budget: those in `models`, or all.
 
-    Raises ValueError for a name that is not declared.
+    Raises:
+        ValueError: if a model is not among `CANDIDATES`.
     """
-    data = load_dataset(dataset, data_dir)
-    declared = {model: kind for kind, models in CANDIDATES.items() for model in models}
-    for model in only:
-        if model not in declared:
-            sentence = unknown("candidate", model, declared)
-            raise ValueError(f"{sentence}; the candidates are {', '.join(declared)}.")
-    found = []
-    for model in only or declared:
-        size = parameter_count(build(model, data.input_shape, len(data.classes)))
+    kinds = {model: kind for kind, models in CANDIDATES.items() for model in models}
+    for model in models:
+        if model not in kinds:
+            sentence = unknown("candidate", model, kinds)
+            raise ValueError(f"{sentence}; the candidates are {', '.join(kinds)}.")
+    fitting = []
+    for model in models or kinds:
+        size = parameter_count(build(model, dataset.input_shape, len(dataset.classes)))
         if budget := budget_of(size):
-            found.append(Candidate(declared[model], model, size, budget))
-    return found
+            fitting.append(Candidate(kinds[model], model, size, budget))
+    return fitting
 
 
-def _config(model: str, dataset: str, epochs: int, device: str, **change) -> RunConfig:
-    place = {"device": device} if device else {}
-    return RunConfig(model=model, dataset=dataset, epochs=epochs, **{**SHARED, **change, **place})
+def _config(model: str, settings: Settings, epochs: int, **change: Any) -> RunConfig:
+    values = {**SHARED, **change, **settings.place}
+    return RunConfig(model=model, dataset=settings.dataset, epochs=epochs, **values)
 
 
-def screen_jobs(found: Sequence[Candidate], dataset: str, out: Path, device: str = "") -> list[Job]:
-    """A job for each candidate, by the first recipe, judged on held-out images."""
-    folder = out / slug(dataset) / "frontier" / "screen"
+def screen_jobs(candidates: Sequence[Candidate], settings: Settings) -> list[Job]:
+    """A job for each candidate, with the first recipe, evaluated on held-out images."""
+    folder = settings.folder / "frontier" / "screen"
     first = {name: values[0] for name, values in SEARCH.items()}
     return [
         Job(
-            _config(candidate.model, dataset, SCREEN_EPOCHS, device, **first),
+            _config(candidate.model, settings, SCREEN_EPOCHS, **first),
             folder / f"{candidate.model}.safetensors",
             held_out=True,
         )
-        for candidate in found
+        for candidate in candidates
     ]
 
 
-def search_jobs(found: Sequence[Candidate], dataset: str, out: Path, device: str = "") -> list[Job]:
-    """A job for each recipe of each candidate, judged on held-out images."""
-    folder = out / slug(dataset) / "frontier" / "search"
+def search_jobs(candidates: Sequence[Candidate], settings: Settings) -> list[Job]:
+    """A job for each recipe of each candidate, evaluated on held-out images."""
+    folder = settings.folder / "frontier" / "search"
     jobs = []
-    for candidate in found:
+    for candidate in candidates:
         grid = SEARCH
         if candidate.kind != "densities":
             grid = {n: v if n == "learning_rate" else v[:1] for n, v in SEARCH.items()}
         for values in product(*grid.values()):
             change = dict(zip(SEARCH, values, strict=True))
-            config = _config(candidate.model, dataset, SEARCH_EPOCHS, device, **change)
+            config = _config(candidate.model, settings, SEARCH_EPOCHS, **change)
             name = "_".join(map(str, values))
             path = folder / name / f"{candidate.model}.safetensors"
             jobs.append(Job(config, path, held_out=True))
@@ -132,88 +144,89 @@ def search_jobs(found: Sequence[Candidate], dataset: str, out: Path, device: str
 
 @dataclass(frozen=True)
 class Choice:
-    """A candidate with the recipe that was best for it on held-out images, and its error there."""
+    """A candidate with its best recipe on held-out images, and the error of that recipe."""
 
     candidate: Candidate
-    recipe: dict
+    recipe: dict[str, float]
     error: float
 
 
-def choose(found: Sequence[Candidate], jobs: Sequence[Job]) -> list[Choice]:
-    """The best recipe of each candidate of which one was trained to its end."""
-    chosen = []
-    for candidate in found:
-        own = [job for job in jobs if job.config.model == candidate.model]
-        kept = [(job, checkpoint) for job in own if (checkpoint := job.checkpoint())]
-        if not kept:
-            continue
-        job, best = min(kept, key=lambda pair: pair[1].errors[0])
-        recipe = {name: getattr(job.config, name) for name in SEARCH}
-        chosen.append(Choice(candidate, recipe, best.errors[0]))
-    return chosen
+def choose(candidates: Sequence[Candidate], jobs: Sequence[Job]) -> list[Choice]:
+    """The best recipe of each candidate of which at least one training finished."""
+    choices = []
+    for candidate in candidates:
+        trained = [
+            (error, job)
+            for job in jobs
+            if job.config.model == candidate.model
+            for error in error_rates(finished([job]))
+        ]
+        if trained:
+            error, job = min(trained, key=lambda pair: pair[0])
+            recipe = {name: getattr(job.config, name) for name in SEARCH}
+            choices.append(Choice(candidate, recipe, error))
+    return choices
 
 
-def finalists(chosen: Sequence[Choice]) -> list[Choice]:
-    """Of each budget and kind the one with the lowest held-out error."""
+def finalists(choices: Sequence[Choice]) -> list[Choice]:
+    """The choice with the lowest held-out error for each budget and kind."""
     best: dict[tuple[int, str], Choice] = {}
-    for choice in sorted(chosen, key=lambda choice: choice.error):
+    for choice in sorted(choices, key=lambda choice: choice.error):
         best.setdefault((choice.candidate.budget, choice.candidate.kind), choice)
     return [best[key] for key in sorted(best)]
 
 
-def final_jobs(
-    chosen: Sequence[Choice], dataset: str, seeds: int, out: Path, device: str = ""
-) -> list[Job]:
+def final_jobs(choices: Sequence[Choice], settings: Settings) -> list[Job]:
     """A job for each seed of each finalist, on all training images."""
-    folder = out / slug(dataset) / "frontier" / "final"
+    folder = settings.folder / "frontier" / "final"
     return [
         Job(
-            _config(choice.candidate.model, dataset, EPOCHS, device, seed=seed, **choice.recipe),
+            _config(choice.candidate.model, settings, EPOCHS, seed=seed, **choice.recipe),
             folder / choice.candidate.model / f"{seed}.safetensors",
         )
-        for choice in chosen
-        for seed in range(seeds)
+        for choice in choices
+        for seed in range(settings.seeds)
     ]
 
 
-def report(
-    screened: Sequence[Choice], finals: Sequence[Choice], jobs: Sequence[Job], called: str
-) -> dict:
-    """The candidates' errors on held-out images and the finalists' on the test set, as JSON."""
+def frontier_report(
+    screened: Sequence[Choice], finals: Sequence[Choice], jobs: Sequence[Job], *, title: str
+) -> Report:
+    """Held-out errors of the candidates and test errors of the finalists.
+
+    Args:
+        jobs: the finalists' trainings.
+        title: name of the data set in the report.
+    """
     entries = []
     for choice in finals:
         own = [job for job in jobs if job.config.model == choice.candidate.model]
-        kept = [job.checkpoint() for job in own]
-        if not own or not all(kept):
-            continue
-        errors = [checkpoint.errors[0] for checkpoint in kept]
-        entries.append(
-            {
-                **_told(choice),
-                "errors": [round(error, 4) for error in errors],
-                "mean": round(Errors(errors).mean, 4),
-                "deviation": round(Errors(errors).deviation, 4),
-            }
-        )
+        members = finished(own)
+        if own and len(members) == len(own):
+            entries.append({**_entry(choice), **summary(error_rates(members))})
     return {
-        "dataset": called,
+        "dataset": title,
         "budgets": list(BUDGETS),
         "shared": SHARED,
         "search": {name: list(values) for name, values in SEARCH.items()},
         "screen_epochs": SCREEN_EPOCHS,
         "search_epochs": SEARCH_EPOCHS,
         "epochs": EPOCHS,
-        "candidates": [_told(choice) for choice in screened],
+        "candidates": [_entry(choice) for choice in screened],
         "entries": entries,
         "paper": [
-            {"model": row.model, "parameters": row.parameters, "mean": row.error,
-             "deviation": row.deviation}
-            for row in TABLES.get(called, ())
+            {
+                "model": row.model,
+                "parameters": row.parameters,
+                "mean": row.error,
+                "deviation": row.deviation,
+            }
+            for row in TABLES.get(title, ())
         ],
-    }  # fmt: skip
+    }
 
 
-def _told(choice: Choice) -> dict:
+def _entry(choice: Choice) -> Report:
     return {
         "budget": choice.candidate.budget,
         "kind": choice.candidate.kind,
@@ -224,77 +237,120 @@ def _told(choice: Choice) -> dict:
     }
 
 
-def best(table: dict, budget: int, kind: str = "densities") -> dict | None:
+def best(report: Report, budget: int, kind: str = "densities") -> Report | None:
     """The finalist of a kind with the lowest test error among those within a budget."""
     within = [
         entry
-        for entry in table["entries"]
+        for entry in report["entries"]
         if entry["kind"] == kind and entry["parameters"] <= budget
     ]
     return min(within, key=lambda entry: entry["mean"], default=None)
 
 
-def finding(table: dict) -> str:
-    """What each budget came to, beside the paper's row of that size and the plain CNN."""
-    said = []
-    for budget in table["budgets"]:
-        own = best(table, budget)
+def finding(report: Report) -> str:
+    """The lowest error in each budget, next to the paper's and that of a plain CNN."""
+    sentences = []
+    for budget in report["budgets"]:
+        own = best(report, budget)
         if own is None:
             continue
         text = (
-            f"With at most {budget:,} parameters: **{own['mean']:.2f} ± {own['deviation']:.2f} %** "
+            f"With at most {budget:,} parameters: **{plus_minus(own)} %** "
             f"({describe(own['model'])}, {own['parameters']:,})"
         )
-        rows = [row for row in table["paper"] if row["parameters"] <= budget]
+        rows = [row for row in report["paper"] if row["parameters"] <= budget]
         others = []
         if rows:
-            theirs = min(rows, key=lambda row: row["mean"])
-            others.append(f"the paper's best {theirs['mean']:.2f} %")
-        if plain := best(table, budget, "cnn"):
-            others.append(f"a plain CNN {plain['mean']:.2f} ± {plain['deviation']:.2f} %")
-        said.append("; ".join([text, *others]) + ".")
-    return "\n".join(f"- {text}" for text in said)
+            lowest = min(rows, key=lambda row: row["mean"])
+            others.append(f"the paper's best model: {lowest['mean']:.2f} %")
+        if plain := best(report, budget, "cnn"):
+            others.append(f"a plain CNN: {plus_minus(plain)} %")
+        sentences.append("; ".join([text, *others]) + ".")
+    return "\n".join(f"- {text}" for text in sentences)
 
 
-def as_markdown(table: dict) -> str:
-    """The report for people."""
-    lines = [
-        f"### Errors by parameters on {for_markdown(table['dataset'])}",
-        "",
-        "| at most | kind | model | parameters | test error % | held out % |",
-        "| ---: | --- | --- | ---: | ---: | ---: |",
-        *(
-            f"| {entry['budget']:,} | {KINDS[entry['kind']]} | {entry['model']} "
-            f"| {entry['parameters']:,} | {entry['mean']:.2f} ± {entry['deviation']:.2f} "
-            f"| {entry['held_out']:.2f} |"
-            for entry in table["entries"]
-        ),
-        "",
-        finding(table),
-        "",
-        "Recipes of these, each the best on held-out training images after "
-        f"{table['search_epochs']} epochs of "
-        + "; ".join(
-            f"{name} {', '.join(map(str, values))}" for name, values in table["search"].items()
+class Frontier(Experiment):
+    """The lowest error within each budget of parameters."""
+
+    name = "frontier"
+
+    def jobs(self, settings: Settings) -> Iterator[Sequence[Job]]:
+        for _, _, jobs in self._stages(settings):
+            yield jobs
+
+    def _stages(
+        self, settings: Settings
+    ) -> Iterator[tuple[Sequence[Choice], Sequence[Choice], list[Job]]]:
+        """Screening, search and final training: the choices of the stages before, and the jobs."""
+        everyone = candidates(settings.load(), settings.rows)
+        jobs = screen_jobs(everyone, settings)
+        yield [], [], jobs
+        screened = choose(everyone, jobs)
+        chosen = [choice.candidate for choice in finalists(screened)]
+        jobs = search_jobs(chosen, settings)
+        yield screened, [], jobs
+        finals = choose(chosen, jobs)
+        yield screened, finals, final_jobs(finals, settings)
+
+    def report(self, settings: Settings) -> Report:
+        *_, (screened, finals, jobs) = self._stages(settings)
+        return frontier_report(screened, finals, jobs, title=settings.title)
+
+    def gallery(self, settings: Settings, report: Report) -> dict[str, Sequence[Job]]:
+        """The best network of each budget, with a prefix that tells it from a row of Table 1."""
+        *_, (_, _, jobs) = self._stages(settings)
+        winners = {entry["model"] for budget in BUDGETS if (entry := best(report, budget))}
+        return {
+            f"frontier-{model}": [job for job in jobs if job.config.model == model]
+            for model in sorted(winners)
+        }
+
+    def markdown(self, report: Report) -> str:
+        search = "; ".join(
+            f"{name} {', '.join(map(str, values))}" for name, values in report["search"].items()
         )
-        + ":",
-        "",
-        "| model | " + " | ".join(table["search"]) + " |",
-        "| --- |" + " ---: |" * len(table["search"]),
-        *(
-            f"| {one['model']} | " + " | ".join(f"{v:g}" for v in one["recipe"].values()) + " |"
-            for one in table["entries"]
-        ),
-        "",
-        f"All candidates after {table['screen_epochs']} epochs by the first of these recipes; of "
-        "each budget and kind the best went on:",
-        "",
-        "| model | parameters | held out % |",
-        "| --- | ---: | ---: |",
-        *(
-            f"| {one['model']} | {one['parameters']:,} | {one['held_out']:.2f} |"
-            for one in sorted(table["candidates"], key=lambda c: (c["budget"], c["held_out"]))
-        ),
-        "",
-    ]
-    return "\n".join(lines)
+        tested = sorted(report["candidates"], key=lambda one: (one["budget"], one["held_out"]))
+        parts = [
+            f"### Errors by parameters on {for_markdown(report['dataset'])}",
+            markdown_table(
+                {
+                    "at most": "right",
+                    "kind": "left",
+                    "model": "left",
+                    "parameters": "right",
+                    "test error %": "right",
+                    "held out %": "right",
+                },
+                [
+                    [
+                        f"{entry['budget']:,}",
+                        KINDS[entry["kind"]],
+                        entry["model"],
+                        f"{entry['parameters']:,}",
+                        plus_minus(entry),
+                        f"{entry['held_out']:.2f}",
+                    ]
+                    for entry in report["entries"]
+                ],
+            ),
+            finding(report),
+            f"Their recipes. Each is the best on held-out training images after "
+            f"{report['search_epochs']} epochs, out of all combinations of {search}:",
+            markdown_table(
+                {"model": "left", **dict.fromkeys(report["search"], "right")},
+                [
+                    [entry["model"], *(f"{value:g}" for value in entry["recipe"].values())]
+                    for entry in report["entries"]
+                ],
+            ),
+            f"All candidates after {report['screen_epochs']} epochs with the first of these "
+            "recipes. The best of each budget and kind went on:",
+            markdown_table(
+                {"model": "left", "parameters": "right", "held out %": "right"},
+                [
+                    [one["model"], f"{one['parameters']:,}", f"{one['held_out']:.2f}"]
+                    for one in tested
+                ],
+            ),
+        ]
+        return "\n\n".join(parts) + "\n"

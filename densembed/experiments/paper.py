@@ -1,4 +1,4 @@
-"""What the paper prints: Tables 1 and 2, test error in percent over 5 runs of 20 epochs."""
+"""The paper's Tables 1 and 2: test error in percent over 5 runs of 20 epochs."""
 
 from dataclasses import dataclass
 

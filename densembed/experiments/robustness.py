@@ -1,13 +1,13 @@
-"""What a field that moves is good for: test error on pictures that were shifted, scaled, turned or
-made noisy, and how far the field follows the digit.
+"""Test error on shifted, scaled, rotated and noisy images, and how far the field follows the digit.
 
-Nothing is trained: it is about the networks as they are, which never saw such pictures.
+No model is trained on such images: the experiment evaluates trained models as they are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -15,15 +15,26 @@ from torch import Tensor, nn
 from densembed.data import Dataset, Split
 from densembed.data.codec import encode_field
 from densembed.data.transform import Transform
+from densembed.experiments.report import (
+    Align,
+    Experiment,
+    Report,
+    Settings,
+    finished,
+    markdown_table,
+)
+from densembed.experiments.reproduce import table_jobs
 from densembed.fields.field import field
 from densembed.markup import for_markdown
 from densembed.models.names import describe
+from densembed.runs import gallery
+from densembed.runs.jobs import Job, typical
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.loop import error_rate
 
 MODELS = ("linear", "logistic-el-15", "logistic-el-mnn-10-5")
 FOLLOWED = 500
-"""Test images on which the field's centre is followed."""
+"""Number of test images for the displacement of the field."""
 SHIFTS = tuple(range(-6, 7))
 SHOWN_SHIFTS = (-6, -3, 0, 3, 6)
 RESOLUTION = 2
@@ -32,9 +43,9 @@ TOP_PERCENTILE = 99.5
 
 @dataclass(frozen=True)
 class Perturbation:
-    """A family of transforms of increasing amount.
+    """Transforms of one kind, of increasing amount.
 
-    `transforms` gives the transforms of one amount, whose errors are averaged.
+    `transforms` returns the transforms of one amount, over which the error is averaged.
     """
 
     name: str
@@ -55,15 +66,19 @@ def _turns(degrees: float) -> list[Transform]:
 PERTURBATIONS = (
     Perturbation("shift", "pixels, in four directions", (0, 1, 2, 3, 4, 5, 6), _shifts),
     Perturbation(
-        "scale", "times the size", (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3),
+        "scale",
+        "times the size",
+        (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3),
         lambda size: [Transform(size=size)],
     ),
     Perturbation("rotation", "degrees, either way", (0, 5, 10, 15, 20, 25, 30), _turns),
     Perturbation(
-        "noise", "deviation, of full ink", (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),
+        "noise",
+        "deviation, of full ink",
+        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),
         lambda noise: [Transform(noise=noise)],
     ),
-)  # fmt: skip
+)
 
 
 def errors(model: nn.Module, split: Split, perturbation: Perturbation) -> list[float]:
@@ -78,7 +93,7 @@ def errors(model: nn.Module, split: Split, perturbation: Perturbation) -> list[f
 
 
 def centres(values: np.ndarray) -> np.ndarray:
-    """Centre of mass of fields or pictures (N, C, H, W), in pixels (column, row): (N, 2)."""
+    """Centres of mass (N, 2) of fields or images (N, C, H, W), as (column, row) in pixels."""
     mass = values.sum(1).astype(np.float64)
     total = np.maximum(mass.sum((1, 2)), 1e-12)
     height, width = mass.shape[1:]
@@ -88,68 +103,71 @@ def centres(values: np.ndarray) -> np.ndarray:
 
 
 def slopes(model: nn.Module, images: Tensor, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """How far the centre of the field moves for a pixel that the digit moves.
+    """Field displacement per pixel of digit displacement.
 
-    The digit's own centre of mass is what it is held against, since some ink leaves the picture.
+    The digit's displacement is that of its centre of mass, since some ink leaves the image.
 
     Args:
-        axis: 0 along the columns, 1 along the rows.
+        axis: 0 for horizontal, 1 for vertical displacement.
+
     Returns:
-        The slope of each image's regression, (N,), and the field's mean centre at each shift.
+        The slope of each image's regression (N,), and the mean centre of the field at each shift.
     """
-    digit, seen = [], []
+    digit, followed = [], []
     for shift in SHIFTS:
-        there = Transform(**{"down" if axis else "right": shift})(images)
-        digit.append(centres(there.numpy())[:, axis])
-        values = field(model, there.float() / 255, 1).values
-        seen.append(np.broadcast_to(centres(values)[:, axis], len(images)))
-    x, y = np.stack(digit), np.stack(seen)
+        shifted = Transform(**{"down" if axis else "right": shift})(images)
+        digit.append(centres(shifted.numpy())[:, axis])
+        values = field(model, shifted.float() / 255, 1).values
+        followed.append(np.broadcast_to(centres(values)[:, axis], len(images)))
+    x, y = np.stack(digit), np.stack(followed)
     x, middle = x - x.mean(0), y.mean(1)
     return (x * (y - y.mean(0))).sum(0) / np.maximum((x * x).sum(0), 1e-12), middle
 
 
-def follows(model: nn.Module, images: Tensor) -> dict:
-    """The slopes of both axes, mean and deviation over the images."""
-    found = {"images": len(images), "shifts": list(SHIFTS)}
+def follows(model: nn.Module, images: Tensor) -> Report:
+    """Mean and standard deviation over the images of the slopes along both axes."""
+    report: Report = {"images": len(images), "shifts": list(SHIFTS)}
     for axis, name in enumerate(("columns", "rows")):
         each, middle = slopes(model, images, axis)
-        found[name] = {
+        report[name] = {
             "slope": round(float(each.mean()), 4),
             "deviation": round(float(each.std(ddof=1)) if len(each) > 1 else 0.0, 4),
             "centre": [round(float(place), 3) for place in middle],
         }
-    return found
+    return report
 
 
-def pictures(checkpoint: Checkpoint, image: Tensor) -> list[dict]:
-    """One image (C, H, W) at some shifts to the right, and the field that it gets there."""
-    model, found = checkpoint.model(), []
+def shifted_fields(checkpoint: Checkpoint, image: Tensor) -> list[Report]:
+    """One image (C, H, W) at several horizontal shifts, and its field at each of them."""
+    model, rows = checkpoint.model(), []
     for shift in SHOWN_SHIFTS:
-        there = Transform(right=shift)(image[None])
-        values = field(model, there.float() / 255, RESOLUTION).values[0].sum(0)
-        found.append((shift, there[0].float().mean(0).numpy(), values))
-    top = float(np.percentile(np.stack([values for _, _, values in found]), TOP_PERCENTILE))
+        shifted = Transform(right=shift)(image[None])
+        values = field(model, shifted.float() / 255, RESOLUTION).values[0].sum(0)
+        rows.append((shift, shifted[0].float().mean(0).numpy(), values))
+    top = float(np.percentile(np.stack([values for _, _, values in rows]), TOP_PERCENTILE))
     return [
         {
             "shift": shift,
             "picture": encode_field(picture, 255.0),
             "field": encode_field(values, top),
         }
-        for shift, picture, values in found
+        for shift, picture, values in rows
     ]
 
 
-def report(checkpoints: dict[str, Checkpoint], dataset: Dataset, called: str) -> dict:
-    """Everything as JSON.
+def robustness_report(
+    checkpoints: Mapping[str, Checkpoint], dataset: Dataset, *, title: str
+) -> Report:
+    """Errors of all models, and the displacement of the fields of those with densities.
 
     Args:
-        checkpoints: by the names of their models; what has densities is followed, too.
-        called: the data set's name in the report.
+        checkpoints: by model name.
+        title: name of the data set in the report.
     """
     rows = []
     for name, checkpoint in checkpoints.items():
         model = checkpoint.model()
-        row = {
+        row: dict[str, Any] = {
             "model": name,
             "parameters": checkpoint.parameters,
             "errors": {
@@ -159,10 +177,10 @@ def report(checkpoints: dict[str, Checkpoint], dataset: Dataset, called: str) ->
         }
         if checkpoint.has_densities:
             row["follows"] = follows(model, dataset.test.images[:FOLLOWED])
-            row["pictures"] = pictures(checkpoint, dataset.test.images[0])
+            row["pictures"] = shifted_fields(checkpoint, dataset.test.images[0])
         rows.append(row)
     return {
-        "dataset": called,
+        "dataset": title,
         "test_images": len(dataset.test),
         "changes": {
             each.name: {"unit": each.unit, "amounts": list(each.amounts)} for each in PERTURBATIONS
@@ -172,7 +190,7 @@ def report(checkpoints: dict[str, Checkpoint], dataset: Dataset, called: str) ->
 
 
 def half_way(amounts: Sequence[float], errors: Sequence[float], bound: float) -> float | None:
-    """Where the error first reaches a bound, between two amounts; None where it does not."""
+    """The amount, interpolated, at which the error first reaches a bound, or None."""
     for (low, before), (high, after) in pairwise(zip(amounts, errors, strict=True)):
         if before < bound <= after:
             return low + (high - low) * (bound - before) / (after - before)
@@ -180,65 +198,89 @@ def half_way(amounts: Sequence[float], errors: Sequence[float], bound: float) ->
 
 
 BOUND = 20.0
-"""Percent of errors at which a shift counts as too much."""
+"""The error in percent at which a shift counts as too large."""
 NOISE = 0.2
-"""The noise whose errors are told in words."""
+"""The standard deviation of the noise in the finding."""
 STILL = 0.005
-"""Pixels a pixel: a field that moves less stays where it is."""
+"""A field that moves by less, per pixel of digit displacement, counts as fixed."""
 
 
-def finding(table: dict) -> str:
-    """What the numbers say, a line for each."""
-    said = [
+def finding(report: Report) -> str:
+    """What the numbers show, as a list."""
+    sentences = [
         _following(describe(row["model"]), row["follows"])
-        for row in table["rows"]
+        for row in report["rows"]
         if "follows" in row
     ]
-    amounts = table["changes"]["shift"]["amounts"]
+    amounts = report["changes"]["shift"]["amounts"]
     reached = [
         (describe(row["model"]), half_way(amounts, row["errors"]["shift"], BOUND))
-        for row in table["rows"]
+        for row in report["rows"]
     ]
-    listed = "; ".join(
-        f"{name}: {at:.1f} pixels" if at else f"{name}: not up to {amounts[-1]} pixels"
+    parts = "; ".join(
+        f"{name}: {at:.1f} pixels" if at else f"{name}: more than {amounts[-1]} pixels"
         for name, at in reached
     )
-    said.append(f"How far a digit may be shifted until {BOUND:.0f} % are wrong. {listed}.")
-    at = table["changes"]["noise"]["amounts"].index(NOISE)
-    listed = "; ".join(
-        f"{describe(row['model'])}: {row['errors']['noise'][at]:.0f} %" for row in table["rows"]
+    sentences.append(f"Shift at which the error reaches {BOUND:.0f} %. {parts}.")
+    at = report["changes"]["noise"]["amounts"].index(NOISE)
+    parts = "; ".join(
+        f"{describe(row['model'])}: {row['errors']['noise'][at]:.0f} %" for row in report["rows"]
     )
-    said.append(f"Errors under noise of a deviation of {NOISE:g} of full ink. {listed}.")
-    return "\n".join(f"- {line}" for line in said)
+    sentences.append(f"Error with added noise (standard deviation {NOISE:g}). {parts}.")
+    return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
-def _following(name: str, found: dict) -> str:
-    along, down = found["columns"], found["rows"]
+def _following(name: str, row: Report) -> str:
+    along, down = row["columns"], row["rows"]
     if max(abs(along["slope"]), abs(down["slope"])) < STILL:
-        return f"The field of {name} stays where it is."
+        return f"{name}: the field stays in place when the digit is shifted."
     return (
-        f"For a pixel that the digit moves, the field of {name} moves "
-        f"{along['slope']:.2f} ± {along['deviation']:.2f} pixels along the columns and "
-        f"{down['slope']:.2f} ± {down['deviation']:.2f} along the rows."
+        f"{name}: when the digit is shifted by 1 pixel, the field shifts by "
+        f"{along['slope']:.2f} ± {along['deviation']:.2f} pixels horizontally and "
+        f"{down['slope']:.2f} ± {down['deviation']:.2f} pixels vertically."
     )
 
 
-def as_markdown(table: dict) -> str:
-    """The report for people."""
-    lines = [f"### Changed pictures of {for_markdown(table['dataset'])}", ""]
-    for name, change in table["changes"].items():
-        amounts = change["amounts"]
-        lines += [
-            f"Test error in % by {name} ({change['unit']}):",
-            "",
-            "| model | " + " | ".join(f"{amount:g}" for amount in amounts) + " |",
-            "| --- |" + " ---: |" * len(amounts),
-            *(
-                f"| {row['model']} | "
-                + " | ".join(f"{error:.2f}" for error in row["errors"][name])
-                + " |"
-                for row in table["rows"]
-            ),
-            "",
-        ]
-    return "\n".join([*lines, finding(table), ""])
+class Robustness(Experiment):
+    """Trained models on transformed test images: the shipped ones, or those of Table 1."""
+
+    name = "robustness"
+
+    def jobs(self, settings: Settings) -> Iterator[Sequence[Job]]:
+        yield [job for jobs in self._jobs(settings).values() for job in jobs]
+
+    def _jobs(self, settings: Settings) -> dict[str, list[Job]]:
+        """The trainings of the models that are not shipped for this data set."""
+        return {
+            model: table_jobs([model], settings)
+            for model in MODELS
+            if settings.dataset != "mnist" or gallery.find(model) is None
+        }
+
+    def report(self, settings: Settings) -> Report:
+        jobs, checkpoints = self._jobs(settings), {}
+        for model in MODELS:
+            entry = None if model in jobs else gallery.find(model)
+            members = [entry.open()] if entry else finished(jobs[model])
+            if not members:
+                raise ValueError(
+                    f"All trainings of {model} diverged: choose another recipe or other seeds."
+                )
+            checkpoints[model] = typical(members)
+        return robustness_report(checkpoints, settings.load(), title=settings.title)
+
+    def markdown(self, report: Report) -> str:
+        parts = [f"### Transformed images of {for_markdown(report['dataset'])}"]
+        for name, change in report["changes"].items():
+            columns: dict[str, Align] = {f"{amount:g}": "right" for amount in change["amounts"]}
+            parts += [
+                f"Test error in % by {name} ({change['unit']}):",
+                markdown_table(
+                    {"model": "left", **columns},
+                    [
+                        [row["model"], *(f"{error:.2f}" for error in row["errors"][name])]
+                        for row in report["rows"]
+                    ],
+                ),
+            ]
+        return "\n\n".join([*parts, finding(report)]) + "\n"

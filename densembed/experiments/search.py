@@ -1,22 +1,23 @@
-"""The searches for recipes: `tuned` on MNIST, in the order in which its candidates were thought of,
-and `colour` on pictures of several channels.
+"""The searches for recipes: `tuned` on MNIST, and `colour` on images with several channels.
 
-All are judged on images that are held out of the training set, never on the test set. On a GPU
-the candidates of one model train in one step.
+Candidates are compared on images held out of the training set, never on the test set. On a GPU
+all candidates of one model are trained together.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
-from pathlib import Path
 from statistics import mean
+from typing import Any
 
-from densembed.data import slug
+from densembed.experiments.report import Experiment, Report, Settings, markdown_table
 from densembed.experiments.reproduce import RECIPES
 from densembed.runs.jobs import Job
 from densembed.training.config import RunConfig
 
-GRIDS: tuple[dict[str, tuple], ...] = (
+Change = dict[str, Any]
+"""Settings that differ from the defaults of `RunConfig`."""
+GRIDS: tuple[dict[str, tuple[float, ...]], ...] = (
     {
         "learning_rate": (0.005, 0.01, 0.02),
         "density_rate": (1.0, 3.0),
@@ -29,8 +30,8 @@ GRIDS: tuple[dict[str, tuple], ...] = (
         "weight_decay": (0.03, 0.1),
     },
 )
-"""First: every combination of each."""
-CHOICES: dict[str, tuple] = {
+"""First: all combinations of the values in each grid."""
+CHOICES: dict[str, tuple[float, ...]] = {
     "learning_rate": (0.003, 0.005, 0.0075, 0.01, 0.015),
     "density_rate": (1.0, 2.0, 3.0, 6.0),
     "weight_decay": (0.0, 0.0, 0.01, 0.03),
@@ -39,8 +40,8 @@ CHOICES: dict[str, tuple] = {
     "scale_start": (-3.0, -2.6, -2.3, -2.0, -1.6),
 }
 DRAWN = 64
-"""Then: so many drawn from these."""
-NEAR = (
+"""Then: this number of random draws from `CHOICES`."""
+NEAR: tuple[Change, ...] = (
     {"locator_rate": 0.2, "scale_start": -1.6},
     {"density_rate": 0.5, "locator_rate": 0.2},
     {"locator_rate": 0.1, "locator_decay": 0.5},
@@ -50,13 +51,16 @@ NEAR = (
     {"density_rate": 0.5, "locator_rate": 0.1, "locator_decay": 0.1},
     {"density_rate": 0.5, "locator_rate": 0.1, "locator_decay": 0.03},
 )
-"""Last: near the best of those, at a rate of 0.02; what each changes in `BASE`."""
-BASE = {
-    "learning_rate": 0.02, "density_rate": 1.0, "locator_rate": 0.25, "locator_decay": 0.2,
+"""Last: changes to `BASE`, which is close to the best of the draws."""
+BASE: Change = {
+    "learning_rate": 0.02,
+    "density_rate": 1.0,
+    "locator_rate": 0.25,
+    "locator_decay": 0.2,
     "scale_start": -2.0,
-}  # fmt: skip
-SUGGESTED = {"learning_rate": 0.04, "density_rate": 0.25, "locator_rate": 0.05}
-COLOUR: tuple[dict, ...] = (
+}
+SUGGESTED: Change = {"learning_rate": 0.04, "density_rate": 0.25, "locator_rate": 0.05}
+COLOUR: tuple[Change, ...] = (
     {},
     {"learning_rate": 0.03},
     {"learning_rate": 0.04, "density_rate": 0.25},
@@ -76,69 +80,90 @@ COLOUR: tuple[dict, ...] = (
     {**SUGGESTED, "scale_start": -4.2},
     {**SUGGESTED, "learning_rate": 0.06, "density_rate": 0.17, "locator_rate": 0.033},
 )
-"""For pictures of several channels: what each changes in the recipe `tuned`; the last ones lie near
-what the first ones suggested together."""
+"""For images with several channels: changes to the recipe `tuned`. The last ones start from
+`SUGGESTED`, the best combination of the first ones."""
 ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-10-5")
 
 
-def candidates(channels: int = 1) -> list[dict]:
-    """What each candidate changes in a `RunConfig`; all start on a grid."""
+def candidates(channels: int = 1) -> list[Change]:
+    """The settings of each candidate; all start on a grid."""
     if channels > 1:
         return [{**RECIPES["tuned"], **change} for change in COLOUR]
-    found = [
+    changes = [
         dict(zip(grid, values, strict=True)) for grid in GRIDS for values in product(*grid.values())
     ]
     draws = random.Random(0)
-    found += [
+    changes += [
         {name: draws.choice(values) for name, values in CHOICES.items()} for _ in range(DRAWN)
     ]
-    found += [{**BASE, **change} for change in NEAR]
-    return [{**change, "location_start": "grid"} for change in found]
+    changes += [{**BASE, **change} for change in NEAR]
+    return [{**change, "location_start": "grid"} for change in changes]
 
 
-def jobs(
-    rows: Sequence[str], dataset: str, channels: int, seeds: int, out: Path, device: str = ""
-) -> list[tuple[dict, list[Job]]]:
-    """Each candidate with a job for every row and seed."""
-    place = {"device": device} if device else {}
-    folder = out / slug(dataset) / "search"
+def search_jobs(models: Sequence[str], settings: Settings, channels: int) -> list[list[Job]]:
+    """For each candidate a job per model and seed."""
+    folder = settings.folder / "search"
     return [
-        (
-            change,
-            [
-                Job(
-                    RunConfig(model=model, dataset=dataset, seed=seed, **change, **place),
-                    folder / f"{number:03}" / model / f"{seed}.safetensors",
-                    held_out=True,
-                )
-                for model in rows
-                for seed in range(seeds)
-            ],
-        )
+        [
+            Job(
+                RunConfig(
+                    model=model, dataset=settings.dataset, seed=seed, **change, **settings.place
+                ),
+                folder / f"{number:03}" / model / f"{seed}.safetensors",
+                held_out=True,
+            )
+            for model in models
+            for seed in range(settings.seeds)
+        ]
         for number, change in enumerate(candidates(channels))
     ]
 
 
-def as_markdown(rows: Sequence[str], searched: Sequence[tuple[dict, list[Job]]]) -> str:
-    """Mean held-out errors, the best candidate first; one that diverged counts as all wrong."""
-    lines = []
-    for change, own in searched:
-        errors = [mean(_error(job) for job in own if job.config.model == model) for model in rows]
-        said = ", ".join(f"{name} {value}" for name, value in change.items())
-        cells = " | ".join(f"{error:.2f}" for error in errors)
-        lines.append((sum(errors), f"| {said} | {cells} |"))
-    return "\n".join(
-        [
-            "Mean error % on held-out training images",
-            "",
-            f"| candidate | {' | '.join(rows)} |",
-            "| --- " * (len(rows) + 1) + "|",
-            *(line for _, line in sorted(lines)),
-            "",
-        ]
-    )
-
-
 def _error(job: Job) -> float:
-    kept = job.checkpoint()
-    return kept.errors[0] if kept else 100.0
+    """The held-out error; a training that diverged counts as 100 %."""
+    checkpoint = job.checkpoint()
+    return checkpoint.errors[0] if checkpoint and checkpoint.errors else 100.0
+
+
+class Search(Experiment):
+    """The search for a recipe: the mean held-out error of each candidate."""
+
+    name = "search"
+
+    def jobs(self, settings: Settings) -> Iterator[Sequence[Job]]:
+        channels = settings.load().input_shape[0]
+        batches = search_jobs(settings.rows or ROWS, settings, channels)
+        yield [job for batch in batches for job in batch]
+
+    def report(self, settings: Settings) -> Report:
+        channels, models = settings.load().input_shape[0], settings.rows or ROWS
+        batches = search_jobs(models, settings, channels)
+        rows = [
+            {
+                "change": change,
+                "errors": [
+                    mean(_error(job) for job in jobs if job.config.model == model)
+                    for model in models
+                ],
+            }
+            for change, jobs in zip(candidates(channels), batches, strict=True)
+        ]
+        return {"dataset": settings.title, "models": list(models), "rows": rows}
+
+    def markdown(self, report: Report) -> str:
+        """The candidates with the lowest errors first."""
+        lines = [
+            (
+                sum(row["errors"]),
+                [
+                    ", ".join(f"{name} {value}" for name, value in row["change"].items()),
+                    *(f"{error:.2f}" for error in row["errors"]),
+                ],
+            )
+            for row in report["rows"]
+        ]
+        table = markdown_table(
+            {"candidate": "left", **dict.fromkeys(report["models"], "right")},
+            [cells for _, cells in sorted(lines)],
+        )
+        return f"Mean error % on held-out training images\n\n{table}\n"

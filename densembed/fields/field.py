@@ -40,18 +40,19 @@ class Field:
 
 
 @torch.inference_mode()
-def field(model: DensityNetwork, x: Tensor | None = None, resolution: int = RESOLUTION) -> Field:
+def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTION) -> Field:
     """The receptive field of a model, one for each input if the model is adaptive.
 
     Separable densities are summed as one product, Σ_i f_i(u) g_i(t), so that no array of
     densities × H · r × W · r is needed.
 
     Args:
-        model: a network with densities.
+        model: a `DensityNetwork`, or a network like it.
         x: inputs (N, C, H, W) in [0, 1], required for adaptive models.
         resolution: cells r per pixel on each axis.
     """
-    height, width = (size * resolution for size in model.embedding.sizes)
+    network = cast(DensityNetwork, model)
+    height, width = (size * resolution for size in network.embedding.sizes)
 
     def summed(model: DensityNetwork, x: Tensor | None) -> Tensor:
         embedding = model.embedding
@@ -61,7 +62,7 @@ def field(model: DensityNetwork, x: Tensor | None = None, resolution: int = RESO
         parts = [_sum(embedding, part, resolution) for part in x.split(chunk)]
         return torch.cat(parts) if parts else x.new_empty(0, embedding.in_channels, height, width)
 
-    values = _retry_in_float64(summed, model, x)
+    values = _retry_in_float64(summed, network, x)
     return Field(
         values.float().cpu().numpy(),
         (np.arange(width) + 0.5) / resolution,

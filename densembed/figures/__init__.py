@@ -1,1 +1,1 @@
-"""Arrays to figures: Plotly for curves on the screen, matplotlib for print."""
+"""Figures: Plotly for curves and HTML exports, matplotlib for print and animations."""

@@ -6,26 +6,28 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from densembed.figures.heatmaps import (
+from densembed.figures.heatmaps import as_image
+from densembed.figures.theme import (
     AFTER,
+    AGAINST,
     BEFORE,
     DENSITY_SCALE,
-    FIELD_HEIGHT,
-    _bar,
-    _square,
+    FOR,
+    colour_bar,
+    themed,
 )
 from densembed.markup import for_plotly
-
-AGAINST, FOR = "#5aa9e6", "#ff9d5c"
-"""Weights under and over zero: blue and orange, apart for colour-blind eyes as well."""
-DIM = 0.4
-"""Brightness of the input under its densities."""
 
 
 def path_figure(
     places: np.ndarray, steps: Sequence[int], size: tuple[float, float], now: int
 ) -> go.Figure:
-    """Where one density was at each step: places (steps, 2), columns and rows, in pixels."""
+    """The path of one density over the steps.
+
+    Args:
+        places: its (column, row) at each step, in pixels.
+        now: index of the step to highlight.
+    """
     figure = go.Figure(
         go.Scatter(
             x=places[:, 0],
@@ -42,13 +44,13 @@ def path_figure(
         )
     )
     width, height = size
-    figure = _square(figure, width, height)
+    figure = as_image(figure, width, height)
     frame = {"type": "rect", "x0": 0, "y0": 0, "x1": width, "y1": height}
     return figure.add_shape(**frame, line={"color": BEFORE, "width": 1})
 
 
 def weights_figure(weights: np.ndarray, classes: Sequence[str]) -> go.Figure:
-    """What one density weighs for each class, as bars to both sides of zero."""
+    """The weight of one density for each class, as bars."""
     figure = go.Figure(
         go.Bar(
             x=weights,
@@ -60,24 +62,26 @@ def weights_figure(weights: np.ndarray, classes: Sequence[str]) -> go.Figure:
     )
     figure.update_xaxes(title="weight", fixedrange=True)
     figure.update_yaxes(autorange="reversed", fixedrange=True, type="category")
-    return figure.update_layout(
-        height=FIELD_HEIGHT,
-        margin={"l": 8, "r": 8, "t": 28, "b": 48},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-    )
+    return themed(figure, top=28)
 
 
 def atlas_figure(
-    fields: Sequence[np.ndarray], names: Sequence[str], size: tuple[float, float], top: float,
-    name: str, columns: int = 5,
-) -> go.Figure:  # fmt: skip
-    """Fields (H · r, W · r), one for each class, on one colour scale."""
+    fields: Sequence[np.ndarray],
+    names: Sequence[str],
+    size: tuple[float, float],
+    top: float,
+    name: str,
+    columns: int = 5,
+) -> go.Figure:
+    """Several fields (H · r, W · r) on one colour scale."""
     rows = -(-len(fields) // columns)
     figure = make_subplots(
-        rows, columns, subplot_titles=[for_plotly(own) for own in names],
-        horizontal_spacing=0.01, vertical_spacing=0.08,
-    )  # fmt: skip
+        rows,
+        columns,
+        subplot_titles=[for_plotly(own) for own in names],
+        horizontal_spacing=0.01,
+        vertical_spacing=0.08,
+    )
     width, height = size
     for k, values in enumerate(fields):
         trace = go.Heatmap(
@@ -92,12 +96,15 @@ def atlas_figure(
     figure.update_yaxes(visible=False, constrain="domain", fixedrange=True, range=[height, 0])
     for k in range(1, len(fields) + 1):
         figure.update_layout({f"yaxis{k if k > 1 else ''}": {"scaleanchor": f"x{k}"}})
-    # A number in the middle: without one Plotly puts the name between the others.
-    bar = {**_bar(name), "tickvals": [0, top / 2, top], "tickformat": ".3~g"}
-    return figure.update_layout(
+    # Without a tick in the middle, Plotly puts the title between the outer ones.
+    bar = colour_bar(name, tickvals=[0, top / 2, top], tickformat=".3~g")
+    return themed(
+        figure,
         height=170 * rows + 86,
-        margin={"l": 4, "r": 4, "t": 24, "b": 72, "autoexpand": False},
+        left=4,
+        right=4,
+        top=24,
+        bottom=72,
+        margin_autoexpand=False,
         coloraxis={"cmin": 0, "cmax": top, "colorscale": DENSITY_SCALE, "colorbar": bar},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
     )

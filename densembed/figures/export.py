@@ -1,7 +1,8 @@
-"""Receptive fields as files to take away."""
+"""Receptive fields as files: NPZ, CSV, HTML pages, figures for print and Python programs."""
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,45 +18,47 @@ from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
 
 MOST_CELLS = 4_000_000
-"""Cells of all steps in a page: some 20 MB. Beyond that, steps are left out evenly."""
-FRAME = 120  # ms that a step is shown
-UNDER = 92  # pixels under a colour bar for a slider
+"""Cells of all steps on a page, about 20 MB. Beyond that, only evenly spaced steps are kept."""
+FRAME = 120  # ms for which a step is shown
+UNDER = 92  # pixels for a slider below the colour bar
 
 
 def write_npz(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
-    """`before`, `after` (channels, H · r, W · r), cell centres `x`, `y` in pixels, `input`."""
+    """Write `before`, `after` (C, H · r, W · r), cell centres `x`, `y` in pixels, and `input`."""
     replace_file(path, npz(pixels, seen))
 
 
 def npz(pixels: Tensor, seen: View, index: int = -1, **more: np.ndarray) -> bytes:
-    """The content of an NPZ file: as `write_npz`, `after` being the snapshot `index`."""
+    """The content of an NPZ file as in `write_npz`; `after` is the snapshot `index`."""
     file = io.BytesIO()
-    np.savez_compressed(
-        file,
-        before=seen.fields[0],
-        after=seen.fields[index],
-        x=seen.x,
-        y=seen.y,
-        input=pixels.numpy(),
+    arrays: dict[str, Any] = {
+        "before": seen.fields[0],
+        "after": seen.fields[index],
+        "x": seen.x,
+        "y": seen.y,
+        "input": pixels.numpy(),
         **more,
-    )
+    }
+    np.savez_compressed(file, **arrays)
     return file.getvalue()
 
 
 def csv(seen: View, index: int = -1, **more: np.ndarray) -> str:
-    """A line for each cell: its column and row in pixels, and both fields, channels added.
+    """CSV with one line per cell: its column and row in pixels, and both fields.
+
+    Fields are summed over channels.
 
     Args:
-        more: other arrays (C, H · r, W · r) on the same cells, each a further column.
+        more: further columns, arrays (C, H · r, W · r) on the same cells.
     """
     return cells(seen.x, seen.y, {"before": seen.fields[0], "after": seen.fields[index], **more})
 
 
 def cells(x: np.ndarray, y: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
-    """CSV with a line for each cell: its column and row in pixels, and each array there.
+    """CSV with one line per cell: its column and row in pixels, and each array's value.
 
     Args:
-        arrays: (C, H · r, W · r) by name; channels are added.
+        arrays: (C, H · r, W · r) by name, summed over channels.
     """
     across, down = np.meshgrid(x, y)
     table = np.stack([across, down, *(values.sum(0) for values in arrays.values())], -1)
@@ -67,7 +70,7 @@ def cells(x: np.ndarray, y: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
 
 
 def snippet(file_name: str, pixels: Tensor, step: int) -> str:
-    """A program that makes the field of this input at a step, and its figure, from the file."""
+    """A program that computes the field of this input at a step, and draws it."""
     return f"""\
 from densembed.training.checkpoint import Checkpoint
 from densembed.data.codec import from_text
@@ -86,28 +89,32 @@ with open("field.html", "w", encoding="utf-8") as file:
 
 
 def compared_npz(
-    pixels: Tensor, x: np.ndarray, y: np.ndarray, fields: dict[str, np.ndarray],
+    pixels: Tensor,
+    x: np.ndarray,
+    y: np.ndarray,
+    fields: dict[str, np.ndarray],
     steps: dict[str, int],
-) -> bytes:  # fmt: skip
+) -> bytes:
     """The content of an NPZ file of several models' fields for one input.
 
-    `field_NAME` (channels, H · r, W · r) and `step_NAME` of each, the cells' centres `x` and `y` in
-    pixels, and the `input`.
+    It contains `field_NAME` (channels, H · r, W · r) and `step_NAME` for each model, the cells'
+    centres `x` and `y` in pixels, and the `input`.
     """
     file = io.BytesIO()
-    arrays = {f"field_{name}": values for name, values in fields.items()}
-    marks = {f"step_{name}": np.array(step) for name, step in steps.items()}
-    np.savez_compressed(file, **arrays, **marks, x=x, y=y, input=pixels.numpy())
+    arrays: dict[str, Any] = {f"field_{name}": values for name, values in fields.items()}
+    arrays |= {f"step_{name}": np.array(step) for name, step in steps.items()}
+    arrays |= {"x": x, "y": y, "input": pixels.numpy()}
+    np.savez_compressed(file, **arrays)
     return file.getvalue()
 
 
 def compared_snippet(
     files: dict[str, str], pixels: Tensor, steps: dict[str, int], parts: dict[str, int]
 ) -> str:
-    """A program that makes the fields of several models' files for one input, and differences.
+    """A program that computes the fields of several models for one input, and their differences.
 
     Args:
-        parts: what each model's sum is divided by: 1, or the number of its densities for a mean.
+        parts: divisor of each model's field: 1, or the number of its densities for a mean.
     """
     shown = "".join(f"    ({files[name]!r}, {steps[name]}, {parts[name]}),\n" for name in files)
     return f"""\
@@ -134,28 +141,32 @@ with open("differences.html", "w", encoding="utf-8") as file:
 
 
 def write_html(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
-    """`html`, at the last step."""
+    """Write `html` for the last step."""
     replace_file(path, html(checkpoint, pixels, seen).encode())
 
 
 def write_printed(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
-    """`printed`, of the kind that the path ends in."""
+    """Write `printed` in the format of the file name extension."""
     replace_file(path, printed(checkpoint, pixels, seen, -1, path.suffix[1:].upper()))
 
 
 def printed(
-    checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, kind: str,
+    checkpoint: Checkpoint,
+    pixels: Tensor,
+    seen: View,
+    index: int,
+    kind: str,
     columns: str = "two columns",
-) -> bytes:  # fmt: skip
-    """Input, field before training and at a snapshot as `sheet` has them."""
-    fields = {  # one of them where they are the same
+) -> bytes:
+    """A figure for print of the input and the fields before training and at a snapshot."""
+    fields = {  # a single entry if both have the same heading
         _moment(checkpoint, seen.steps[k]): seen.fields[k].sum(0) for k in (0, index)
     }
     return sheet(pixels.numpy(), fields, seen.top, title_of(checkpoint), kind, columns)
 
 
 def title_of(checkpoint: Checkpoint) -> str:
-    """What stands over a figure of a checkpoint: its model, and the data that it learned from."""
+    """The title of a checkpoint's figures: its model and its training data."""
     return f"{describe(checkpoint.config.model)}, {checkpoint.header.provenance.dataset_title}"
 
 
@@ -165,21 +176,20 @@ def _moment(checkpoint: Checkpoint, step: int) -> str:
 
 
 def html(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int = -1) -> str:
-    """Input, field before training and at every step on one scale, as a page without a network.
+    """A page with the input and the fields before training and at every step, on one scale.
 
-    The page's slider and its button "Play" move through the steps, from the snapshot `index`.
+    Its slider and the button "Play" move through the steps, starting at the snapshot `index`. It
+    works offline.
     """
     index %= len(seen.steps)
-    before, after = (
-        field_figure(seen.fields[k], seen.x, seen.y, seen.top) for k in (0, index)
-    )  # fmt: skip
+    before, after = (field_figure(seen.fields[k], seen.x, seen.y, seen.top) for k in (0, index))
     moves = any(not np.array_equal(values, seen.fields[0]) for values in seen.fields[1:])
     heading = checkpoint.moment(seen.steps[index])
     if moves:
-        heading = "at the slider's step"
+        heading = "at this step"
         _add_slider(after, seen, index)
     panels = [
-        Panel.square("the input", picture_figure(pixels.numpy())),
+        Panel.square("input", picture_figure(pixels.numpy())),
         Panel.square("before training", before),
         Panel.square(heading, after),
     ]
@@ -187,7 +197,7 @@ def html(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int = -1) ->
 
 
 def _add_slider(figure: go.Figure, seen: View, index: int) -> None:
-    """Let a field's figure show every step, by a slider and a button to play them."""
+    """Add a slider and a button to play the steps to the figure of a field."""
     at_once = {"mode": "immediate", "transition": {"duration": 0}}
     kept = _kept(seen, index)
     figure.frames = [
@@ -200,37 +210,49 @@ def _add_slider(figure: go.Figure, seen: View, index: int) -> None:
     ]
     below = {"y": 0, "xanchor": "left", "yanchor": "top"}
     slider = {
-        **below, "x": 0.2, "len": 0.8, "pad": {"t": 66}, "active": kept.index(index),
-        "ticklen": 0, "minorticklen": 0,
-        "currentvalue": {"prefix": "step ", "xanchor": "right"}, "font": {"size": 12},
+        **below,
+        "x": 0.2,
+        "len": 0.8,
+        "pad": {"t": 66},
+        "active": kept.index(index),
+        "ticklen": 0,
+        "minorticklen": 0,
+        "currentvalue": {"prefix": "step ", "xanchor": "right"},
+        "font": {"size": 12},
         "steps": [
             {
-                "label": f"{seen.steps[k]:,}", "method": "animate",
+                "label": f"{seen.steps[k]:,}",
+                "method": "animate",
                 "args": [[str(seen.steps[k])], at_once | {"frame": {"duration": 0}}],
             }
             for k in kept
         ],
-    }  # fmt: skip
+    }
     play = {"frame": {"duration": FRAME, "redraw": True}, "fromcurrent": True}
     button = {"label": "Play", "method": "animate", "args": [None, at_once | play]}
     buttons = {
-        **below, "x": 0, "type": "buttons", "pad": {"t": 72}, "showactive": False,
+        **below,
+        "x": 0,
+        "type": "buttons",
+        "pad": {"t": 72},
+        "showactive": False,
         "buttons": [button],
-    }  # fmt: skip
+    }
     figure.update_layout(
-        sliders=[slider], updatemenus=[buttons],
+        sliders=[slider],
+        updatemenus=[buttons],
         margin={"b": figure.layout.margin.b + UNDER, "autoexpand": False},
-    )  # fmt: skip
+    )
 
 
 def steps_in_page(seen: View, index: int) -> str:
-    """How many steps `html` holds, in words."""
+    """The number of steps that `html` contains, in words."""
     kept, count = len(_kept(seen, index)), len(seen.steps)
     return "all saved steps" if kept == count else f"{kept:,} of {count:,} saved steps"
 
 
 def _kept(seen: View, index: int) -> list[int]:
-    """Snapshots that a page holds: all, or as many as it has room for, `index` among them."""
+    """The snapshots on a page: all, or as many as fit, including `index`."""
     count = len(seen.steps)
     index %= count
     most = max(2, MOST_CELLS // (len(seen.x) * len(seen.y)))
@@ -239,20 +261,25 @@ def _kept(seen: View, index: int) -> list[int]:
 
 
 def compared_html(
-    pixels: Tensor, x: np.ndarray, y: np.ndarray, fields: dict[str, np.ndarray],
-    titles: dict[str, str], top: float, unit: str = "density per pixel²",
+    pixels: Tensor,
+    x: np.ndarray,
+    y: np.ndarray,
+    fields: dict[str, np.ndarray],
+    titles: dict[str, str],
+    top: float,
+    unit: str = "density per pixel²",
     title: str = "Receptive fields for one input",
-) -> str:  # fmt: skip
-    """Input and fields of several models on one scale, and what each has more than the first.
+) -> str:
+    """A page with the input and the fields of several models, and their differences from the first.
 
-    A page that needs no network.
+    It works offline.
 
     Args:
-        fields: (C, H · r, W · r) of each model by its name, `first` among them.
-        titles: what stands over each field.
+        fields: (C, H · r, W · r) by name of the model, including `first`.
+        titles: heading of each field.
         top: end of the colour scale, per square pixel.
-        unit: the name of that scale.
-        title: of the page.
+        unit: title of the colour scale.
+        title: title of the page.
     """
     shown = [
         Panel.square(titles[name], field_figure(values, x, y, top, unit))
@@ -266,5 +293,5 @@ def compared_html(
         for name, values in fields.items()
         if name != "first"
     ]
-    ink = Panel.square("the input", picture_figure(pixels.numpy()))
+    ink = Panel.square("input", picture_figure(pixels.numpy()))
     return html_page(title, [[ink, *shown], *([changes] if changes else [])])

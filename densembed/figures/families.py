@@ -1,19 +1,18 @@
-"""The families' errors, and their fields side by side."""
+"""Errors and fields of the families of densities."""
 
 import plotly.graph_objects as go
 
 from densembed.data.codec import decode_field
 from densembed.experiments.families import of_kind
 from densembed.figures.densities import atlas_figure
-from densembed.figures.heatmaps import AFTER, BEFORE
-from densembed.figures.paper import CLEAR
+from densembed.figures.theme import AFTER, BEFORE, themed
 from densembed.functional.densities import in_words
 
 
 def families_figure(table: dict, kind: str) -> go.Figure:
-    """Test error of each family in one kind of network, mean ± standard deviation, best first.
+    """Test error of each family in one kind of network, lowest first.
 
-    The paper's own is in colour.
+    Bars are ± one standard deviation. The paper's family is coloured.
     """
     rows = of_kind(table, kind)
     figure = go.Figure(
@@ -28,16 +27,16 @@ def families_figure(table: dict, kind: str) -> go.Figure:
             },
             customdata=[[row["deviation"], row["step_ms"]] for row in rows],
             hovertemplate="%{y}: %{x:.2f} ± %{customdata[0]:.2f} %<br>"
-            "%{customdata[1]:.2f} ms a step<extra></extra>",
+            "%{customdata[1]:.2f} ms per step<extra></extra>",
         )
     )
     figure.update_xaxes(title="test error, %")
     figure.update_yaxes(autorange="reversed", automargin=True)
-    return figure.update_layout(height=380, margin={"l": 8, "r": 8, "t": 8, "b": 48}, **CLEAR)
+    return themed(figure)
 
 
 def family_fields_figure(table: dict, kind: str) -> go.Figure:
-    """What the trained fields of one kind of network look like for one input, best first."""
+    """The trained fields of one kind of network for one input, lowest error first."""
     rows = of_kind(table, kind)
     height, width = table["picture"]["size"]
     figure = atlas_figure(

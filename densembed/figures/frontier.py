@@ -1,21 +1,21 @@
-"""Test error against parameters: what each budget came to, beside the paper and plain networks."""
+"""Test error by number of parameters, next to the paper's and plain networks."""
 
 import plotly.graph_objects as go
 
 from densembed.experiments.frontier import KINDS
-from densembed.figures.heatmaps import AFTER, BEFORE
-from densembed.figures.paper import CLEAR, TICKS
+from densembed.figures.paper import TICKS
+from densembed.figures.theme import ACCENT, AFTER, BEFORE, LEGEND, SERIES, themed
 from densembed.models.names import describe
 
 LOOKS = {
     "densities": (AFTER, "circle", "solid"),
-    "cnn": ("#d1892b", "square", "dash"),
-    "mlp": ("#7a6fa8", "triangle-up", "dot"),
+    "cnn": (ACCENT, "square", "dash"),
+    "mlp": (SERIES[4], "triangle-up", "dot"),
 }
 
 
 def frontier_figure(table: dict) -> go.Figure:
-    """Both axes logarithmic; mean ± standard deviation; further down and left is better."""
+    """Test error by parameters, both logarithmic; bars are ± one standard deviation."""
     figure = go.Figure()
     if table["paper"]:
         _series(figure, "the paper's rows", table["paper"], (BEFORE, "diamond-open", None))
@@ -24,16 +24,15 @@ def frontier_figure(table: dict) -> go.Figure:
         if own:
             _series(figure, KINDS[kind], sorted(own, key=lambda e: e["parameters"]), look)
     figure.update_xaxes(
-        title="parameters (logarithmic)", type="log", tickvals=[100, 200, 500, 1000, 2000, 5000,
-        10_000, 20_000, 50_000], tickformat=",d",
-    )  # fmt: skip
+        title="parameters (logarithmic)",
+        type="log",
+        tickvals=[100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000],
+        tickformat=",d",
+    )
     figure.update_yaxes(
         title="test error, % (logarithmic)", type="log", tickvals=[0.5, 0.7, *TICKS]
     )
-    return figure.update_layout(
-        height=480, margin={"l": 8, "r": 8, "t": 32, "b": 48},
-        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom"}, **CLEAR,
-    )  # fmt: skip
+    return themed(figure, height=480, top=32, legend=LEGEND)
 
 
 def _series(figure: go.Figure, name: str, rows: list[dict], look) -> None:

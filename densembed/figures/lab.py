@@ -1,25 +1,37 @@
-"""The lab's arrays → Plotly figures: a signal on one t axis, a picture with its factors."""
+"""Figures of the Lab: a signal with its densities on one t axis, an image with its factors."""
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.colors import get_colorscale, unlabel_rgb
+from plotly.colors import get_colorscale
 
-from densembed.figures.heatmaps import AFTER, BEFORE, DENSITY_SCALE
+from densembed.figures.theme import (
+    ACCENT,
+    AFTER,
+    BEFORE,
+    CLEAR,
+    DENSITY_SCALE,
+    INK_SCALE,
+    colour_bar,
+    rgb,
+    themed,
+    translucent,
+)
 from densembed.lab import Picture, Reading
 
-CHOSEN, OTHERS, TORCH = AFTER, BEFORE, "#d1892b"
+CHOSEN, OTHERS, TORCH = AFTER, BEFORE, ACCENT
 MARKS = {1: ["diamond"], 3: ["triangle-down", "circle", "triangle-up"]}
 STRIP_HEIGHTS = {"x": 96, "phi": 130, "gamma": 190, "action": 110, "output": 110}
 STRIP_GAP = 30
-CLEAR = "rgba(0,0,0,0)"
+UNDER_IMAGE = {"x": 0.61, "len": 0.7}
+"""Place of a colour bar under the image, which has its row factor to the left."""
 
 
 def strips_figure(reading: Reading, row: int, position: int | None = None) -> go.Figure:
-    """x(t), φ_i(t), Γ, Γx, and y where the layer has a kernel, stacked on one t axis.
+    """x(t), φ_i(t), Γ, Γx, and y if the layer has a kernel, stacked on one t axis.
 
     Args:
-        row: index of the density to bring out, with its row of Γ and its bar.
-        position: index of the output that the densities belong to, where there are several.
+        row: index of the density to highlight, with its row of Γ and its bar.
+        position: index of the output that the densities belong to, if there are several.
     """
     names = [name for name in STRIP_HEIGHTS if name != "output" or reading.weights is not None]
     figure = go.Figure()
@@ -32,21 +44,22 @@ def strips_figure(reading: Reading, row: int, position: int | None = None) -> go
     if "output" in axis:
         _outputs(figure, reading, position, axis["output"])
     _references(figure, reading, axis.get("output", axis["action"]))
-    figure.update_layout(
+    return themed(
+        figure,
         height=height,
-        margin={"l": 44, "r": 58, "t": 24, "b": 84},
+        left=44,
+        right=58,
+        top=24,
+        bottom=84,
         hovermode="closest",
         barmode="overlay",
         showlegend=True,
         legend={"orientation": "h", "x": 0, "y": -56 / height, "yanchor": "top"},
-        paper_bgcolor=CLEAR,
-        plot_bgcolor=CLEAR,
     )
-    return figure
 
 
 def action(reading: Reading) -> str:
-    """What Γx is: an expectation only under densities of mass 1."""
+    """The meaning of Γx, which is an expectation only under densities of mass 1."""
     if not reading.unit_mass:
         return "the sum of x weighted by each row of Γ (not normalised)"
     outside = "" if np.allclose(reading.mass, 1) else ", with x = 0 outside"
@@ -54,7 +67,7 @@ def action(reading: Reading) -> str:
 
 
 def _place_strips(figure: go.Figure, names: list[str], reading: Reading) -> int:
-    """Axes and titles; returns the figure's height in pixels."""
+    """Add axes and titles, and return the height of the figure in pixels."""
     size = len(reading.x)
     inner = sum(STRIP_HEIGHTS[name] for name in names) + STRIP_GAP * (len(names) - 1)
     titles = {
@@ -80,9 +93,16 @@ def _place_strips(figure: go.Figure, names: list[str], reading: Reading) -> int:
             }
         )
         figure.add_annotation(
-            text=titles[name], xref="paper", yref="paper", x=0, y=top / inner,
-            xanchor="left", yanchor="bottom", showarrow=False, font={"size": 13},
-        )  # fmt: skip
+            text=titles[name],
+            xref="paper",
+            yref="paper",
+            x=0,
+            y=top / inner,
+            xanchor="left",
+            yanchor="bottom",
+            showarrow=False,
+            font={"size": 13},
+        )
         top = bottom - STRIP_GAP
     figure.update_xaxes(
         range=[0, size],
@@ -104,16 +124,26 @@ def _place_strips(figure: go.Figure, names: list[str], reading: Reading) -> int:
 def _signal(figure: go.Figure, reading: Reading, axis: str) -> None:
     x, size = reading.x, len(reading.x)
     figure.add_scatter(
-        x=np.arange(size + 1), y=np.append(x, x[-1]), yaxis=axis, mode="lines",
-        line={"shape": "hv", "color": CHOSEN, "width": 1.5}, fill="tozeroy",
-        fillcolor="rgba(47,111,159,0.15)", hoverinfo="skip", showlegend=False,
-    )  # fmt: skip
+        x=np.arange(size + 1),
+        y=np.append(x, x[-1]),
+        yaxis=axis,
+        mode="lines",
+        line={"shape": "hv", "color": CHOSEN, "width": 1.5},
+        fill="tozeroy",
+        fillcolor=translucent(CHOSEN, 0.15),
+        hoverinfo="skip",
+        showlegend=False,
+    )
     figure.add_scatter(
-        x=np.arange(size) + 0.5, y=x, yaxis=axis, mode="markers", showlegend=False,
+        x=np.arange(size) + 0.5,
+        y=x,
+        yaxis=axis,
+        mode="markers",
+        showlegend=False,
         marker={"color": CHOSEN, "size": 4 if size <= 32 else 2},
         hovertemplate="pixel %{customdata}: x = %{y:.4g}<extra></extra>",
         customdata=np.arange(size) + 1,
-    )  # fmt: skip
+    )
     figure.update_layout({_layout_key(axis): {"range": _range(x)}})
 
 
@@ -121,22 +151,29 @@ def _densities(figure: go.Figure, reading: Reading, row: int, axis: str) -> None
     shape = "hvh" if reading.stepped else "linear"
     count = len(reading.phi)
     others = [k for k in range(count) if k != row]
-    if others:  # one trace for all of them, with gaps between
+    if others:  # a single trace, with gaps between the densities
         gap = np.full((len(others), 1), np.nan)
         figure.add_scatter(
             x=np.hstack([np.tile(reading.t, (len(others), 1)), gap]).ravel(),
             y=np.hstack([reading.phi[others], gap]).ravel(),
-            yaxis=axis, mode="lines", line={"shape": shape, "color": OTHERS, "width": 1.2},
+            yaxis=axis,
+            mode="lines",
+            line={"shape": shape, "color": OTHERS, "width": 1.2},
             customdata=np.repeat(np.array(others) + 1, len(reading.t) + 1),
             hovertemplate="density %{customdata}<br>φ(%{x:.2f}) = %{y:.4g}<extra></extra>",
             showlegend=False,
-        )  # fmt: skip
+        )
     figure.add_scatter(
-        x=reading.t, y=reading.phi[row], yaxis=axis, mode="lines", fill="tozeroy",
-        line={"shape": shape, "color": CHOSEN, "width": 2}, fillcolor="rgba(47,111,159,0.3)",
+        x=reading.t,
+        y=reading.phi[row],
+        yaxis=axis,
+        mode="lines",
+        fill="tozeroy",
+        line={"shape": shape, "color": CHOSEN, "width": 2},
+        fillcolor=translucent(CHOSEN, 0.3),
         hovertemplate=f"density {row + 1}<br>φ(%{{x:.2f}}) = %{{y:.4g}}<extra></extra>",
         showlegend=False,
-    )  # fmt: skip
+    )
     top = float(reading.phi.max()) or 1.0
     figure.update_layout({_layout_key(axis): {"range": [0, 1.1 * top]}})
 
@@ -156,24 +193,45 @@ def _gamma(
     )
     domain = figure.layout[_layout_key(axis)].domain
     figure.add_heatmap(
-        z=reading.gamma, x=np.arange(size) + 0.5, y=np.arange(count) + 1, yaxis=axis,
-        zmin=0, zmax=max(float(reading.gamma.max()), 1e-9), colorscale=DENSITY_SCALE,
-        customdata=about, xgap=1 if size <= 32 else 0, ygap=1 if count <= 32 else 0,
+        z=reading.gamma,
+        x=np.arange(size) + 0.5,
+        y=np.arange(count) + 1,
+        yaxis=axis,
+        zmin=0,
+        zmax=max(float(reading.gamma.max()), 1e-9),
+        colorscale=DENSITY_SCALE,
+        customdata=about,
+        xgap=1 if size <= 32 else 0,
+        ygap=1 if count <= 32 else 0,
         hovertemplate=(
             "<b>row %{y}</b>, pixel %{x:.0f}<br>Γ = %{z:.4g}, x = %{customdata[0]:.4g}, "
-            "Γ·x = %{customdata[1]:.4g}<br>the whole row: mass %{customdata[3]:.4g}, "
+            "Γ·x = %{customdata[1]:.4g}<br>whole row: mass %{customdata[3]:.4g}, "
             "Γx = %{customdata[2]:.4g}<extra></extra>"
         ),
         colorbar={
             "title": {"text": "mass", "side": "top", "font": {"size": 12}},
-            "thickness": 8, "outlinewidth": 0, "nticks": 4, "x": 1, "xpad": 8,
-            "y": domain[1], "yanchor": "top", "len": domain[1] - domain[0], "ypad": 0,
+            "thickness": 8,
+            "outlinewidth": 0,
+            "nticks": 4,
+            "x": 1,
+            "xpad": 8,
+            "y": domain[1],
+            "yanchor": "top",
+            "len": domain[1] - domain[0],
+            "ypad": 0,
         },
-    )  # fmt: skip
+    )
     figure.add_shape(
-        type="rect", x0=0, x1=size, y0=row + 0.5, y1=row + 1.5, xref="x", yref=axis,
-        line={"color": TORCH, "width": 1.5}, fillcolor=CLEAR,
-    )  # fmt: skip
+        type="rect",
+        x0=0,
+        x1=size,
+        y0=row + 0.5,
+        y1=row + 1.5,
+        xref="x",
+        yref=axis,
+        line={"color": TORCH, "width": 1.5},
+        fillcolor=CLEAR,
+    )
     ticks = np.unique(np.linspace(1, count, count if count <= 8 else 5).round().astype(int))
     figure.update_layout(
         {
@@ -189,45 +247,58 @@ def _gamma(
 def _bars(figure: go.Figure, reading: Reading, row: int, axis: str) -> None:
     colours = [CHOSEN if k == row else OTHERS for k in range(len(reading.expectation))]
     figure.add_bar(
-        x=reading.centres, y=reading.expectation, width=0.7 * reading.width, yaxis=axis,
-        marker={"color": colours, "line": {"width": 0}}, showlegend=False,
+        x=reading.centres,
+        y=reading.expectation,
+        width=0.7 * reading.width,
+        yaxis=axis,
+        marker={"color": colours, "line": {"width": 0}},
+        showlegend=False,
         customdata=np.stack([np.arange(len(colours)) + 1, reading.mass], -1),
         hovertemplate=(
-            "(Γx) of density %{customdata[0]} = %{y:.4g}<br>its mass: %{customdata[1]:.4g}"
+            "(Γx) of density %{customdata[0]} = %{y:.4g}<br>mass: %{customdata[1]:.4g}"
             "<extra></extra>"
         ),
-    )  # fmt: skip
+    )
     figure.update_layout({_layout_key(axis): {"range": _range(reading.expectation, reading.x)}})
 
 
 def _outputs(figure: go.Figure, reading: Reading, position: int | None, axis: str) -> None:
     colours = [CHOSEN if k == position else OTHERS for k in range(len(reading.output))]
     figure.add_bar(
-        x=reading.output_centres, y=reading.output, width=0.7 * reading.output_width, yaxis=axis,
-        marker={"color": colours, "line": {"width": 0}}, showlegend=False,
+        x=reading.output_centres,
+        y=reading.output,
+        width=0.7 * reading.output_width,
+        yaxis=axis,
+        marker={"color": colours, "line": {"width": 0}},
+        showlegend=False,
         customdata=np.arange(len(colours)) + 1,
         hovertemplate="output %{customdata}: y = %{y:.4g}<extra></extra>",
-    )  # fmt: skip
-    seen = np.concatenate([reading.output, *(other.values for other in reading.references)])
-    figure.update_layout({_layout_key(axis): {"range": _range(seen)}})
+    )
+    values = np.concatenate([reading.output, *(other.values for other in reading.references)])
+    figure.update_layout({_layout_key(axis): {"range": _range(values)}})
 
 
 def _references(figure: go.Figure, reading: Reading, axis: str) -> None:
     marks = MARKS[len(reading.references)]
     for reference, mark in zip(reading.references, marks, strict=True):
         figure.add_scatter(
-            x=reading.output_centres, y=reference.values, yaxis=axis, mode="markers",
+            x=reading.output_centres,
+            y=reference.values,
+            yaxis=axis,
+            mode="markers",
             name=f"torch’s {reference.name}" if len(marks) == 1 else reference.name,
             marker={
-                "symbol": mark, "size": 7, "color": TORCH,
+                "symbol": mark,
+                "size": 7,
+                "color": TORCH,
                 "opacity": 1 if reference.promise is not None else 0.7,
             },
             hovertemplate=f"{reference.name}: %{{y:.4g}}<extra></extra>",
-        )  # fmt: skip
+        )
 
 
 def _range(*values: np.ndarray) -> list[float]:
-    """From 0 or below to 0 or above, with some room."""
+    """An axis range that includes 0, with a margin."""
     low = min(0.0, *(float(part.min()) for part in values))
     high = max(0.0, *(float(part.max()) for part in values))
     room = 0.08 * (high - low) or 0.1
@@ -238,109 +309,131 @@ def _layout_key(axis: str) -> str:
     return axis.replace("y", "yaxis")
 
 
-def product_figure(seen: Picture) -> go.Figure:
-    """The image, its column factor above, its row factor beside it, their product over it."""
-    rows, columns = seen.pixels.shape
+def product_figure(picture: Picture) -> go.Figure:
+    """The image under the product of its factors, with the column factor above and the row factor
+    on the left."""
+    rows, columns = picture.pixels.shape
     across, down = np.arange(columns) + 0.5, np.arange(rows) + 0.5
     figure = go.Figure()
     figure.add_heatmap(
-        z=seen.pixels, x=across, y=down, zmin=0, zmax=1, colorscale="Greys_r", showscale=False,
+        z=picture.pixels,
+        x=across,
+        y=down,
+        zmin=0,
+        zmax=1,
+        colorscale=INK_SCALE,
+        showscale=False,
         hoverinfo="skip",
-    )  # fmt: skip
+    )
     figure.add_heatmap(
-        z=seen.gamma, x=across, y=down, zmin=0, zmax=float(seen.gamma.max()) or 1.0,
-        colorscale=_veil(), customdata=np.stack([seen.pixels, seen.parts], -1),
-        colorbar=_bar("Γₘₙ = Γₘ Γₙ, mass per pixel"),
+        z=picture.gamma,
+        x=across,
+        y=down,
+        zmin=0,
+        zmax=float(picture.gamma.max()) or 1.0,
+        colorscale=_veil(),
+        customdata=np.stack([picture.pixels, picture.parts], -1),
+        colorbar=colour_bar("Γₘₙ = Γₘ Γₙ, mass per pixel", **UNDER_IMAGE),
         hovertemplate=(
             "row %{y:.0f}, column %{x:.0f}<br>Γ = %{z:.4g}, x = %{customdata[0]:.3f}, "
             "Γ·x = %{customdata[1]:.4g}<extra></extra>"
         ),
-    )  # fmt: skip
+    )
     bar = {"marker": {"color": CHOSEN, "line": {"width": 0}}, "width": 0.85, "showlegend": False}
     figure.add_bar(
-        x=across, y=seen.columns, xaxis="x", yaxis="y2", **bar,
+        x=across,
+        y=picture.columns,
+        xaxis="x",
+        yaxis="y2",
+        **bar,
         hovertemplate="Γₙ of column %{x:.0f} = %{y:.4g}<extra></extra>",
-    )  # fmt: skip
+    )
     figure.add_bar(
-        y=down, x=seen.rows, orientation="h", xaxis="x2", yaxis="y", **bar,
+        y=down,
+        x=picture.rows,
+        orientation="h",
+        xaxis="x2",
+        yaxis="y",
+        **bar,
         hovertemplate="Γₘ of row %{y:.0f} = %{x:.4g}<extra></extra>",
-    )  # fmt: skip
+    )
     hidden = {"visible": False, "fixedrange": True}
     figure.update_layout(
         xaxis={
-            "range": [0, columns], "domain": [0.22, 1], "constrain": "domain",
-            "constraintoward": "left", **hidden,
+            "range": [0, columns],
+            "domain": [0.22, 1],
+            "constrain": "domain",
+            "constraintoward": "left",
+            **hidden,
         },
         yaxis={
-            "range": [rows, 0], "domain": [0, 0.78], "scaleanchor": "x", "scaleratio": 1,
-            "constrain": "domain", "constraintoward": "top", **hidden,
+            "range": [rows, 0],
+            "domain": [0, 0.78],
+            "scaleanchor": "x",
+            "scaleratio": 1,
+            "constrain": "domain",
+            "constraintoward": "top",
+            **hidden,
         },
-        xaxis2={"range": [1.05 * seen.rows.max() or 1, 0], "domain": [0, 0.2], **hidden},
-        yaxis2={"range": [0, 1.05 * seen.columns.max() or 1], "domain": [0.8, 1], **hidden},
-    )  # fmt: skip
+        xaxis2={"range": [1.05 * picture.rows.max() or 1, 0], "domain": [0, 0.2], **hidden},
+        yaxis2={"range": [0, 1.05 * picture.columns.max() or 1], "domain": [0.8, 1], **hidden},
+    )
     for text, x, y, anchors in (
         ("Γₙ, the columns", 0.23, 1, ("left", "top")),
         ("Γₘ, the rows", 0, 0.79, ("left", "bottom")),
     ):
         figure.add_annotation(
-            text=f"<b>{text}</b>", xref="paper", yref="paper", x=x, y=y, showarrow=False,
-            xanchor=anchors[0], yanchor=anchors[1], font={"size": 13},
-        )  # fmt: skip
-    return _finish(figure)
+            text=f"<b>{text}</b>",
+            xref="paper",
+            yref="paper",
+            x=x,
+            y=y,
+            showarrow=False,
+            xanchor=anchors[0],
+            yanchor=anchors[1],
+            font={"size": 13},
+        )
+    return themed(figure, height=500, left=4, right=4, bottom=64, showlegend=False)
 
 
-def parts_figure(seen: Picture) -> go.Figure:
-    """Γ_mn x_mn, what each pixel adds to R(x)."""
-    rows, columns = seen.pixels.shape
+def parts_figure(picture: Picture) -> go.Figure:
+    """Γ_mn x_mn, the contribution of each pixel to R(x)."""
+    rows, columns = picture.pixels.shape
     figure = go.Figure(
         go.Heatmap(
-            z=seen.parts, x=np.arange(columns) + 0.5, y=np.arange(rows) + 0.5, zmin=0,
-            zmax=float(seen.parts.max()) or 1.0, colorscale=DENSITY_SCALE,
-            colorbar=_bar("Γₘₙ xₘₙ, part of R(x)"),
+            z=picture.parts,
+            x=np.arange(columns) + 0.5,
+            y=np.arange(rows) + 0.5,
+            zmin=0,
+            zmax=float(picture.parts.max()) or 1.0,
+            colorscale=DENSITY_SCALE,
+            colorbar=colour_bar("Γₘₙ xₘₙ, part of R(x)", **UNDER_IMAGE),
             hovertemplate="row %{y:.0f}, column %{x:.0f}<br>Γ·x = %{z:.4g}<extra></extra>",
         )
-    )  # fmt: skip
+    )
     figure.add_annotation(
-        text=f"<b>Γₘₙ xₘₙ</b>, which sums to <b>R(x) = {seen.expectation:.4f}</b>",
-        xref="paper", yref="paper", x=0.22, y=0.79, xanchor="left", yanchor="bottom",
-        showarrow=False, font={"size": 13},
-    )  # fmt: skip
+        text=f"<b>Γₘₙ xₘₙ</b>, which sums to <b>R(x) = {picture.expectation:.4f}</b>",
+        xref="paper",
+        yref="paper",
+        x=0.22,
+        y=0.79,
+        xanchor="left",
+        yanchor="bottom",
+        showarrow=False,
+        font={"size": 13},
+    )
     hidden = {"visible": False, "fixedrange": True, "constrain": "domain"}
     figure.update_xaxes(range=[0, columns], domain=[0.22, 1], constraintoward="left", **hidden)
     figure.update_yaxes(
         range=[rows, 0], domain=[0, 0.78], scaleanchor="x", constraintoward="top", **hidden
     )
-    return _finish(figure)
-
-
-def _finish(figure: go.Figure) -> go.Figure:
-    figure.update_layout(
-        height=500,
-        margin={"l": 4, "r": 4, "t": 8, "b": 64},
-        paper_bgcolor=CLEAR,
-        plot_bgcolor=CLEAR,
-        showlegend=False,
-    )
-    return figure
+    return themed(figure, height=500, left=4, right=4, bottom=64, showlegend=False)
 
 
 def _veil() -> list[list]:
-    """The colours of the densities, more opaque where there is more mass."""
+    """The colours of densities, with an opacity that grows with the mass."""
     stops = get_colorscale(DENSITY_SCALE)
     return [
-        [at, "rgba({:.0f},{:.0f},{:.0f},{:.2f})".format(*_rgb(colour), 0.75 * at**0.5)]
+        [at, "rgba({:.0f},{:.0f},{:.0f},{:.2f})".format(*rgb(colour), 0.75 * at**0.5)]
         for at, colour in stops
     ]
-
-
-def _rgb(colour: str) -> tuple[float, float, float]:
-    if colour.startswith("#"):
-        return tuple(int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    return unlabel_rgb(colour)
-
-
-def _bar(name: str) -> dict:
-    return {
-        "orientation": "h", "x": 0.61, "y": 0, "yanchor": "top", "thickness": 8, "len": 0.7,
-        "outlinewidth": 0, "nticks": 4, "title": {"text": name, "side": "bottom"},
-    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The paper's figures, and its tables as pictures."""
+"""The paper's Figure 1, and its tables as figures."""
 
 from collections.abc import Sequence
 
@@ -8,27 +8,33 @@ import torch
 from plotly.subplots import make_subplots
 
 from densembed.fields.field import view
-from densembed.figures.heatmaps import AFTER, COLOURS, DENSITY_SCALE, _bar
+from densembed.figures.theme import (
+    ACCENT,
+    AFTER,
+    DENSITY_SCALE,
+    INK_SCALE,
+    LEGEND,
+    colour_bar,
+    themed,
+)
 from densembed.figures.web import Panel, html_page
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
 
-CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
-
 
 def table_figure(rows: Sequence[dict]) -> go.Figure:
-    """Test errors with bars of ± a standard deviation: the paper's, and ours under it.
+    """Published and reproduced test errors, with bars of ± one standard deviation.
 
     Args:
-        rows: of `reproduce.as_json`.
+        rows: of `reproduce.table_report`.
 
-    The axis is logarithmic where the errors differ by large factors.
+    The axis is logarithmic if the errors differ by a large factor.
     """
     figure = go.Figure()
     names = [describe(row["model"]) for row in rows]
     series = (
-        ("the paper", "paper_mean", "paper_deviation", COLOURS[1], "diamond", -APART),
-        ("ours", "mean", "deviation", COLOURS[0], "circle", APART),
+        ("the paper", "paper_mean", "paper_deviation", ACCENT, "diamond", -APART),
+        ("ours", "mean", "deviation", AFTER, "circle", APART),
     )
     for name, middle, deviation, colour, symbol, shift in series:
         figure.add_scatter(
@@ -58,24 +64,18 @@ def table_figure(rows: Sequence[dict]) -> go.Figure:
         fixedrange=True,
         automargin=True,
     )
-    figure.update_layout(
-        height=60 + 44 * len(rows) + 60,
-        margin={"l": 8, "r": 8, "t": 32, "b": 48},
-        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom"},
-        **CLEAR,
-    )
-    return figure
+    return themed(figure, height=60 + 44 * len(rows) + 60, top=32, legend=LEGEND)
 
 
 APART = 0.14
-"""Rows between the paper's mark and ours: their bars would else lie on each other."""
+"""Distance between the two marks of a row, so that their bars do not overlap."""
 WIDE = 2.5
 """The largest error over the smallest from which the axis is logarithmic."""
 TICKS = [1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 60, 80]
 
 
 def times_figure(rows: Sequence[dict]) -> go.Figure:
-    """Seconds an epoch, mean and standard deviation over the runs."""
+    """Seconds per epoch, with bars of ± one standard deviation."""
     figure = go.Figure(
         go.Bar(
             x=[row["mean"] for row in rows],
@@ -86,43 +86,48 @@ def times_figure(rows: Sequence[dict]) -> go.Figure:
             hovertemplate="%{y}: %{x:.2f} s<extra></extra>",
         )
     )
-    figure.update_xaxes(title="seconds an epoch")
+    figure.update_xaxes(title="seconds per epoch")
     figure.update_yaxes(autorange="reversed", automargin=True)
-    figure.update_layout(
-        height=60 + 34 * len(rows) + 40, margin={"l": 8, "r": 8, "t": 8, "b": 48}, **CLEAR
-    )
-    return figure
+    return themed(figure, height=60 + 34 * len(rows) + 40)
 
 
 def figure1_part(
     rows: Sequence[tuple[np.ndarray | None, np.ndarray, np.ndarray]], top: float
 ) -> go.Figure:
-    """A part of Figure 1: the fields of one model before and after training, on one scale.
+    """A panel of Figure 1: the fields of one model before and after training, on one scale.
 
     Args:
-        rows: of each the input (C, H, W) as uint8, or None where the field is the same for every
-            input; the field before and the field after, (C, H · r, W · r).
+        rows: for each input the image (C, H, W) as uint8, or None if the field is the same for
+            every input, and the fields (C, H · r, W · r) before and after training.
         top: end of the colour scale, per square pixel.
     """
     titles = ["before training", "after training"]
     if rows[0][0] is not None:
         titles.insert(0, "input")
     figure = make_subplots(
-        len(rows), len(titles), column_titles=titles,
-        horizontal_spacing=0.03 / len(titles), vertical_spacing=0.03 / len(rows),
-    )  # fmt: skip
+        len(rows),
+        len(titles),
+        column_titles=titles,
+        horizontal_spacing=0.03 / len(titles),
+        vertical_spacing=0.03 / len(rows),
+    )
     for row, (picture, *fields) in enumerate(rows, 1):
         if picture is not None:
             ink = go.Heatmap(
-                z=picture.mean(0, dtype=np.float32) / 255, colorscale="Greys_r", zmin=0, zmax=1,
-                showscale=False, hovertemplate="ink %{z:.2f}<extra></extra>",
-            )  # fmt: skip
+                z=picture.mean(0, dtype=np.float32) / 255,
+                colorscale=INK_SCALE,
+                zmin=0,
+                zmax=1,
+                showscale=False,
+                hovertemplate="ink %{z:.2f}<extra></extra>",
+            )
             figure.add_trace(ink, row, 1)
         for column, field in enumerate(fields, len(titles) - 1):
             heat = go.Heatmap(
-                z=field.sum(0).astype(np.float32), coloraxis="coloraxis",
+                z=field.sum(0).astype(np.float32),
+                coloraxis="coloraxis",
                 hovertemplate="%{z:.4f} per pixel²<extra></extra>",
-            )  # fmt: skip
+            )
             figure.add_trace(heat, row, column)
     for k in range(1, len(rows) * len(titles) + 1):
         number = k if k > 1 else ""
@@ -131,22 +136,25 @@ def figure1_part(
     figure.update_xaxes(**hidden)
     figure.update_yaxes(autorange="reversed", **hidden)
     figure.update_annotations(font_size=13)
-    return figure.update_layout(
+    return themed(
+        figure,
         width=CELL * len(titles),
         height=CELL * len(rows) + 88,
-        margin={"l": 4, "r": 4, "t": 24, "b": 64},
+        left=4,
+        right=4,
+        top=24,
+        bottom=64,
         coloraxis={
             "cmin": 0,
             "cmax": top,
             "colorscale": DENSITY_SCALE,
-            "colorbar": _bar("density per pixel²"),
+            "colorbar": colour_bar("density per pixel²"),
         },
-        **CLEAR,
     )
 
 
 CELL = 250
-"""Pixels of a cell where no page decides."""
+"""Pixels per cell, if no page sets the size."""
 
 
 FIGURE1 = ("logistic-el-mnn-10-5", "logistic-el-5", "logistic-el-15")
@@ -154,10 +162,10 @@ FIGURE1_INPUTS = 3
 
 
 def figure1_of(checkpoints: dict[str, Checkpoint], pictures: torch.Tensor) -> dict[str, go.Figure]:
-    """The parts of Figure 1, by model, from the checkpoints of its three models.
+    """The panels of Figure 1, by model.
 
     Args:
-        pictures: (3, C, H, W) uint8, the inputs of its part (a).
+        pictures: (3, C, H, W) uint8, the inputs of panel (a).
     """
     parts = {}
     for model in FIGURE1:
@@ -165,15 +173,15 @@ def figure1_of(checkpoints: dict[str, Checkpoint], pictures: torch.Tensor) -> di
         inputs = pictures if moves else pictures[:1]
         views = [view(checkpoints[model], picture, [0, -1]) for picture in inputs]
         rows = [
-            (picture.numpy() if moves else None, *seen.fields)
-            for picture, seen in zip(inputs, views, strict=True)
+            (picture.numpy() if moves else None, own.fields[0], own.fields[1])
+            for picture, own in zip(inputs, views, strict=True)
         ]
-        parts[model] = figure1_part(rows, max(seen.top for seen in views))
+        parts[model] = figure1_part(rows, max(own.top for own in views))
     return parts
 
 
 def _cells(figure: go.Figure) -> float:
-    """Rows of a part of Figure 1 over its columns."""
+    """Number of rows of a panel of Figure 1 divided by its number of columns."""
     rows, columns = (
         len({axis.domain for axis in axes})
         for axes in (figure.select_yaxes(), figure.select_xaxes())
@@ -182,7 +190,7 @@ def _cells(figure: go.Figure) -> float:
 
 
 def figure1_page(parts: dict[str, go.Figure]) -> str:
-    """The parts of Figure 1 under their models' names, as one self-contained HTML page."""
+    """The panels of Figure 1 with their models' names, as one self-contained HTML page."""
     panels = [
         Panel(f"({part}) {describe(model)}", figure, _cells(figure))
         for part, (model, figure) in zip("abc", parts.items(), strict=True)

@@ -1,20 +1,20 @@
-"""What came of a sweep, as a Plotly figure."""
+"""The results of a sweep."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from densembed.figures.theme import LEGEND, SERIES, themed
 from densembed.markup import for_plotly
 from densembed.runs.sweep import Row
 
 HEIGHT = 420
 MOST_TICKS = 8
-COLOURS = ("#2f6f9f", "#c0713a", "#5f8f63", "#8a6fa8", "#9aa3ad", "#b59a3c")
 
 
 def label(change: dict) -> str:
-    """A combination in words: logistic-el-5, learning rate 0.01."""
+    """A combination of settings as text: "logistic-el-5, learning rate 0.01"."""
     return ", ".join(
         str(value) if name == "model" else f"{name.replace('_', ' ')} {value}"
         for name, value in change.items()
@@ -22,13 +22,14 @@ def label(change: dict) -> str:
 
 
 def sweep_figure(rows: Sequence[Row]) -> go.Figure:
-    """Error against parameters, one point a combination, bars of ± one standard deviation.
+    """Test error by parameters, one point per combination, with bars of ± one standard deviation.
 
-    Combinations that differ in other fields than the model are series of their own. Where all have
-    the same number of parameters, they stand beside each other in the order of the grid.
+    Each combination of settings other than the model is a series. If all combinations have the
+    same number of parameters, they are drawn side by side in the order of the grid.
     """
     done = [row for row in rows if row.errors]
-    same = len({row.parameters for row in done}) <= 1
+    sizes = sorted({row.parameters for row in done if row.parameters is not None})
+    same = len(sizes) <= 1
     series = defaultdict(list)
     for row in done:
         rest = {name: value for name, value in row.change.items() if name != "model"}
@@ -55,20 +56,19 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
     if same:
         figure.update_xaxes(type="category")
     else:
-        counts = sorted({row.parameters for row in done})
-        shown = counts if len(counts) <= MOST_TICKS else None
+        ticks = sizes if len(sizes) <= MOST_TICKS else None
         figure.update_xaxes(
-            type="log", title="parameters", tickvals=shown,
-            ticktext=shown and [f"{count:,}" for count in shown],
-        )  # fmt: skip
+            type="log",
+            title="parameters",
+            tickvals=ticks,
+            ticktext=[f"{count:,}" for count in ticks] if ticks else None,
+        )
     figure.update_yaxes(title="test error, %", rangemode="tozero")
-    figure.update_layout(
+    return themed(
+        figure,
         height=HEIGHT,
-        colorway=COLOURS,
-        margin={"l": 8, "r": 8, "t": 28, "b": 48},
+        top=28,
         showlegend=len(series) > 1,
-        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom"},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
+        legend=LEGEND,
+        colorway=SERIES,
     )
-    return figure

@@ -1,4 +1,4 @@
-"""Plotly figures as one HTML page that needs no network and fits any screen."""
+"""Plotly figures as one HTML page that works offline and on any screen."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ CONFIG = {
     "showSendToCloud": False,
     "toImageButtonOptions": {"format": "svg", "filename": "densembed"},
 }
-"""Of Plotly's toolbar only what saves the picture: no button may send the figure elsewhere."""
+"""Only the toolbar button that saves the image, so that no button uploads the figure."""
 STYLE = """
 body {font: 15px/1.4 system-ui, sans-serif; margin: 16px; color: #222; background: #fff;}
 h1 {font-size: 20px;}
 h2 {font-size: 14px; font-weight: 600; text-align: center; margin: 0 0 4px;}
-/* The columns are given from the start: Plotly draws each figure as soon as it is read. */
+/* The columns are set in advance, since Plotly draws each figure as soon as it is parsed. */
 .row {display: grid; gap: 0 16px; grid-template-columns: repeat(var(--columns), minmax(0, 480px));}
 .panel {display: grid; grid-template-rows: subgrid; grid-row: span 2; margin-bottom: 16px;}
 .panel h2 {align-self: end;}
@@ -36,8 +36,8 @@ h2 {font-size: 14px; font-weight: 600; text-align: center; margin: 0 0 4px;}
 class Panel:
     """A figure with its heading.
 
-    `ratio` is the height of its plot over the width, so that it grows with the page; without
-    one the figure keeps its own height and is as wide as the page.
+    `ratio` is the height of its plot divided by the width, so that it scales with the page. A
+    figure without a ratio keeps its height and is as wide as the page.
     """
 
     title: str
@@ -46,20 +46,20 @@ class Panel:
 
     @classmethod
     def square(cls, title: str, figure: go.Figure) -> "Panel":
-        """Of a figure with one pair of axes, whose pixels are square."""
+        """A panel for a figure with one pair of axes and square pixels."""
         axes = figure.layout
         return cls(title, figure, float(abs(np.ptp(axes.yaxis.range) / np.ptp(axes.xaxis.range))))
 
 
 def html_page(title: str, rows: Iterable[Sequence[Panel]]) -> str:
-    """A whole page: its title, and rows of panels that wrap where the screen is narrow."""
+    """A page with a title and rows of panels, which wrap on a narrow screen."""
     panels, scripts = "", True
     for row in rows:
         kind = "row" if all(panel.ratio for panel in row) else "row wide"
         panels += f'<div class="{kind}" style="--columns: {len(row)}">'
         for panel in row:
             panels += _panel(panel, scripts)
-            scripts = False  # Plotly itself is on the page once
+            scripts = False  # Plotly is included once
         panels += "</div>"
     words = for_html(title)
     return (

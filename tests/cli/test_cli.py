@@ -16,7 +16,7 @@ from PIL import Image
 import densembed
 from densembed.cli.main import build_parser, main
 from densembed.cli.progress import Bar
-from densembed.cli.reproduce import COMMANDS
+from densembed.cli.reproduce import EXPERIMENTS
 from densembed.data.images import read_picture
 from densembed.fields import novelty
 from densembed.fields.field import view
@@ -614,7 +614,7 @@ def test_an_unknown_name_gets_the_known_ones(run, runs_root):
     assert "did you mean" not in line
     for known in (*templates().split(", "), *FAMILIES):
         assert known in line
-    for known in COMMANDS:
+    for known in EXPERIMENTS:
         assert known in run("reproduce", "everything")[2]
     for known in COMMAND_NAMES:
         assert known in run("fly")[2]

@@ -8,7 +8,7 @@ import pytest
 from densembed.cli.main import main
 from densembed.data.codec import decode_field, encode_field
 from densembed.experiments import families, reproduce
-from densembed.experiments.families import as_markdown, finding, of_kind
+from densembed.experiments.families import Families, finding, of_kind
 from densembed.fields.field import view
 from densembed.figures.families import families_figure, family_fields_figure
 from densembed.functional.densities import FAMILIES
@@ -84,7 +84,7 @@ def test_the_figures_show_the_report(table):
     assert len(shown.data) == 2
     best = of_kind(report, "fixed")[0]
     assert np.allclose(shown.data[0].z, decode_field(best["field"]))
-    markdown = as_markdown(report)
+    markdown = Families().markdown(report)
     assert f"| {best['family']} | {best['mean']:.2f} ± {best['deviation']:.2f} |" in markdown
 
 
@@ -96,11 +96,14 @@ def test_families_are_called_as_in_their_field():
     ]
     machine = {"device": "a CPU"}
     table = {"rows": rows, "dataset": "MNIST", "recipe": "tuned", "machine": machine}
-    said = as_markdown(table) + " ".join(families_figure(table, "fixed").data[0].y)
+    said = Families().markdown(table) + " ".join(families_figure(table, "fixed").data[0].y)
     for code, words in {
-        "hypsecant": "hyperbolic secant", "raisedcosine": "raised cosine", "cauchy": "Cauchy",
-        "laplace": "Laplace", "gaussian": "Gaussian",
-    }.items():  # fmt: skip
+        "hypsecant": "hyperbolic secant",
+        "raisedcosine": "raised cosine",
+        "cauchy": "Cauchy",
+        "laplace": "Laplace",
+        "gaussian": "Gaussian",
+    }.items():
         assert code not in said
         assert said.count(words) >= 2
 

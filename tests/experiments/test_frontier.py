@@ -8,6 +8,7 @@ import pytest
 from densembed.cli.main import main
 from densembed.experiments import frontier
 from densembed.experiments.frontier import Candidate, Choice, best, budget_of, finalists, finding
+from densembed.experiments.report import Settings
 from densembed.figures.frontier import frontier_figure
 from densembed.models.names import build, parameter_count
 from densembed.training.checkpoint import Checkpoint
@@ -56,7 +57,7 @@ def table(tmp_path_factory):
         assert main(command) == 0
         stamps = {path: path.stat().st_mtime_ns for path in out.rglob("*.safetensors")}
         kept = {path: stamp for path, stamp in stamps.items() if "gallery" not in path.parts}
-        assert main(command) == 0  # again: nothing is trained anew
+        assert main(command) == 0  # nothing is trained twice
         assert all(path.stat().st_mtime_ns == stamp for path, stamp in kept.items())
     return json.loads((out / "frontier-digits.json").read_text()), out
 
@@ -127,11 +128,21 @@ def test_finalists_are_the_lowest_of_each_budget_and_kind():
 
 def test_a_smaller_network_may_be_the_best_of_a_larger_budget():
     entries = [
-        {"kind": "densities", "model": "logistic-el-3", "parameters": 136, "mean": 3.0,
-         "deviation": 0.1},
-        {"kind": "densities", "model": "logistic-el-5", "parameters": 360, "mean": 4.0,
-         "deviation": 0.1},
-    ]  # fmt: skip
+        {
+            "kind": "densities",
+            "model": "logistic-el-3",
+            "parameters": 136,
+            "mean": 3.0,
+            "deviation": 0.1,
+        },
+        {
+            "kind": "densities",
+            "model": "logistic-el-5",
+            "parameters": 360,
+            "mean": 4.0,
+            "deviation": 0.1,
+        },
+    ]
     table = {"entries": entries, "paper": [], "budgets": [136, 360]}
     assert best(table, 360) is entries[0]
     assert best(table, 100) is None
@@ -149,7 +160,8 @@ def test_the_rate_of_densities_is_searched_where_there_are_some(tmp_path):
         Candidate("densities", "logistic-el-3", 136, 136),
         Candidate("mlp", "mlp-3", 2395, 3160),
     ]
-    configs = [job.config for job in frontier.search_jobs(found, "digits", tmp_path)]
+    settings = Settings(dataset="digits", seeds=1, out=tmp_path)
+    configs = [job.config for job in frontier.search_jobs(found, settings)]
     rates = {
         model: {config.density_rate for config in configs if config.model == model}
         for model in ("logistic-el-3", "mlp-3")

@@ -1,6 +1,7 @@
 """Jobs, their resumption, and tables that are read from what they left."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from densembed.cli.main import main
 from densembed.data import cifar
 from densembed.experiments import reproduce
 from densembed.experiments.paper import TABLES
-from densembed.experiments.reproduce import as_json, as_markdown, results, table_jobs
+from densembed.experiments.report import Settings
+from densembed.experiments.reproduce import Table, results, table_jobs, table_report
 from densembed.fields.field import view
 from densembed.figures import paper as figures
 from densembed.models.names import build, parameter_count
@@ -21,6 +23,10 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 
 ROWS = TABLES["mnist"][2:3]  # logistic-el-3
+
+
+def settings(out, seeds=1, dataset="digits"):
+    return Settings(dataset=dataset, seeds=seeds, out=out)
 
 
 @pytest.fixture
@@ -38,25 +44,25 @@ def test_the_papers_numbers():
 
 
 def test_the_papers_recipe_is_the_default():
-    config = table_jobs(["linear"], "mnist", "paper", 1, reproduce.Path("x"))[0].config
+    config = table_jobs(["linear"], settings(Path("x"), dataset="mnist"))[0].config
     assert config == RunConfig(model="linear", dataset="mnist")
     assert (config.epochs, config.batch_size, config.learning_rate) == (20, 128, 0.002)
 
 
 def test_a_row_from_its_jobs(short, tmp_path):
-    made = table_jobs(["logistic-el-3"], "digits", "paper", 2, tmp_path)
+    made = table_jobs(["logistic-el-3"], settings(tmp_path, 2))
     assert [job.checkpoint() for job in made] == [None, None]
     for job in made:
         together([job])
-    (row,) = results(ROWS, "digits", "paper", 2, tmp_path)
+    (row,) = results(ROWS, settings(tmp_path, 2))
     errors = [Checkpoint.open(job.path).errors[0] for job in made]
     assert row.errors == errors
     assert row.parameters == 136
     assert row.mean == pytest.approx(sum(errors) / 2)
     assert row.deviation == pytest.approx(abs(errors[0] - errors[1]) / 2**0.5)
-    table = as_json([row], "digits", "paper")
+    table = table_report([row], dataset="digits", recipe="paper")
     assert table["rows"][0]["paper_mean"] == 17.8
-    assert f"{row.mean:.2f} ± {row.deviation:.2f}" in as_markdown(table)
+    assert f"{row.mean:.2f} ± {row.deviation:.2f}" in Table("table1", "mnist").markdown(table)
     merged = merge(made)
     assert merged.members == 2
     for member, job in enumerate(made):
@@ -66,7 +72,7 @@ def test_a_row_from_its_jobs(short, tmp_path):
 
 
 def test_a_finished_job_is_not_run_again(short, tmp_path):
-    made = table_jobs(["logistic-el-3"], "digits", "paper", 1, tmp_path)
+    made = table_jobs(["logistic-el-3"], settings(tmp_path))
     together([made[0]])
     stamp = made[0].path.stat().st_mtime_ns
     seen = []
@@ -81,9 +87,7 @@ def test_held_out_images_are_of_the_training_set(digits):
     part = hold_out(digits, 100)
     assert len(part.train) == len(digits.train) - 100
     assert torch.equal(part.test.images, digits.train.images[-100:])
-    assert torch.equal(
-        torch.cat((part.train.labels, part.test.labels)), digits.train.labels
-    )  # fmt: skip
+    assert torch.equal(torch.cat((part.train.labels, part.test.labels)), digits.train.labels)
 
 
 def test_the_command_writes_table_and_markdown(short, tmp_path, capsys):
@@ -102,7 +106,7 @@ def test_wrong_arguments_are_one_sentence(wrong, tmp_path, capsys):
 
 
 def test_figure1_has_the_fields_of_its_models(short, tmp_path, digits):
-    made = {model: table_jobs([model], "digits", "paper", 1, tmp_path) for model in figures.FIGURE1}
+    made = {model: table_jobs([model], settings(tmp_path)) for model in figures.FIGURE1}
     for (job,) in made.values():
         together([job])
     checkpoints = {model: merge(part) for model, part in made.items()}

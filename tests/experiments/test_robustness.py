@@ -139,5 +139,5 @@ def test_the_shipped_report_is_of_the_shipped_models():
         for name, at in (("shift", 0), ("scale", 3), ("rotation", 0), ("noise", 0)):
             assert row["errors"][name][at] == pytest.approx(kept.errors[0], abs=0.011)
     words = finding(report)
-    assert "B = 15 stays where it is" in words
-    assert "B₀ = 5 moves 0." in words
+    assert "B = 15: the field stays in place" in words
+    assert "B₀ = 5: when the digit is shifted by 1 pixel, the field shifts by 0." in words

@@ -5,6 +5,7 @@ import pytest
 from densembed.cli.main import main
 from densembed.data import load_dataset
 from densembed.experiments import search
+from densembed.experiments.report import Settings
 from densembed.experiments.reproduce import RECIPES
 from densembed.runs.jobs import hold_out
 from densembed.training.config import RunConfig
@@ -55,9 +56,11 @@ def test_candidates_are_judged_on_held_out_images(tmp_path, monkeypatch, capsys)
     assert "held-out" in capsys.readouterr().out
 
 
-def test_one_that_was_not_trained_to_its_end_counts_as_all_wrong(tmp_path):
-    ((change, own), *_) = search.jobs(["linear"], "digits", 1, 1, tmp_path)
-    text = search.as_markdown(["linear"], [(change, own)])
-    assert text.splitlines()[-1].endswith("| 100.00 |")
-    assert own[0].held_out
-    assert own[0].config.learning_rate == pytest.approx(0.005)
+def test_a_training_that_did_not_finish_counts_as_all_wrong(tmp_path):
+    settings = Settings(dataset="digits", rows=("linear",), seeds=1, out=tmp_path)
+    report = search.Search().report(settings)
+    assert all(row["errors"] == [100.0] for row in report["rows"])
+    assert search.Search().markdown(report).splitlines()[-1].endswith("| 100.00 |")
+    (jobs,) = search.Search().jobs(settings)
+    assert all(job.held_out for job in jobs)
+    assert jobs[0].config.learning_rate == pytest.approx(0.005)

@@ -26,7 +26,7 @@ def test_curves_of_events():
     assert (list(drawn["loss"].x), list(drawn["loss"].y)) == ([1, 15], [2.5, 1.5])
     assert list(drawn["learning rate"].y) == [0.1, 0.2]
     assert (list(drawn["test error"].x), list(drawn["test error"].y)) == ([10, 20], [2.0, 4.0])
-    assert list(drawn["loss, an epoch's mean"].y) == pytest.approx([0.6, 0.4])
+    assert list(drawn["mean loss of the epoch"].y) == pytest.approx([0.6, 0.4])
 
 
 def test_several_members_are_a_mean_and_a_band():
@@ -67,9 +67,15 @@ def test_long_curves_are_thinned_and_keep_their_ends():
 
 def test_a_checkpoint_s_epochs():
     epochs = [
-        EpochMetrics(epoch=1, step=7, train_loss=[1.0, 2.0], test_error=[5.0, 6.0],
-                     learning_rate=0.3, seconds=1.0),
-    ]  # fmt: skip
+        EpochMetrics(
+            epoch=1,
+            step=7,
+            train_loss=[1.0, 2.0],
+            test_error=[5.0, 6.0],
+            learning_rate=0.3,
+            seconds=1.0,
+        ),
+    ]
     drawn = traces(course_figure(Course.of_epochs(epochs)))
     assert list(drawn["loss"].y) == [1.5]
     assert list(drawn["test error"].y) == [5.5]

@@ -128,7 +128,7 @@ def test_html_shows_the_input_and_both_fields_on_one_scale(page, shown):
     for trace in traces[1:]:
         assert (trace["zmin"], trace["zmax"]) == (0, pytest.approx(seen.top))
         assert trace["colorbar"]["title"]["text"] == "density per pixel²"
-    assert headings_of(page) == ["the input", "before training", "at the slider's step"]
+    assert headings_of(page) == ["input", "before training", "at this step"]
     title = "Logistic-EL with mNN, B = 4, B₀ = 2, scikit-learn digits (8×8, upscaled)"
     assert unescape(re.search("<title>(.*)</title>", page)[1]) == title
 
@@ -270,9 +270,12 @@ def test_the_program_of_a_comparison_runs(trained_file, trained, shown, tmp_path
     parts = {"first": 1, "second": 16}
     program = compared_snippet(files, shown[0], steps, parts) + "\nprint(abs(fields[1]).sum())\n"
     result = subprocess.run(
-        [sys.executable, "-c", program], cwd=trained_file.parent, capture_output=True, text=True,
+        [sys.executable, "-c", program],
+        cwd=trained_file.parent,
+        capture_output=True,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
+    )
     assert result.returncode == 0, result.stderr
     expected = abs(view(trained, shown[0], [0]).fields[0]).sum() / 16
     assert float(result.stdout) == pytest.approx(float(expected), rel=1e-4)
@@ -297,4 +300,4 @@ def test_html_of_several_models_shows_their_fields_and_differences(trained, show
         np.testing.assert_allclose(change, (fields[name] - fields["first"])[0], rtol=1e-6)
         assert (data[1 + count + k]["zmin"], data[1 + count + k]["zmax"]) == (-0.5, 0.5)
     changes = [f"{name} − first" for name in names[1:]]
-    assert headings_of(page) == ["the input", *titles.values(), *changes]
+    assert headings_of(page) == ["input", *titles.values(), *changes]

@@ -61,20 +61,29 @@ def test_an_svg_has_words_and_cells(shown, columns):
     assert wide / 72 * 25.4 == pytest.approx(WIDTHS[columns], abs=0.01)
     words = " ".join(text.text for text in root.iter(f"{SVG}text"))
     words = words.replace("\N{NO-BREAK SPACE}", " ")
-    for said in ("the input", "before training", "second − first", "density per pixel²", "B₀ = 4",
-                 f"{seen.top:.3g}", f"−{seen.top:.3g}"):  # fmt: skip
+    for said in (
+        "input",
+        "before training",
+        "second − first",
+        "density per pixel²",
+        "B₀ = 4",
+        f"{seen.top:.3g}",
+        f"−{seen.top:.3g}",
+    ):
         assert said in words
     ink, *cells = pictures(root)
     np.testing.assert_array_equal(ink[..., 0], pixels[0])
     cells = [picture for picture in cells if picture.shape[:2] == before.shape]
     for picture, values, scale, low in zip(
-        cells, (before, after, after - before), ("Cividis", "Cividis", "RdBu_r"),
-        (0, 0, -seen.top), strict=True,
-    ):  # fmt: skip
+        cells,
+        (before, after, after - before),
+        ("Cividis", "Cividis", "RdBu_r"),
+        (0, 0, -seen.top),
+        strict=True,
+    ):
         for row, column in ((10, 10), (56, 60), (100, 30), (40, 70)):
             share = (values[row, column] - low) / (seen.top - low)
-            # Plotly's stops are fewer, so between them its colours are a little others.
-            assert abs(picture[row, column] - colour(scale, share)).max() <= 12
+            assert abs(picture[row, column] - colour(scale, share)).max() <= 2
 
 
 @pytest.mark.parametrize("columns", WIDTHS)

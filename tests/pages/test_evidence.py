@@ -8,7 +8,7 @@ import pytest
 from densembed.experiments import families, frontier, robustness
 from densembed.experiments.frontier import Candidate, Choice
 from densembed.experiments.paper import TABLES
-from densembed.experiments.reproduce import Result, as_json
+from densembed.experiments.reproduce import Result, table_report
 from densembed.functional.densities import FAMILIES
 from densembed.runs.jobs import Job, together
 from densembed.training.config import RunConfig
@@ -50,11 +50,17 @@ def reports(tmp_path_factory, trained, digits):
             9.0,
         )
         return {
-            "table2-cifar-10-jpeg-tuned": as_json(found, "CIFAR-10 (JPEG)", "tuned"),
-            "families-digits-paper": families.report(jobs, digits, "digits", "paper"),
-            "frontier-digits": frontier.report([choice], [choice], jobs[:1], "digits"),
-            "robustness-digits": robustness.report(
-                {"logistic-el-mnn-4-2": trained}, digits, "digits"
+            "table2-cifar-10-jpeg-tuned": table_report(
+                found, dataset="CIFAR-10 (JPEG)", recipe="tuned"
+            ),
+            "families-digits-paper": families.families_report(
+                jobs, digits, title="digits", recipe="paper"
+            ),
+            "frontier-digits": frontier.frontier_report(
+                [choice], [choice], jobs[:1], title="digits"
+            ),
+            "robustness-digits": robustness.robustness_report(
+                {"logistic-el-mnn-4-2": trained}, digits, title="digits"
             ),
         }
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from densembed.cli.reproduce import SEEDS, USUAL_SEEDS, add_reproduce
+from densembed.cli.reproduce import EXPERIMENTS, add_reproduce
 from densembed.data import load_dataset
+from densembed.experiments.report import Settings
 from densembed.experiments.reproduce import RECIPES as SETTINGS
 from densembed.experiments.reproduce import table_jobs
 from densembed.fields.field import view
@@ -127,7 +128,10 @@ def test_the_command_under_figure_1_trains_what_is_shown(shipped):
     options = arguments().parse_args(main_parser_arguments(command))
     for model in FIGURE1:
         kept = Checkpoint.open(SHIPPED / f"{model}.safetensors").config
-        (job, *_) = table_jobs([model], "mnist", options.recipe, options.seeds or 5, Path())
+        settings = Settings(
+            dataset="mnist", recipe=options.recipe, seeds=options.seeds or 5, out=Path()
+        )
+        (job, *_) = table_jobs([model], settings)
         assert job.config.model_copy(update=_told(kept)) == kept
 
 
@@ -138,7 +142,7 @@ def test_the_command_under_a_result_has_its_seeds(shipped):
         (seeds,) = {len(row["errors"]) for row in json.loads(file.read_text())[key]}
         command = re.search(f"`(python -m densembed reproduce {what}.*?)`", said)[1]
         options = arguments().parse_args(main_parser_arguments(command))
-        assert (options.seeds or SEEDS.get(what, USUAL_SEEDS)) == seeds
+        assert (options.seeds or EXPERIMENTS[what].seeds) == seeds
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from densembed.data.codec import to_png
 from densembed.fields.field import LARGEST, finite
-from densembed.figures.heatmaps import DENSITY_SCALE, SIGNED_SCALE
+from densembed.figures.theme import DENSITY_SCALE, SIGNED_SCALE
 
 FOLDER = Path(__file__).parent
 LEVELS = 65535

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from densembed.data.images import Content
 from densembed.fields.field import View
-from densembed.figures.heatmaps import COLOURS
+from densembed.figures.theme import SERIES
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.moving import colours, moving, pack, said
 from pages.widgets.common.cache import kept, seen_by
@@ -73,7 +73,7 @@ def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[s
         "probabilities": None
         if no_ink
         else [np.round(sees[shown[n]]["probabilities"][:, order[n]], 6).tolist() for n in asked],
-        "colours": [COLOURS[shown[n]] for n in asked],
+        "colours": [SERIES[shown[n]] for n in asked],
         "note": _note(no_ink, [sides[k].name for n, k in enumerate(shown) if n not in asked]),
         "picture": None,
         "hidden": hidden,

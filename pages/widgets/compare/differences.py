@@ -7,7 +7,7 @@ import streamlit as st
 
 from densembed.fields.agreement import align_steps, summary
 from densembed.fields.field import TOP_PERCENTILE
-from densembed.figures.heatmaps import curves_figure
+from densembed.figures.curves import curves_figure
 from pages.widgets.canvas.stills import show_classes
 from pages.widgets.common.cache import averaged_images, class_fields
 from pages.widgets.common.link import plain

@@ -10,8 +10,7 @@ from densembed.data import as_input
 from densembed.data.images import Content
 from densembed.fields.field import TOP_PERCENTILE, pixel_field
 from densembed.fields.measures import Densities
-from densembed.figures.densities import AGAINST, DIM, FOR
-from densembed.figures.heatmaps import AFTER, BEFORE
+from densembed.figures.theme import AFTER, AGAINST, BEFORE, FOR
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.moving import as_url, colours, moving, pack, said, text
 from pages.widgets.common.link import Numbers, check_link, in_link
@@ -32,6 +31,8 @@ from pages.widgets.inputs.choose import Input
 BOUND_PERCENTILE = 97
 """Of the weights: their colour scale ends there, else a few large ones leave the others grey."""
 MIDDLE = 50
+DIM = 0.4
+"""Brightness of the input under its densities."""
 _stage = moving("stage", Path(__file__).parent)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from densembed.cli.reproduce import SEEDS, USUAL_SEEDS
+from densembed.cli.reproduce import EXPERIMENTS
 from densembed.data import slug, title
 from densembed.experiments import families, frontier, robustness
 from densembed.figures.families import families_figure, family_fields_figure
@@ -31,7 +31,7 @@ def _made_by(command: str, rows: Sequence[dict] = ()) -> str:
         rows: the results, each with its `errors`.
     """
     seeds = max((len(row["errors"]) for row in rows), default=0)
-    if rows and seeds != SEEDS.get(command.split()[0], USUAL_SEEDS):
+    if rows and seeds != EXPERIMENTS[command.split()[0]].seeds:
         command += f" --seeds {seeds}"
     return f"Made by `python -m densembed reproduce {command}`."
 

@@ -1,0 +1,151 @@
+"""What every experiment of `python -m densembed reproduce` provides, and tables in Markdown."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Literal, Protocol
+
+from densembed.data import Dataset, is_folder, load_dataset, slug, title
+from densembed.markup import for_markdown
+from densembed.runs.jobs import Job
+from densembed.training.checkpoint import Checkpoint
+
+Report = dict[str, Any]
+"""The JSON content of a report."""
+Align = Literal["left", "right"]
+HARMLESS = re.compile(r"(?!.*www)\+?[\w .,%/±…-]*")
+"""Text that has no meaning in Markdown, so that it can stay readable in the source."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The options that all experiments share.
+
+    Args:
+        rows: names of the models to include; all of the experiment's models if empty.
+        out: folder for checkpoints and reports.
+        device: where to train; each training chooses one if empty.
+    """
+
+    dataset: str
+    seeds: int
+    out: Path
+    recipe: str = "paper"
+    rows: tuple[str, ...] = ()
+    data_dir: Path | None = None
+    device: str = ""
+
+    @property
+    def title(self) -> str:
+        """Name of the data set in reports: for a folder of images its title, not its path."""
+        return title(self.dataset, self.data_dir) if is_folder(self.dataset) else self.dataset
+
+    @property
+    def slug(self) -> str:
+        """Name of the data set in file names."""
+        return slug(self.dataset, self.data_dir)
+
+    @property
+    def folder(self) -> Path:
+        """Folder for the checkpoints of this data set."""
+        return self.out / slug(self.dataset)
+
+    @property
+    def place(self) -> dict[str, str]:
+        """The device as an argument of `RunConfig`."""
+        return {"device": self.device} if self.device else {}
+
+    def load(self) -> Dataset:
+        return load_dataset(self.dataset, self.data_dir)
+
+
+class Experiment(Protocol):
+    """An experiment: trainings, the report that is read from their checkpoints, and its Markdown.
+
+    `name` is its name on the command line, `dataset` and `seeds` are defaults.
+    """
+
+    name: str
+    dataset: str = "mnist"
+    seeds: int = 5
+    uses_recipe: bool = False
+    """Whether `--recipe` makes a difference, so that file names contain the recipe."""
+
+    def jobs(self, settings: Settings) -> Iterator[Sequence[Job]]:
+        """Batches of trainings; each batch has finished before the next one is requested."""
+        ...
+
+    def report(self, settings: Settings) -> Report:
+        """The results as JSON, once all jobs have finished."""
+        ...
+
+    def markdown(self, report: Report) -> str:
+        """The report as Markdown."""
+        ...
+
+    def stem(self, settings: Settings) -> str:
+        """Name of the report's files, without extension."""
+        parts = [self.name, settings.slug, *([settings.recipe] if self.uses_recipe else [])]
+        return "-".join(parts)
+
+    def files(self, report: Report) -> dict[str, str]:
+        """The contents of the report's files, by extension."""
+        return {"json": json.dumps(report, indent=1) + "\n", "md": self.markdown(report)}
+
+    def gallery(self, settings: Settings, report: Report) -> dict[str, Sequence[Job]]:
+        """The trainings of each model that belongs in the gallery, by file name."""
+        return {}
+
+
+def finished(jobs: Iterable[Job]) -> list[Checkpoint]:
+    """The checkpoints of those jobs that were trained to the end."""
+    return [checkpoint for job in jobs if (checkpoint := job.checkpoint())]
+
+
+def error_rates(checkpoints: Iterable[Checkpoint]) -> list[float]:
+    """The test error of each checkpoint's first member, in percent."""
+    return [checkpoint.errors[0] for checkpoint in checkpoints if checkpoint.errors]
+
+
+def spread(values: Sequence[float]) -> float:
+    """The standard deviation, which is 0 for a single value."""
+    return stdev(values) if len(values) > 1 else 0.0
+
+
+def summary(errors: Sequence[float]) -> dict[str, Any]:
+    """Errors with their mean and standard deviation, as reports contain them."""
+    return {
+        "errors": [round(error, 4) for error in errors],
+        "mean": round(mean(errors), 4),
+        "deviation": round(spread(errors), 4),
+    }
+
+
+def plus_minus(row: Mapping[str, Any], prefix: str = "") -> str:
+    """Mean and standard deviation of a row of a report."""
+    return f"{row[f'{prefix}mean']:.2f} ± {row[f'{prefix}deviation']:.2f}"
+
+
+def markdown_table(columns: Mapping[str, Align], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown; text that could be markup is escaped.
+
+    Args:
+        columns: the alignment of each column, by its heading.
+        rows: the cells of each row.
+
+    >>> print(markdown_table({"model": "left", "error": "right"}, [["linear", "7.34"]]))
+    | model | error |
+    | --- | ---: |
+    | linear | 7.34 |
+    """
+    marks: dict[Align, str] = {"left": "---", "right": "---:"}
+    lines = [map(_cell, columns), (marks[side] for side in columns.values())]
+    lines += [map(_cell, row) for row in rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _cell(text: str) -> str:
+    return text if HARMLESS.fullmatch(text) else for_markdown(text)
