@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from densembed.figures.printed import WIDTHS
-from pages.widgets.common.downloads import copy_link
-from pages.widgets.common.link import check_link, close_link
+from pages.widgets.common.downloads import PRINTED, copy_link
+from pages.widgets.common.link import close_link
 from pages.widgets.common.page import begin, hide
+from pages.widgets.common.parameter import Choice, Parameter
 from pages.widgets.compare.columns import PARTS, show_columns
-from pages.widgets.compare.differences import ATLAS, CURVES, TABLE, atlases, curves, table
-from pages.widgets.compare.disagreement import CONFUSED, DISAGREE, confused, disagree
-from pages.widgets.compare.downloads import TAKE, take_compared
+from pages.widgets.compare.differences import atlases, curves, table
+from pages.widgets.compare.disagreement import confused, disagree
+from pages.widgets.compare.downloads import export_compared
 from pages.widgets.compare.models import pick_moment, pick_sides, remark_fields, remark_sides
 from pages.widgets.inputs.choose import pick_input, remark, show_input
 
@@ -30,6 +30,21 @@ STYLE = """
 }
 </style>
 """
+
+DETAILS = {
+    "settings": "Models and settings",
+    "curves": "Training curves",
+    "disagreements": "Where they disagree",
+    "confusion": "Confusion matrices",
+    "classes": "All classes",
+    "export": "Export",
+}
+OLD_DETAILS = {text: slug for slug, text in DETAILS.items()} | {
+    "Model and recipe": "settings",
+    "How they learned": "curves",
+    "What they mistake": "confusion",
+    "Take it away": "export",
+}
 
 begin(
     "What differs between these models?",
@@ -55,24 +70,23 @@ with fields:
     show_columns(sides, given, moment, hidden)
 remark_fields(sides)
 
-options = [TABLE, CURVES, DISAGREE, CONFUSED, ATLAS, TAKE]
-check_link("open", "More", options, "none of them")
-check_link("printed", "Printed figure", WIDTHS, "two columns")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
-    shown = st.pills(
-        "More", options, key="open", bind="query-params", label_visibility="collapsed", wrap=True
-    )  # fmt: skip
+    opened = Parameter("open", "More", Choice(DETAILS, OLD_DETAILS)).draw(
+        st.pills, label_visibility="collapsed", wrap=True
+    )
     copy_link()
-if shown == TABLE:
+if opened != "export":
+    PRINTED.drop()
+if opened == "settings":
     table(sides)
-elif shown == CURVES:
+elif opened == "curves":
     curves(sides, moment.by)
-elif shown == DISAGREE:
+elif opened == "disagreements":
     disagree(sides, moment.indices)
-elif shown == CONFUSED:
+elif opened == "confusion":
     confused(sides, moment.indices)
-elif shown == ATLAS:
+elif opened == "classes":
     atlases(sides, moment)
-elif shown == TAKE:
-    take_compared(sides, moment, given)
+elif opened == "export":
+    export_compared(sides, moment, given)
 close_link()

@@ -9,8 +9,9 @@ from densembed.models.names import describe
 from densembed.runs import Run, gallery, read_only
 from densembed.runs.sweep import Sweep
 from densembed.training.checkpoint import CheckpointError
-from pages.widgets.common.link import check_link, close_link, in_link
+from pages.widgets.common.link import close_link, in_link
 from pages.widgets.common.page import begin
+from pages.widgets.common.parameter import Choice, Parameter
 from pages.widgets.inputs.checkpoints import first_choice
 from pages.widgets.train.cluster import tell
 from pages.widgets.train.form import train_form
@@ -46,7 +47,7 @@ def _follow_link() -> None:
 
 
 def _one() -> None:
-    _name_what_is_gone("sweep", "Sweep", Sweep.find)
+    _report_missing("sweep", "Sweep", Sweep.find)
     if not read_only():
         train_form()
         tell()
@@ -55,13 +56,13 @@ def _one() -> None:
         st.query_params["run"] = identifier  # a page link's does not reach the address by itself
         run_view(run)
     else:
-        _name_what_is_gone("run", "Run", Run.find)
+        _report_missing("run", "Run", Run.find)
         _example()
     run_list(identifier)
 
 
 def _several() -> None:
-    _name_what_is_gone("run", "Run", Run.find)
+    _report_missing("run", "Run", Run.find)
     if not read_only():
         sweep_form()
         tell()
@@ -70,13 +71,15 @@ def _several() -> None:
         st.query_params["sweep"] = identifier
         sweep_view(sweep)
     else:
-        _name_what_is_gone("sweep", "Sweep", Sweep.find)
+        _report_missing("sweep", "Sweep", Sweep.find)
     sweep_list(identifier)
 
 
-def _name_what_is_gone(key: str, label: str, find: Callable[[str], object]) -> None:
-    asked = in_link(key, "")
-    check_link(key, label, (asked,) if find(asked) else (), "what there is", "here")
+def _report_missing(key: str, label: str, find: Callable[[str], object]) -> None:
+    """Report a run or sweep in the link that does not exist."""
+    text = in_link(key, "")
+    options = Choice((text,) if find(text) else ())
+    Parameter(key, label, options, instead="the others", always=True).check()
 
 
 def _example() -> None:

@@ -19,13 +19,13 @@ LEVELS = 65535
 """A field travels as 16 bits a cell: wrong by at most 1/131070 of the range of all steps."""
 
 
-def moving(name: str) -> Callable:
-    """The component whose arrangement is in the files of that name, after the shared parts."""
+def moving(name: str, folder: Path = FOLDER) -> Callable:
+    """A component: the shared script and style, then those of the files `name` in a folder."""
 
-    def read(file: str) -> str:
-        return (FOLDER / file).read_text("utf-8")
+    def read(file: str, place: Path = folder) -> str:
+        return (place / file).read_text("utf-8")
 
-    js, css = (read(f"moving.{kind}") + read(f"{name}.{kind}") for kind in ("js", "css"))
+    js, css = (read(f"moving.{kind}", FOLDER) + read(f"{name}.{kind}") for kind in ("js", "css"))
     component = st.components.v2.component(name, html=read(f"{name}.html"), css=css, js=js)
 
     def draw(*, data: dict, **kwargs):

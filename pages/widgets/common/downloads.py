@@ -12,9 +12,18 @@ from densembed.figures import export
 from densembed.figures.film import film
 from densembed.figures.printed import DPI, KINDS, SIZES, WIDTHS
 from densembed.training.checkpoint import Checkpoint
+from pages.widgets.common.parameter import Choice, Parameter
 from pages.widgets.explore.views import CLASS, Show, class_field
 from pages.widgets.inputs.checkpoints import file_of
 
+PRINTED = Parameter(
+    "printed",
+    "Figure for print",
+    Choice(
+        {name.replace(" ", "-"): name for name in WIDTHS}, {w: w.replace(" ", "-") for w in WIDTHS}
+    ),
+    "two-columns",
+)
 MIMES = ("image/svg+xml", "application/pdf", "image/png")
 HTML = '<button type="button">Copy link</button>'
 CSS = """
@@ -50,12 +59,14 @@ def copy_link() -> None:
 
 def pick_columns() -> str:
     """A widget for the width of a figure for print."""
-    return st.segmented_control(
-        "Printed figure", list(WIDTHS), default="two columns", key="printed", bind="query-params",
+    slug = PRINTED.draw(
+        st.segmented_control,
         required=True,
-        help=f"{_either(WIDTHS)} mm wide, with text of at least {_either(SIZES)} points: it needs "
-        f"no scaling. SVG and PDF keep their text as text; PNG has {DPI} pixels per inch.",
-    )  # fmt: skip
+        help=f"{_either(WIDTHS)} mm wide, with text of at least {_either(SIZES)} points, so the "
+        f"figure needs no scaling. Text in SVG and PDF can be edited; PNG has {DPI} pixels per "
+        "inch.",
+    )
+    return slug.replace("-", " ")
 
 
 def _either(numbers: dict[str, float]) -> str:
@@ -75,7 +86,9 @@ def printed(stem: str, columns: str, page: Callable[[str], bytes]) -> list[tuple
     ]
 
 
-def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show) -> None:
+def export_explored(
+    checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show
+) -> None:
     """The numbers and the page of the shown figure, the model, the input, a program."""
     name = st.session_state["model"]
     columns = pick_columns()

@@ -1,5 +1,7 @@
 """Models side by side at all moments of their trainings at once, moved in the browser."""
 
+from pathlib import Path
+
 import numpy as np
 import streamlit as st
 from torch import Tensor
@@ -15,7 +17,7 @@ from pages.widgets.inputs.choose import Input
 
 PARTS = ("predictions", "differences", "numbers", "steps")
 """What a link may hide of them."""
-_columns = moving("columns")
+_columns = moving("columns", Path(__file__).parent)
 
 
 def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[str]) -> None:

@@ -15,7 +15,6 @@ from pages.widgets.common.page import CHART, panel
 from pages.widgets.compare.models import SLIDERS, Moment, Side
 from pages.widgets.inputs.choose import test_images
 
-TABLE, CURVES, ATLAS = "Model and recipe", "How they learned", "All classes"
 STYLE = """
 <style>
 .facts {overflow-x: auto;}

@@ -10,12 +10,12 @@ from densembed.data.compact import to_png
 from densembed.fields.agreement import confusion, disagreement, verdict
 from densembed.figures.confusion import confusion_difference_figure, confusion_figure
 from pages.widgets.common.cache import answers_of
-from pages.widgets.common.link import check_link, linked_number, plain
+from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
+from pages.widgets.common.parameter import Choice, Numbers, Parameter
 from pages.widgets.compare.models import BESIDE, Side
-from pages.widgets.inputs.choose import test_images
+from pages.widgets.inputs.choose import SAMPLES, test_images
 
-DISAGREE, CONFUSED = "Where they disagree", "What they mistake"
 THUMBNAILS = 12
 STYLE = """
 <style>
@@ -102,10 +102,9 @@ def disagree(sides: list[Side], chosen: list[int]) -> None:
         return
     other = others[0]
     if len(others) > 1:
-        other = st.segmented_control(
-            BESIDE, others, default=other, key="beside", bind="query-params",
-            required=True,
-        )  # fmt: skip
+        other = Parameter("beside", BESIDE, Choice(others), other).draw(
+            st.segmented_control, required=True
+        )
     pair = {"first": said["first"], other: said[other]}
     labels = dataset.test.labels.numpy()
     found = disagreement(*pair.values(), labels)
@@ -134,12 +133,11 @@ def disagree(sides: list[Side], chosen: list[int]) -> None:
 
 
 def _page(most: int) -> int:
-    """Which handful of them is shown, from 1: a widget where there are more than one."""
+    """The page of pictures that is shown, from 1; a widget if there are several."""
     pages = max(1, -(-most // THUMBNAILS))
-    if pages == 1:
-        check_link("handful", "Page", ("1",), 1, "1, the only one")
-        return 1
-    return linked_number(f"Page, of {pages:,}", pages, "handful", width=150)
+    return Parameter("handful", "Page", Numbers(1, pages), 1).draw(
+        st.number_input, text=f"Page (1 to {pages:,})", width=150, persist_state="session"
+    )
 
 
 def _thumbnails(which: np.ndarray, pair: dict[str, np.ndarray], dataset: Dataset) -> None:
@@ -163,6 +161,6 @@ def _open(dataset: Dataset, index: int) -> None:
     """Make a test image the page's input."""
     label = dataset.test.labels[index]
     same = (dataset.test.labels == label).nonzero()[:, 0].tolist()
-    st.session_state["from"] = "Samples"
+    st.session_state["from"] = SAMPLES
     st.session_state["class"] = dataset.classes[label]
     st.session_state["example"] = same.index(index) + 1

@@ -15,10 +15,8 @@ from pages.widgets.compare.models import Moment, Side
 from pages.widgets.inputs.checkpoints import file_of
 from pages.widgets.inputs.choose import Input
 
-TAKE = "Take it away"
 
-
-def take_compared(sides: list[Side], moment: Moment, given: Input) -> None:
+def export_compared(sides: list[Side], moment: Moment, given: Input) -> None:
     """The fields' numbers and figure, the table of recipes, the models, the input, a program."""
     pixels = given.pixels
     able = [(side, at) for side, at in zip(sides, moment.indices, strict=True) if side.takes(given)]

@@ -8,7 +8,7 @@ import streamlit as st
 from densembed.fields.agreement import PACES, along
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.common.link import OneOf, check_link, in_link
+from pages.widgets.common.parameter import Choice, OneOf, Parameter
 from pages.widgets.inputs.checkpoints import pick_checkpoint, titles
 from pages.widgets.inputs.choose import Input
 
@@ -22,7 +22,6 @@ SLIDERS = {
 }
 
 SUM, MEAN = "sum", "mean"
-BY = "The slider moves by"
 BESIDE = "Compare the first with the"
 
 
@@ -49,13 +48,10 @@ class Side:
 
 def pick_sides() -> list[Side]:
     """Widgets for how many models, and which."""
-    counts = list(range(2, len(NAMES) + 1))
-    check_link("models", "Models", counts, 2)
+    counts = Choice(str(count) for count in range(2, len(NAMES) + 1))
     bar = st.container(horizontal=True, key="which")
-    count = bar.segmented_control(
-        "Models", counts, default=2, key="models", bind="query-params", required=True,
-        width="content",
-    )  # fmt: skip
+    models = Parameter("models", "Models", counts, "2")
+    count = int(models.draw(bar.segmented_control, required=True, width="content"))
     sides: list[Side] = []
     with bar.container(key="models-chosen"):
         rows = [st.columns(2, gap="small") for _ in range(0, count, 2)]
@@ -68,11 +64,11 @@ def pick_sides() -> list[Side]:
             label = f"{name.capitalize()} model"
             checkpoint = pick_checkpoint(label, name, default, story=count == 2)
             sides.append(Side(name, checkpoint, describe(checkpoint.config.model)))
-    check_link("beside", BESIDE, NAMES[1:count], NAMES[1])
+    Parameter("beside", BESIDE, Choice(NAMES[1:count]), NAMES[1]).check()
     for name in NAMES[count:]:
         label = f"{name.capitalize()} model"
-        check_link(name, label, (), f"{count} models", f"shown among {count} models")
-        st.query_params.pop(name, None)
+        among = f"one of the {count} models"
+        Parameter(name, label, Choice(()), expected=among, instead=f"{count} models").drop()
     return _told_apart(sides)
 
 
@@ -153,27 +149,25 @@ class Moment:
 
 def pick_moment(sides: list[Side]) -> Moment:
     """Widgets for what the one slider moves by, and for sum or mean; where the slider stands."""
-    check_link("by", BY, PACES, "step")
-    by = st.segmented_control(
-        BY, PACES, default="step", key="by", bind="query-params", required=True,
-        help="Trainings of different lengths line up by the step, by the epoch, or by the "
-        "fraction of the epochs that were planned. Each model shows the last step that it kept up "
-        "to there.",
-    )  # fmt: skip
-    check_link("field", "A field is the", (SUM, MEAN), SUM)
-    field = st.segmented_control(
-        "A field is the", (SUM, MEAN), default=SUM, key="field", bind="query-params", required=True,
-        help="The sum of a model's densities; or their mean, which shows where models with many "
-        "and with few densities look as if they had equally many.",
-    )  # fmt: skip
+    by = Parameter("by", "Align runs by", Choice(PACES), "step").draw(
+        st.segmented_control,
+        required=True,
+        help="Runs of different lengths are aligned by the step, by the epoch, or by the fraction "
+        "of the planned epochs. Each model shows its last saved step up to that point.",
+    )
+    field = Parameter("field", "Combine densities by", Choice((SUM, MEAN)), SUM).draw(
+        st.segmented_control,
+        required=True,
+        help="The sum of a model's densities, or their mean. With the mean, the scale does not "
+        "depend on the number of densities.",
+    )
     places_of, places = _places(sides, by)
-    if "rested" not in st.session_state:  # later the address is what this page left there
-        for pace in PACES:
-            known = OneOf(places) if pace == by else ()
-            expected = "one that was kept" if pace == by else f"what moves the slider, the {by}"
-            check_link(pace, SLIDERS[pace], known, "the end of training", expected)
+    parameters = _slider_parameters(by, places)
+    if "rested" not in st.session_state:  # later the link contains what this page wrote
+        for parameter in parameters.values():
+            parameter.check()
     snapshots = [[bisect_right(own, place) - 1 for place in places] for own in places_of]
-    return Moment(by, places, _place(by, places, sides[0]), snapshots, field == MEAN)
+    return Moment(by, places, _place(parameters, by, places, sides[0]), snapshots, field == MEAN)
 
 
 def _places(sides: list[Side], by: str) -> tuple[list[list[float]], list[float]]:
@@ -182,15 +176,29 @@ def _places(sides: list[Side], by: str) -> tuple[list[list[float]], list[float]]
     return places_of, sorted({place for places in places_of for place in places})
 
 
-def _place(by: str, places: list[float], first: Side) -> float:
-    """Where the slider came to rest, else the link's place, else the end.
+def _slider_parameters(by: str, places: list[float]) -> dict[str, Parameter]:
+    """The slider's place in the link, by what runs are aligned by; only that of `by` is valid."""
+    return {
+        pace: Parameter(
+            pace,
+            SLIDERS[pace],
+            OneOf(places) if pace == by else Choice(()),
+            places[-1] if pace == by else None,
+            "a saved place" if pace == by else f"used when runs are aligned by {by}",
+            "the end of training",
+        )
+        for pace in PACES
+    }
 
-    At its end it shows models after training, and goes on to the end when others come. When it is
-    to move by something else it stays where it was in the first model's training.
+
+def _place(parameters: dict[str, Parameter], by: str, places: list[float], first: Side) -> float:
+    """Where the slider stands, else its place in the link, else the end.
+
+    A slider at its end stays there when the models change. With another alignment the slider keeps
+    its place in the training of the first model.
     """
-    linked = {pace: in_link(pace) for pace in PACES}[by]
     if (rested := st.session_state.get("rested")) is None:
-        place = places[-1] if linked is None else float(linked)
+        place = parameters[by].value()
     else:
         before, place = rested
         if place is None:
@@ -202,11 +210,8 @@ def _place(by: str, places: list[float], first: Side) -> float:
         place = places[bisect_right(places, place) - 1]
     at_end = place == places[-1]
     st.session_state["rested"] = by, None if at_end else place
-    for pace in PACES:
-        if pace == by and not at_end:
-            st.query_params[pace] = f"{place:.10g}"
-        else:
-            st.query_params.pop(pace, None)
+    for pace, parameter in parameters.items():
+        parameter.write(place if pace == by else None)
     return place
 
 

@@ -1,4 +1,4 @@
-"""What Explore has one click deeper: one density, what the network computes, all digits."""
+"""Details that Explore shows on demand: one density, the effect of each pixel, all classes."""
 
 import numpy as np
 import streamlit as st
@@ -20,13 +20,23 @@ from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.moving import colours
 from pages.widgets.canvas.stills import NAME, UNIT, show_classes, show_stills, still
 from pages.widgets.common.cache import averaged_images, class_fields
-from pages.widgets.common.link import linked_number, plain
+from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
-from pages.widgets.explore.views import Show
+from pages.widgets.explore.views import Show, density_parameter
 from pages.widgets.inputs.choose import test_images
 
-WHAT, ONE, COMPUTES = "What am I looking at?", "One density", "What it computes"
-ATLAS, TAKE = "All classes", "Take it away"
+ABOUT, DENSITY, EFFECT, CLASSES, EXPORT = "about", "density", "effect", "classes", "export"
+DETAILS = {
+    ABOUT: "What am I looking at?",
+    DENSITY: "One density",
+    EFFECT: "Effect of each pixel",
+    CLASSES: "All classes",
+    EXPORT: "Export",
+}
+OLD_DETAILS = {text: slug for slug, text in DETAILS.items()} | {
+    "What it computes": EFFECT,
+    "Take it away": EXPORT,
+}
 MEANING = (
     "Instead of one weight for each pixel it learns densities φᵢ over the picture. The heatmaps "
     "show their sum, Σᵢ φᵢ per square pixel, on one colour scale."
@@ -43,7 +53,7 @@ CELLS = (
 )
 
 
-def what(checkpoint: Checkpoint) -> None:
+def show_about(checkpoint: Checkpoint) -> None:
     model = checkpoint.model()
     brightness = "brightness of the picture" if on_pixels(model) else "value of each feature map"
     rest = (
@@ -60,15 +70,18 @@ def what(checkpoint: Checkpoint) -> None:
     )
 
 
-def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
+def show_density(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
     x = as_input(pixels[None])
     model = checkpoint.network(index)
     shown = densities(model, x)
     facts, own, weights, path = st.columns(4, gap="small")
     with facts:
         count = len(shown.loc)
-        number = linked_number(
-            f"Density, of {count:,}", count, "density", help="Or show the densities and click one."
+        number = density_parameter(count).draw(
+            st.number_input,
+            text=f"Density (1 to {count:,})",
+            help="Or show the densities and click one.",
+            persist_state="session",
         )
         (t, u), (s_t, s_u) = shown.loc[number - 1], shown.scale[number - 1]
         st.markdown(
@@ -100,7 +113,7 @@ def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
         )  # fmt: skip
 
 
-def computes(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show) -> None:
+def show_effect(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show) -> None:
     model = checkpoint.network(index)
     gradient = finite(input_gradient(model, as_input(pixels[None])))
     try:
@@ -145,7 +158,7 @@ def computes(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sho
         show_stills([looks, signed, every], "computes")
 
 
-def atlas(checkpoint: Checkpoint, index: int) -> None:
+def show_classes_average(checkpoint: Checkpoint, index: int) -> None:
     dataset = test_images(checkpoint)
     if dataset is None:
         st.info("No test images of this model's shape are here, so there is nothing to average.")

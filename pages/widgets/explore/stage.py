@@ -1,4 +1,6 @@
-"""The fields of all steps at once, moved in the browser: its slider waits for no server."""
+"""The fields of all steps, animated in the browser: its slider does not wait for the server."""
+
+from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -11,7 +13,7 @@ from densembed.figures.densities import AGAINST, DIM, FOR
 from densembed.figures.heatmaps import AFTER, BEFORE
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.moving import as_url, colours, moving, pack, said, text
-from pages.widgets.common.link import Numbers, check_link, in_link
+from pages.widgets.common.parameter import Numbers, OneOf, Parameter
 from pages.widgets.explore.views import (
     CLASS,
     DENSITIES,
@@ -21,7 +23,7 @@ from pages.widgets.explore.views import (
     Seen,
     Show,
     class_field,
-    density_number,
+    density_parameter,
     of_channel,
 )
 from pages.widgets.inputs.choose import Input
@@ -29,40 +31,37 @@ from pages.widgets.inputs.choose import Input
 BOUND_PERCENTILE = 97
 """Of the weights: their colour scale ends there, else a few large ones leave the others grey."""
 MIDDLE = 50
-_stage = moving("stage")
+DIVIDER = Parameter("divider", "Divider of the swipe", Numbers(0, 100), MIDDLE)
+_stage = moving("stage", Path(__file__).parent)
 
 
 def chosen_step(steps: list[int]) -> int:
-    """Index of the step that the slider came to rest on, else the link's, else the last one."""
-    kept, asked = st.session_state.get("moved_to"), in_link("step", "")
-    if kept is None:
-        check_link("step", "Step of training", steps, "the end of training", "one that was kept")
-        kept = int(asked) if asked in map(str, steps) else None
-    step = kept if kept in steps else steps[-1]
-    st.session_state["moved_to"] = step
-    if step == steps[-1]:
-        st.query_params.pop("step", None)
-    else:
-        st.query_params["step"] = str(step)
-    return steps.index(step)
+    """Index of the step where the slider stands, else of the link's step, else of the last one."""
+    parameter = Parameter(
+        "step", "Step of training", OneOf(steps), steps[-1], "a saved step", "the end of training"
+    )
+    state = st.session_state
+    if state.get("moved_to") is None:
+        parameter.check()
+        state["moved_to"] = parameter.value()
+    if state["moved_to"] not in steps:
+        state["moved_to"] = steps[-1]
+    parameter.write(state["moved_to"])
+    return steps.index(state["moved_to"])
 
 
 def _divider(swipes: bool) -> int:
-    """Where the swipe's divider came to rest, else where the link says, in percent."""
-    check_link("divider", "Divider of the swipe", Numbers(0, 100), MIDDLE)
-    linked = int(in_link("divider", str(MIDDLE)))
-    place = st.session_state.setdefault("divided", linked)
-    if swipes and place != MIDDLE:
-        st.query_params["divider"] = str(place)
-    else:
-        st.query_params.pop("divider", None)
+    """Where the divider of the swipe stands, else its place in the link, in percent."""
+    DIVIDER.check()
+    place = st.session_state.setdefault("divided", DIVIDER.value())
+    DIVIDER.write(place if swipes else MIDDLE)
     return place
 
 
 def show_stage(
     checkpoint: Checkpoint, given: Input, seen: Seen, show: Show, index: int, hidden: list[str]
 ) -> None:
-    """Fields before training and at the slider's step, and what the model says, for every step."""
+    """Fields before training and at the slider's step, and the predictions at every step."""
     steps, header = checkpoint.steps, checkpoint.header
     probabilities = None if given.seen == "no ink" else seen.view.probabilities
     blank = ", for a blank picture" if probabilities is None else ""
@@ -78,7 +77,7 @@ def show_stage(
         "right": given.label,
         "probabilities": None if probabilities is None else np.round(probabilities, 6).tolist(),
         "colours": [BEFORE, AFTER],
-        "legend": ["before training", "at the step"],
+        "legend": ["before training", "at this step"],
         "size": seen.view.size,
         "way": show.way,
         "divider": _divider(show.way == SWIPE),
@@ -106,7 +105,7 @@ def _divided() -> None:
 def _chosen() -> None:
     """A click on a density opens it below."""
     st.session_state["density"] = st.session_state["stage"].density
-    st.session_state["more"] = "One density"
+    st.session_state["more"] = "density"
 
 
 def _picture(pixels: Tensor, show: Show) -> dict | None:
@@ -159,7 +158,7 @@ def _dots(placed: list[Densities], label: int, name: str) -> tuple[dict, dict]:
         "scale": [each.scale for each in placed],
         "weights": weights,
     }
-    opened = st.session_state.get("more") == "One density"
+    opened = st.session_state.get("more") == "density"
     scale = colours(-bound, bound, name, "")
     scale["stops"] = [(0, AGAINST), (0.5, "#55595e"), (1, FOR)]
     return scale, {
@@ -168,5 +167,5 @@ def _dots(placed: list[Densities], label: int, name: str) -> tuple[dict, dict]:
         "bound": bound,
         "against": AGAINST,
         "favour": FOR,
-        "chosen": density_number(count) if opened else None,
+        "chosen": density_parameter(count).value() if opened else None,
     }

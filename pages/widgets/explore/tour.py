@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.widgets.common.link import check_link, in_link
+from pages.widgets.common.parameter import Numbers, Parameter
 
 STOPS = [
     ("the-input, .st-key-thumbnails", "This is the picture as the network gets it, 28 × 28 "
@@ -91,21 +91,22 @@ export default function({ parentElement, data, setStateValue }) {
   return () => light(0);
 }
 """
+TOUR = Parameter("tour", "Tour", Numbers(0, len(STOPS)), instead="the tour on a first visit")
 _tour = st.components.v2.component("tour", html=HTML, css=CSS, js=JS)
 
 
 def tour() -> None:
     """The tour, at the link's `tour`: 1 to 5, or 0 for none; without it on a first visit only."""
-    names = [str(number) for number in range(len(STOPS) + 1)]
-    check_link("tour", "Tour", names, "what a first visit shows")
-    # Who hides parts made the page for a class: the tour would speak of what is not there.
-    asked = in_link("tour", "0" if "hide" in st.query_params else None)
+    TOUR.check()
+    stop = TOUR.value()
+    if stop is None and "hide" in st.query_params:
+        stop = 0  # a teacher hid parts of the page, which the tour would point at
     with st.container(key="tour"):
         _tour(
-            data={"stop": None if asked is None else int(asked), "stops": STOPS},
+            data={"stop": stop, "stops": STOPS},
             key="tour-card", on_stop_change=_keep,
         )  # fmt: skip
 
 
 def _keep() -> None:
-    st.query_params["tour"] = str(st.session_state["tour-card"].stop)
+    TOUR.write(st.session_state["tour-card"].stop)

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import streamlit as st
 
 from densembed.data.transform import Transform
-from pages.widgets.common.link import Numbers, carry, check_link
+from pages.widgets.common.parameter import Numbers, Parameter
 from pages.widgets.inputs.choose import Input
 
 SLIDERS = {
@@ -22,20 +22,16 @@ SLIDERS = {
 def change_input(given: Input) -> Input:
     """Sliders below the picture, not over it, and the input as they change it."""
     usual = asdict(Transform())
-    for key, (label, low, high, *_) in SLIDERS.items():
-        check_link(key, label, Numbers(low, high), f"{usual[key]:g}")
-        carry(key)
     with st.container(key="change"), st.expander("Move, turn, blur …"):
         places = [column for _ in range(0, len(SLIDERS), 2) for column in st.columns(2)]
         values = {
-            key: column.slider(
-                label, low, high, usual[key], step, form, key=key, bind="query-params",
-                persist_state="session",
+            key: Parameter(key, label, Numbers(low, high), usual[key]).draw(
+                column.slider, step=step, format=form, persist_state="session"
             )
             for column, (key, (label, low, high, step, form)) in zip(
                 places, SLIDERS.items(), strict=True
             )
-        }  # fmt: skip
+        }
         st.button("Reset", on_click=_reset, disabled=values == usual, width="stretch")
     if values == usual or given.seen == "no ink":
         return given

@@ -11,7 +11,8 @@ from densembed.data import DATASETS, is_available
 from densembed.runs import gallery
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, CheckpointError, error_text
-from pages.widgets.common.link import asked, linked_select, notice, plain
+from pages.widgets.common.link import notice, plain
+from pages.widgets.common.parameter import Choice, Parameter, requested
 
 OWN = "upload-"
 """How the key of an uploaded file begins: in a link it tells what the file was."""
@@ -90,7 +91,7 @@ def pick_checkpoint(
     Args:
         story: whether a shipped model is introduced by a sentence.
     """
-    options = titles(asked(key))
+    options = titles(requested(key))
     if not options:
         st.info("There is no trained model yet. Train one: it takes some seconds.")
         st.page_link("pages/train.py", label="Train a model")
@@ -99,7 +100,9 @@ def pick_checkpoint(
         default = first_choice(options)
     _name_gone_upload(key, default, options)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = linked_select(label, options, key, default)
+        chosen = Parameter(key, label, Choice(options), default, always=True).draw(
+            st.selectbox, persist_state="session"
+        )
         with (
             st.container(key=f"bring-{key}", width="content"),
             st.popover(BRING, icon=":material/upload_file:", help=BRING),
@@ -138,7 +141,7 @@ def _facts(checkpoint: Checkpoint) -> str:
 
 
 def _name_gone_upload(key: str, default: str, options: dict[str, str]) -> None:
-    wanted = asked(key)
+    wanted = requested(key)
     if wanted.startswith(OWN) and wanted not in options and key not in st.session_state:
         notice(
             "The link shows a model that a visitor had uploaded. Such a file is kept for their "

@@ -14,18 +14,14 @@ from densembed.fields import novelty
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.moving import as_url, colours
 from pages.widgets.canvas.stills import show_stills, still
-from pages.widgets.common.link import (
-    Numbers,
-    check_link,
-    in_link,
-    linked_choice,
-    linked_number,
-    name_wrong,
-    plain,
-)
+from pages.widgets.common.link import in_link, name_wrong, plain
 from pages.widgets.common.page import panel
+from pages.widgets.common.parameter import Choice, Numbers, Parameter
 from pages.widgets.inputs import draw_pad, thumbnails
 
+SAMPLES, UPLOAD, DRAW = "samples", "upload", "draw"
+WAYS = {SAMPLES: "Samples", UPLOAD: "Upload", DRAW: "Draw"}
+OLD_WAYS = {text: slug for slug, text in WAYS.items()}
 MOST = 100_000
 """Test images of a class: more than any data set has."""
 
@@ -54,25 +50,25 @@ class Input:
 def pick_input(checkpoint: Checkpoint) -> Input:
     """Widgets for the input; without a click it is a test image that is already there."""
     bar, place = st.container(horizontal=True), st.container()
-    ways = ["Samples", "Upload", *(["Draw"] if checkpoint.reads_digits else [])]
-    if st.session_state.get("from", "Samples") not in ways:
-        st.session_state["from"] = "Samples"
-    check_link("from", "Input", ways, "samples")
-    way = linked_choice(bar.segmented_control, "Input", ways, "from", "Samples")
-    _note_linked(checkpoint)
-    if way == "Samples":
+    ways = {slug: text for slug, text in WAYS.items() if slug != DRAW or checkpoint.reads_digits}
+    way = Parameter("from", "Input", Choice(ways, OLD_WAYS), SAMPLES).draw(
+        bar.segmented_control, required=True, persist_state="session"
+    )
+    _take_linked(checkpoint)
+    if way == SAMPLES:
         given = pick_sample(_dataset(checkpoint), bar, place)
     else:
         classes = checkpoint.header.classes
-        check_link("class", "Class", classes, "what is drawn or uploaded")
-        check_link("example", "Example", Numbers(1, MOST), "what is drawn or uploaded")
-        in_link("shuffle")  # of the samples, which may come back
-        given = _upload(checkpoint, bar) if way == "Upload" else _draw(checkpoint)
+        own = "the uploaded picture" if way == UPLOAD else "the drawing"
+        Parameter("class", "Class", Choice(classes), instead=own).check()
+        Parameter("example", "Example", Numbers(1, MOST), 1, instead=own).check()
+        in_link("shuffle")  # applies again when the samples are chosen
+        given = _upload(checkpoint, bar) if way == UPLOAD else _draw(checkpoint)
     _write_link(given)
     return given
 
 
-def _note_linked(checkpoint: Checkpoint) -> None:
+def _take_linked(checkpoint: Checkpoint) -> None:
     """Take the picture that a link brings. What this session wrote there itself is no news."""
     asked = in_link("ink")
     if asked is None or asked in st.session_state.setdefault("inks", set()):
@@ -122,19 +118,24 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
     """
     usual, tested = _usual_class(dataset), dataset.tested
     untested = [name for name in dataset.classes if name not in tested]
-    expected = "a class with test images" if in_link("class") in untested else None
-    check_link("class", "Class", tested, usual, expected)
-    wanted = linked_choice(
-        bar.pills, "Class", tested, "class", usual, format_func=plain, width="content",
+    expected = "a class with test images" if in_link("class") in untested else ""
+    options = Choice({name: plain(name) for name in tested})
+    wanted = Parameter("class", "Class", options, usual, expected).draw(
+        bar.pills,
+        width="content",
         help=f"Without test images: {plain(', '.join(untested))}." if untested else None,
-    )  # fmt: skip
+        required=True,
+        persist_state="session",
+    )
     label = dataset.classes.index(wanted)
     choices = (dataset.test.labels == label).nonzero()[:, 0]
     with bar:
-        number = linked_number(
-            "Example", len(choices), "example", width=130,
-            help=f"{len(choices):,} test images of this class; the model did not learn from them.",
-        )  # fmt: skip
+        number = Parameter("example", "Example", Numbers(1, len(choices)), 1).draw(
+            st.number_input,
+            width=130,
+            help=f"{len(choices):,} test images of this class, not used in training.",
+            persist_state="session",
+        )
     thumbnails.row(dataset, choices, number, place)
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
 

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from densembed.data import Dataset
 from densembed.data.compact import to_png
-from pages.widgets.common.link import Numbers, check_link, in_link
+from pages.widgets.common.parameter import Numbers, Parameter
 
 COUNT = 16
 SEEDS = 10**6
+SHUFFLE = Parameter("shuffle", "Shuffle", Numbers(0, SEEDS), instead="the first examples")
 HTML = '<div class="row"></div>'
 CSS = """
 .row {display: flex; gap: 4px; overflow-x: auto; padding: 2px;}
@@ -76,12 +77,10 @@ def row(dataset: Dataset, choices: Tensor, number: int, place) -> None:
 
 def _numbers(count: int) -> list[int]:
     """The first ones until they were shuffled, here or where the link comes from."""
-    check_link("shuffle", "Shuffle", Numbers(0, SEEDS), "the first examples")
-    linked = in_link("shuffle")
-    seed = st.session_state.setdefault("shuffled", None if linked is None else int(linked))
-    if seed is not None:
-        st.query_params["shuffle"] = str(seed)
-    else:
+    SHUFFLE.check()
+    seed = st.session_state.setdefault("shuffled", SHUFFLE.value())
+    SHUFFLE.write(seed)
+    if seed is None:
         return list(range(1, min(count, COUNT) + 1))
     return (np.random.default_rng(seed).permutation(count)[:COUNT] + 1).tolist()
 

@@ -10,8 +10,8 @@ from densembed.figures.paper import FIGURE1, figure1_of
 from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.common.link import check_link
 from pages.widgets.common.page import CHART, panel
+from pages.widgets.common.parameter import Choice, Parameter
 
 STYLE = """
 <style>
@@ -46,14 +46,9 @@ def show() -> None:
     chosen = []
     with st.container(horizontal=True):
         for k in range(3):
-            usual = (7, 2, 1)[k] % len(tested)
-            check_link(f"input{k + 1}", f"Input {k + 1}", tested, tested[usual])
-            chosen.append(
-                st.selectbox(
-                    f"Input {k + 1}", tested, index=usual,
-                    key=f"input{k + 1}", bind="query-params", width=110,
-                )
-            )  # fmt: skip
+            usual = tested[(7, 2, 1)[k] % len(tested)]
+            parameter = Parameter(f"input{k + 1}", f"Input {k + 1}", Choice(tested), usual)
+            chosen.append(parameter.draw(st.selectbox, width=110))
     labels = dataset.test.labels
     first = [int((labels == classes.index(name)).nonzero()[0, 0]) for name in chosen]
     figures = figure1_of(checkpoints, dataset.test.images[first])

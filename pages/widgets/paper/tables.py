@@ -7,8 +7,8 @@ from densembed.figures.paper import table_figure
 from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import CheckpointError
-from pages.widgets.common.link import check_link
 from pages.widgets.common.page import CHART
+from pages.widgets.common.parameter import Choice, Parameter
 
 ARXIV = "https://arxiv.org/abs/2006.12779"
 RECIPES = {
@@ -36,11 +36,9 @@ def show_table(table: str, dataset: str, key: str = "recipe") -> None:
     if not found:
         st.info(f"There are no results yet. Make them: `{_command(table, dataset, 'paper')}`.")
         return
-    check_link(key, "Training", found, next(iter(found)))
-    recipe = st.segmented_control(
-        "Training", list(found), default=next(iter(found)), key=key, bind="query-params",
-        required=True,
-    )  # fmt: skip
+    recipe = Parameter(key, "Training", Choice(found.keys()), next(iter(found))).draw(
+        st.segmented_control, required=True
+    )
     st.caption(RECIPES[recipe])
     results = found[recipe]
     rows = results["rows"]
