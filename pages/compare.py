@@ -23,7 +23,7 @@ STYLE = """
   .st-key-models-chosen [data-testid="stCaptionContainer"] {display: none;}
   .st-key-which {flex-wrap: wrap;}
   .st-key-which > :has(.st-key-models-chosen) {flex: 1 1 100%;}
-  /* The picture beside what the slider moves by. */
+  /* The picture is beside the alignment of the slider. */
   .st-key-aside {flex-flow: row wrap; column-gap: 8px;}
   .st-key-aside > * {flex: 1 1 calc(50% - 8px); min-width: 160px;}
   .st-key-aside > :has(.st-key-pad) {flex-basis: 100%;}
@@ -48,7 +48,7 @@ OLD_DETAILS = {text: slug for slug, text in DETAILS.items()} | {
 
 begin(
     "What differs between these models?",
-    "One input, one slider, one colour scale: where each of them looks, and what it says.",
+    "One input, one slider and one colour scale: where each model looks, and what it predicts.",
 )
 st.html(STYLE)
 hidden = hide(PARTS)

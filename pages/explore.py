@@ -15,21 +15,22 @@ from pages.widgets.explore.details import (
     EXPORT,
     OLD_DETAILS,
     show_about,
-    show_classes_average,
+    show_class_averages,
     show_density,
     show_effect,
 )
 from pages.widgets.explore.stage import chosen_step, show_stage
 from pages.widgets.explore.tour import tour
-from pages.widgets.explore.views import density_parameter, pick_show, see
+from pages.widgets.explore.views import density_parameter, pick_show, respond
 from pages.widgets.inputs.changes import change_input
 from pages.widgets.inputs.checkpoints import pick_checkpoint
 from pages.widgets.inputs.choose import pick_input, remark, show_input
 
 begin(
     "What does this network look at?",
-    "The bright area is its **receptive field**: the sum of its densities over the picture. "
-    "With a micro network (mNN) it moves with the input.",
+    "The network looks where it is bright: its **receptive field** is the sum of its densities "
+    "over "
+    "the picture. With a micro network (mNN) the field moves with the input.",
 )
 hidden = hide()
 tour()
@@ -61,7 +62,7 @@ with st.container(horizontal=True, horizontal_alignment="distribute"):
     )
     copy_link()
 
-response = see(checkpoint, given.pixels)
+response = respond(checkpoint, given.pixels)
 count = len(response.densities[0].loc) if response.densities else 0
 if opened != DENSITY:
     density_parameter(count).drop()
@@ -80,7 +81,7 @@ elif opened == DENSITY:
 elif opened == EFFECT:
     show_effect(checkpoint, given.pixels, response.view, index, show)
 elif opened == CLASSES:
-    show_classes_average(checkpoint, index)
+    show_class_averages(checkpoint, index)
 elif opened == EXPORT:
     export_explored(checkpoint, given.pixels, response.view, index, show)
 close_link()

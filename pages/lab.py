@@ -32,8 +32,10 @@ STYLE = """
 
 begin(
     "How does a density become a layer?",
-    "Lay densities φᵢ over a signal x: their mass in each pixel is **Γ**, and **Γx** sums "
-    "x weighted by it: the mean of x under each density of mass 1. All plots share one t axis.",
+    "A density φᵢ is a function over the signal x whose integral, its mass, is 1. **Γ** is the "
+    "mass of "
+    "each density in each pixel; **Γx** is the mean of x under each density. All plots share one "
+    "axis.",
 )
 st.html(STYLE)
 with st.container(key="lab"):

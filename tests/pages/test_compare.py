@@ -84,7 +84,7 @@ def test_two_models_on_one_scale(mnist_model, trained):
     ):
         np.testing.assert_allclose(probabilities, seen.probabilities, 1e-4, 1e-6)
         best = seen.probabilities[-1]
-        assert side["said"][-1] == f"{best.argmax()}, at {100 * best.max():.1f} %"
+        assert side["said"][-1] == f"{best.argmax()} ({100 * best.max():.1f} %)"
     assert sent["right"] == 7
 
 
@@ -252,12 +252,12 @@ def test_what_cannot_be_hidden_is_named(small_gallery):
 
 def test_no_ink_gets_no_opinion(mnist_model, pictures):
     app = visit("compare", first="small", second="other")
-    pills(app, "from").set_value("Upload").run()
+    pills(app, "from").set_value("upload").run()
     picture = ("a.png", pictures["empty"].read_bytes(), "image/png")
     settle(app.file_uploader(key="upload").set_value(picture).run())
     sent = columns(app)
     assert sent["probabilities"] is None
-    assert sent["note"] == "nothing: no digit was found"
+    assert sent["note"] == "none: no digit found"
     assert [said[:6] for said in warnings(app)] == ["No dig"]
 
 
@@ -273,10 +273,10 @@ def test_models_that_learned_from_other_data_are_named(mnist_model):
     app = visit("compare", models="3", first="small", second="other", third="other")
     (said,) = (info.value for info in app.info)
     assert said.startswith(
-        "The second model and the third model learned from MNIST and are shown digits"
+        "The second model and the third model were trained on MNIST but are shown digits"
     )
     (said,) = (info.value for info in visit(model="other").info)
-    assert said.startswith("This model learned from MNIST and is shown digits")
+    assert said.startswith("This model was trained on MNIST but is shown digits")
 
 
 def test_models_of_other_shapes_compare_but_for_the_input(small_gallery, trained):
@@ -289,7 +289,7 @@ def test_models_of_other_shapes_compare_but_for_the_input(small_gallery, trained
     assert len(sent["probabilities"]) == 1
     for opened in ("Where they disagree", "What they mistake"):
         app = visit("compare", open=opened, **link)
-        assert any("its answers do not compare" in info.value for info in app.info)
+        assert any("its predictions cannot be compared" in info.value for info in app.info)
     assert "second-atlas" not in stills(visit("compare", open="All classes", **link))
     curve = charts(visit("compare", open="How they learned", **link))["curve-test error"]
     assert len(curve["data"]) == 2
@@ -342,7 +342,7 @@ def test_where_they_disagree(mnist_model, trained, digits, monkeypatch):
     ]
     found = disagreement(*said, labels)
     text = " ".join(element.value for element in app.markdown)
-    assert f"**{len(found.first_only):,}** only the first" in text
+    assert f"**{len(found.first_only):,}** are predicted correctly only by the first" in text
     assert f"**{len(found.second_only):,}** only the second" in text
     assert (f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001") in text
     assert max(map(len, (found.first_only, found.second_only))) > 5

@@ -171,6 +171,17 @@ def test_what_the_page_itself_wrote_is_known(mnist_model):
     assert set(link) <= {*app.query_params}
 
 
+def test_values_of_older_links_still_open(mnist_model):
+    """They were the texts of buttons, which have changed since."""
+    app = visit("", model="small", show="class weight", more="What it computes")
+    assert not warnings(app)
+    assert app.query_params["show"] in ("class", ["class"])
+    assert app.query_params["more"] in ("effect", ["effect"])
+    app = visit("compare", **PAIR, open="What they mistake", printed="one column")
+    assert not warnings(app)
+    assert app.query_params["open"] in ("confusion", ["confusion"])
+
+
 def test_another_page_s_parameters_are_taken_away_in_silence(mnist_model):
     """The browser's way back may bring them along."""
     app = visit("", model="small")

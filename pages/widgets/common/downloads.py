@@ -1,4 +1,4 @@
-"""What a visitor can take away, and the page's link."""
+"""Files to download, and the link of the page."""
 
 from collections.abc import Callable
 from functools import partial
@@ -74,10 +74,10 @@ def _either(numbers: dict[str, float]) -> str:
 
 
 def printed(stem: str, columns: str, page: Callable[[str], bytes]) -> list[tuple]:
-    """Files of a figure for print, which `page` makes of a kind among `KINDS`.
+    """Files of a figure for print; `page` draws one of a kind among `KINDS`.
 
     Args:
-        columns: the width among `WIDTHS`, which is in the files' names.
+        columns: the width, a key of `WIDTHS`; it is part of the file names.
     """
     stem = f"{stem}-{columns.replace(' ', '-')}"
     return [
@@ -87,12 +87,12 @@ def printed(stem: str, columns: str, page: Callable[[str], bytes]) -> list[tuple
 
 
 def export_explored(
-    checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show
+    checkpoint: Checkpoint, pixels: Tensor, response: View, index: int, show: Show
 ) -> None:
-    """The numbers and the page of the shown figure, the model, the input, a program."""
+    """Buttons to download the numbers and figures of the view, the model, the input; a program."""
     name = st.session_state["model"]
     columns = pick_columns()
-    stem = f"{name}-step-{seen.steps[index]}"
+    stem = f"{name}-step-{response.steps[index]}"
     title = export.title_of(checkpoint)
 
     def more() -> dict:
@@ -105,21 +105,21 @@ def export_explored(
         }
 
     def page(kind: str) -> bytes:
-        return export.printed(checkpoint, pixels, seen, index, kind, columns)
+        return export.printed(checkpoint, pixels, response, index, kind, columns)
 
     files = (
-        ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(seen, index, **more())),
+        ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(response, index, **more())),
         (
             "Numbers, NPZ", f"{stem}.npz", "application/octet-stream",
-            lambda: export.npz(pixels, seen, index, **more()),
+            lambda: export.npz(pixels, response, index, **more()),
         ),
         (
             "Figure, HTML", f"{stem}.html", "text/html",
-            lambda: export.html(checkpoint, pixels, seen, index),
+            lambda: export.html(checkpoint, pixels, response, index),
         ),
         *printed(stem, columns, page),
-        ("Film, GIF", f"{name}.gif", "image/gif", lambda: film(seen, "GIF", title)),
-        ("Film, WebP", f"{name}.webp", "image/webp", lambda: film(seen, "WEBP", title)),
+        ("Animation, GIF", f"{name}.gif", "image/gif", lambda: film(response, "GIF", title)),
+        ("Animation, WebP", f"{name}.webp", "image/webp", lambda: film(response, "WEBP", title)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
         (
             "Model", f"{name}.safetensors", "application/octet-stream",
@@ -130,10 +130,14 @@ def export_explored(
         for label, file_name, mime, data in files:
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
     st.caption(
-        "The numbers are per square pixel at the cells' centres, in pixels from the upper left "
-        "corner. The figures for print hold the field before training and at the slider's step, "
-        f"the HTML page {export.steps_in_page(seen, index)}, and the films all of them. Each field "
-        "above can also be saved as it is shown, as SVG or PNG: the buttons at its upper right. "
-        "With the model's file beside it, this program makes the same numbers:"
+        "The numbers are densities per square pixel at the centres of the cells, whose coordinates "
+        "are "
+        "in pixels from the upper left corner. The figures for print show the field before "
+        "training "
+        "and at the step of the slider; the HTML page contains "
+        f"{export.steps_in_page(response, index)}; "
+        "the animations contain every saved step. To save a field as it is shown, as SVG or PNG, "
+        "use the buttons at its upper right. This program computes the same numbers if the file of "
+        "the model is in its folder:"
     )
-    st.code(export.snippet(f"{name}.safetensors", pixels, seen.steps[index]), wrap_lines=True)
+    st.code(export.snippet(f"{name}.safetensors", pixels, response.steps[index]), wrap_lines=True)

@@ -267,6 +267,7 @@ class Parameter:
 
     def write(self, value: Any) -> None:
         """Write the value to the link."""
+        in_link(self.key)
         if value is None or (value == self.default and not self.always):
             st.query_params.pop(self.key, None)
             return

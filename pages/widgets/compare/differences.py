@@ -1,4 +1,4 @@
-"""Compare's second look: models and recipes in a table, curves, and fields by class."""
+"""Models and settings in a table, training curves, and mean fields per class."""
 
 from html import escape
 
@@ -12,7 +12,7 @@ from pages.widgets.canvas.stills import show_classes
 from pages.widgets.common.cache import averaged_images, class_fields
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
-from pages.widgets.compare.models import SLIDERS, Moment, Side
+from pages.widgets.compare.models import SLIDERS, Column, Moment
 from pages.widgets.inputs.choose import test_images
 
 STYLE = """
@@ -31,18 +31,19 @@ STYLE = """
 """
 
 
-def table(sides: list[Side]) -> None:
-    """What the models are; what differs from the first is marked."""
-    found = [facts(side.checkpoint) for side in sides]
+def table(sides: list[Column]) -> None:
+    """Facts about the models; differences from the first are marked."""
+    columns = [facts(side.checkpoint) for side in sides]
     head = "".join(f"<th>{side.name}</th>" for side in sides)
-    rows = "".join(_row(name, [of[name] for of in found]) for name in found[0])
+    rows = "".join(_row(name, [column[name] for column in columns]) for name in columns[0])
     st.html(
         f'{STYLE}<div class="facts"><table><thead><tr><th></th>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
     st.caption(
-        "≠ marks what differs, bold where it differs from the first. Test error: mean ± standard "
-        "deviation where a model has several members."
+        "≠ marks rows that differ; values that differ from the first model are bold. Test errors "
+        "of "
+        "models with several members are mean ± standard deviation."
     )
 
 
@@ -55,8 +56,8 @@ def _row(name: str, values: list[str]) -> str:
     return f'<tr class="{mark}"><th scope="row">{escape(name)}</th>{cells}</tr>'
 
 
-def curves(sides: list[Side], by: str) -> None:
-    """Test error and training loss over the training, laid over each other."""
+def curves(sides: list[Column], by: str) -> None:
+    """Test error and training loss of all models over the training."""
     kinds = (
         ("test error", "test error, %", lambda epoch: epoch.test_error),
         ("training loss", "training loss, nats", lambda epoch: epoch.train_loss),
@@ -75,24 +76,32 @@ def curves(sides: list[Side], by: str) -> None:
             )  # fmt: skip
     names = "; ".join(f"{side.name}, {plain(side.model)}" for side in sides)
     several = any(side.checkpoint.members > 1 for side in sides)
-    band = " The line is the members’ mean, the band ± a standard deviation." if several else ""
+    band = (
+        " The line is the mean over the members, the band ± one standard deviation."
+        if several
+        else ""
+    )
     data = {side.checkpoint.header.provenance.dataset_title for side in sides}
     apart = (
-        f" They learned from different data ({', '.join(map(plain, sorted(data)))}), and each "
-        "error is on its own: the heights do not compare."
+        " The models were trained and tested on different data "
+        f"({', '.join(map(plain, sorted(data)))}), "
+        "so their errors cannot be compared."
         if len(data) > 1
         else ""
     )
     if not all(side.checkpoint.header.epochs for side in sides):
-        apart += " A model without an epoch behind it has no curve."
+        apart += " A model without a complete epoch has no curve."
     st.caption(f"{names}.{band}{apart}")
 
 
-def atlases(sides: list[Side], moment: Moment) -> None:
-    """The mean field of each model over the same inputs of each class, on one scale."""
+def atlases(sides: list[Column], moment: Moment) -> None:
+    """The mean field of each model over the same inputs per class, on one scale."""
     dataset = test_images(sides[0].checkpoint)
     if dataset is None:
-        st.info("No test images of the first model's shape are here: there is nothing to average.")
+        st.info(
+            "No test images of the first model's shape are available, so there is nothing to "
+            "average."
+        )
         return
     shape = dataset.input_shape
     able = [
@@ -100,26 +109,26 @@ def atlases(sides: list[Side], moment: Moment) -> None:
         for side, index in zip(sides, moment.indices, strict=True)
         if side.checkpoint.header.input_shape == shape
     ]
-    progress, found = st.progress(0.0), {}
+    progress, fields_of = st.progress(0.0), {}
     for k, (side, index) in enumerate(able):
         for n, name in enumerate(dataset.tested):
             done = (k + n / len(dataset.tested)) / len(able)
             progress.progress(done, f"The {side.name} model’s fields of class {plain(name)} …")
             label = dataset.classes.index(name)
             mean, _ = class_fields(side.checkpoint, dataset, index, label)
-            found.setdefault(side.name, []).append(mean / moment.parts(side))
+            fields_of.setdefault(side.name, []).append(mean / moment.parts(side))
     progress.empty()
-    every = np.stack([field for fields in found.values() for field in fields])
+    every = np.stack([field for fields in fields_of.values() for field in fields])
     top = max(float(np.percentile(field, TOP_PERCENTILE)) for field in every)
     for column, (side, index) in zip(st.columns(len(able), gap="medium"), able, strict=True):
         with column:
             show_classes(
-                found[side.name], dataset.tested, (shape[2], shape[1]), top, side.model,
+                fields_of[side.name], dataset.tested, (shape[2], shape[1]), top, side.model,
                 f"{side.name}, {side.moment(index)}", f"{side.name}-atlas", moment.unit,
             )  # fmt: skip
     fixed = [side.name for side, _ in able if not side.checkpoint.model().adaptive]
     st.caption(
         f"The mean field of each model over the same {averaged_images(dataset)} test images per "
         f"class of {plain(dataset.title)}, on one colour scale."
-        + (f" The densities of the {' and the '.join(fixed)} do not move." if fixed else "")
+        + (f" The densities of the {' and the '.join(fixed)} model are fixed." if fixed else "")
     )

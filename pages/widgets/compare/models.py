@@ -1,4 +1,4 @@
-"""The models that Compare puts side by side, and where in its training each is shown."""
+"""The models that Compare shows side by side, and the step at which each is shown."""
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from pages.widgets.inputs.choose import Input
 
 NAMES = ("first", "second", "third", "fourth")
 OTHERS = {"second": "logistic-el-15", "third": "logistic-el-5", "fourth": "linear"}
-"""What stands there until another one is chosen."""
+"""The default models."""
 SLIDERS = {
     "step": "Step of training",
     "epoch": "Epoch of training",
@@ -26,8 +26,8 @@ BESIDE = "Compare the first with the"
 
 
 @dataclass(frozen=True)
-class Side:
-    """One of the models: `name` is which in words, keys and the link, `model` what it is."""
+class Column:
+    """A model of the comparison: `name` is its ordinal, also in the link, `model` its title."""
 
     name: str
     checkpoint: Checkpoint
@@ -42,17 +42,17 @@ class Side:
         return embedding.groups * embedding.densities
 
     def moment(self, index: int) -> str:
-        """When in its training a snapshot was taken, in words."""
+        """The moment of training of a snapshot, in words."""
         return self.checkpoint.moment(self.checkpoint.steps[index])
 
 
-def pick_sides() -> list[Side]:
-    """Widgets for how many models, and which."""
+def pick_sides() -> list[Column]:
+    """Widgets for the number of models, and for each model."""
     counts = Choice(str(count) for count in range(2, len(NAMES) + 1))
     bar = st.container(horizontal=True, key="which")
     models = Parameter("models", "Models", counts, "2")
     count = int(models.draw(bar.segmented_control, required=True, width="content"))
-    sides: list[Side] = []
+    sides: list[Column] = []
     with bar.container(key="models-chosen"):
         rows = [st.columns(2, gap="small") for _ in range(0, count, 2)]
     columns = [column for row in rows for column in row]
@@ -63,7 +63,7 @@ def pick_sides() -> list[Side]:
             default = _another(f"{OTHERS[name]}{own}") if sides else None
             label = f"{name.capitalize()} model"
             checkpoint = pick_checkpoint(label, name, default, story=count == 2)
-            sides.append(Side(name, checkpoint, describe(checkpoint.config.model)))
+            sides.append(Column(name, checkpoint, describe(checkpoint.config.model)))
     Parameter("beside", BESIDE, Choice(NAMES[1:count]), NAMES[1]).check()
     for name in NAMES[count:]:
         label = f"{name.capitalize()} model"
@@ -72,8 +72,8 @@ def pick_sides() -> list[Side]:
     return _told_apart(sides)
 
 
-def _told_apart(sides: list[Side]) -> list[Side]:
-    """Sides whose models have one name get the data set in theirs."""
+def _told_apart(sides: list[Column]) -> list[Column]:
+    """Columns whose models have the same title get the data set in their titles."""
     names = [side.model for side in sides]
     return [
         replace(side, model=f"{side.model}, {side.checkpoint.header.provenance.dataset_title}")
@@ -84,47 +84,51 @@ def _told_apart(sides: list[Side]) -> list[Side]:
 
 
 def _another(wanted: str) -> str | None:
-    """That model where it is there, else the first that no side before it shows."""
+    """The wanted model if it exists, else the first one that is not shown yet."""
     options = titles()
     shown = {st.session_state.get(name) for name in NAMES}
     free = (key for key in options if key not in shown)
     return wanted if wanted in options else next(free, None)
 
 
-def remark_sides(sides: list[Side], given: Input) -> None:
-    """Say which of them cannot be shown the input."""
+def remark_sides(sides: list[Column], given: Input) -> None:
+    """Report the models that cannot take the input."""
     for side in sides:
         if side.takes(given):
             continue
         channels, height, width = side.checkpoint.header.input_shape
         colour = "colour" if channels == 3 else f"{channels}-channel" if channels > 1 else "grey"
         st.info(
-            f"The {side.name} model takes {colour} pictures of {height} × {width}, so it cannot be "
-            "shown this input. Its curves and its recipe compare below."
+            f"The {side.name} model takes {colour} pictures of {height} × {width}, so it cannot "
+            "take this "
+            "input. Its training curves and settings can be compared below."
         )
 
 
-def remark_fields(sides: list[Side]) -> None:
-    """Say why fields are the same, or the same everywhere."""
+def remark_fields(sides: list[Column]) -> None:
+    """Explain fields that are equal or constant."""
     same = [side.name for side in sides[1:] if side.checkpoint.digest == sides[0].checkpoint.digest]
     if same:
-        st.caption(f"The {' and the '.join(same)} model is the first itself: nothing differs.")
+        st.caption(
+            f"The {' and the '.join(same)} model is the same as the first, so nothing differs."
+        )
     even = [side.name for side in sides if not side.checkpoint.has_densities]
     if even:
         st.caption(
             f"The {' and the '.join(even)} {'has' if len(even) == 1 else 'have'} no learned "
-            "densities: a weight for each pixel, or for each cell of a feature map, is the special "
-            "case of one uniform density on each. The field is the same everywhere, at any step."
+            "densities: one weight per pixel, or per cell of a feature map, is the special case of "
+            "one "
+            "uniform density on each. The field is the same everywhere, at any step."
         )
 
 
 @dataclass(frozen=True)
 class Moment:
-    """Where the one slider stands, and what the fields show.
+    """The place of the slider, and the way in which densities are combined.
 
-    `by` tells along what it moves over its `places`, of which `place` is the one where it stands.
-    `snapshots` are those of each side at each place, `indices` at this one. `mean` tells whether a
-    field is the mean of a model's densities in place of their sum.
+    The slider stands at `place`, one of its `places`: steps, epochs or fractions, as `by` says.
+    `snapshots` are the indices of each model's snapshots at all places, `indices` at this
+    one. If `mean`, a field is the mean of a model's densities instead of their sum.
     """
 
     by: str
@@ -142,13 +146,13 @@ class Moment:
     def unit(self) -> str:
         return "mean density per pixel²" if self.mean else "density per pixel²"
 
-    def parts(self, side: Side) -> int:
-        """What a side's sum is divided by."""
+    def parts(self, side: Column) -> int:
+        """The divisor of the sum of a model's densities."""
         return side.densities if self.mean else 1
 
 
-def pick_moment(sides: list[Side]) -> Moment:
-    """Widgets for what the one slider moves by, and for sum or mean; where the slider stands."""
+def pick_moment(sides: list[Column]) -> Moment:
+    """Widgets for the alignment of the runs, and for sum or mean."""
     by = Parameter("by", "Align runs by", Choice(PACES), "step").draw(
         st.segmented_control,
         required=True,
@@ -170,8 +174,8 @@ def pick_moment(sides: list[Side]) -> Moment:
     return Moment(by, places, _place(parameters, by, places, sides[0]), snapshots, field == MEAN)
 
 
-def _places(sides: list[Side], by: str) -> tuple[list[list[float]], list[float]]:
-    """Where each side's snapshots are, and all these places in order."""
+def _places(sides: list[Column], by: str) -> tuple[list[list[float]], list[float]]:
+    """The places of each model's snapshots, and all these places in order."""
     places_of = [along(side.checkpoint, side.checkpoint.steps, by) for side in sides]
     return places_of, sorted({place for places in places_of for place in places})
 
@@ -191,7 +195,7 @@ def _slider_parameters(by: str, places: list[float]) -> dict[str, Parameter]:
     }
 
 
-def _place(parameters: dict[str, Parameter], by: str, places: list[float], first: Side) -> float:
+def _place(parameters: dict[str, Parameter], by: str, places: list[float], first: Column) -> float:
     """Where the slider stands, else its place in the link, else the end.
 
     A slider at its end stays there when the models change. With another alignment the slider keeps
@@ -216,6 +220,6 @@ def _place(parameters: dict[str, Parameter], by: str, places: list[float], first
 
 
 def rest_at(place: float | None) -> None:
-    """The slider came to rest there; None for the end, whatever comes to be the end."""
+    """Store the place of the slider; None for the end, also that of other models."""
     by, _ = st.session_state["rested"]
     st.session_state["rested"] = by, place

@@ -12,7 +12,7 @@ from densembed.fields.measures import Densities
 from densembed.figures.densities import AGAINST, DIM, FOR
 from densembed.figures.heatmaps import AFTER, BEFORE
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.canvas.moving import as_url, colours, moving, pack, said, text
+from pages.widgets.canvas.moving import as_url, colours, moving, pack, predictions, text
 from pages.widgets.common.parameter import Numbers, OneOf, Parameter
 from pages.widgets.explore.views import (
     CLASS,
@@ -20,7 +20,7 @@ from pages.widgets.explore.views import (
     OVER,
     PIXELS,
     SWIPE,
-    Seen,
+    Response,
     Show,
     class_field,
     density_parameter,
@@ -29,7 +29,7 @@ from pages.widgets.explore.views import (
 from pages.widgets.inputs.choose import Input
 
 BOUND_PERCENTILE = 97
-"""Of the weights: their colour scale ends there, else a few large ones leave the others grey."""
+"""Percentile of the weights at which their colour scale ends, so that the others stay visible."""
 MIDDLE = 50
 DIVIDER = Parameter("divider", "Divider of the swipe", Numbers(0, 100), MIDDLE)
 _stage = moving("stage", Path(__file__).parent)
@@ -59,11 +59,16 @@ def _divider(swipes: bool) -> int:
 
 
 def show_stage(
-    checkpoint: Checkpoint, given: Input, seen: Seen, show: Show, index: int, hidden: list[str]
+    checkpoint: Checkpoint,
+    given: Input,
+    response: Response,
+    show: Show,
+    index: int,
+    hidden: list[str],
 ) -> None:
     """Fields before training and at the slider's step, and the predictions at every step."""
     steps, header = checkpoint.steps, checkpoint.header
-    probabilities = None if given.seen == "no ink" else seen.view.probabilities
+    probabilities = None if given.seen == "no ink" else response.view.probabilities
     blank = ", for a blank picture" if probabilities is None else ""
     data = {
         "step": steps[index],
@@ -71,20 +76,20 @@ def show_stage(
         "by": "step",
         "titles": [checkpoint.moment(step) for step in steps],
         "notes": [f"epoch {checkpoint.epoch_of(step):.3g}{blank}" for step in steps],
-        "numbers": seen.numbers,
-        "said": said(probabilities, header.classes, len(steps)),
+        "numbers": response.numbers,
+        "said": predictions(probabilities, header.classes, len(steps)),
         "classes": header.classes,
         "right": given.label,
         "probabilities": None if probabilities is None else np.round(probabilities, 6).tolist(),
         "colours": [BEFORE, AFTER],
         "legend": ["before training", "at this step"],
-        "size": seen.view.size,
+        "size": response.view.size,
         "way": show.way,
         "divider": _divider(show.way == SWIPE),
         "contours": show.contours,
         "hidden": hidden,
         "picture": _picture(given.pixels, show),
-        **_look(checkpoint, given.pixels, seen, show),
+        **_look(checkpoint, given.pixels, response, show),
     }
     _stage(
         data=data, key="stage", on_step_change=_moved, on_divider_change=_divided,
@@ -109,20 +114,20 @@ def _chosen() -> None:
 
 
 def _picture(pixels: Tensor, show: Show) -> dict | None:
-    """What lies under the field, and how much of it the field covers."""
+    """The picture under the field, and the opacity of the field."""
     if show.way not in (OVER, DENSITIES):
         return None
     under = pixels if show.way == OVER else (pixels * DIM).byte()
     return {"url": as_url(under), "opacity": show.opacity}
 
 
-def _look(checkpoint: Checkpoint, pixels: Tensor, seen: Seen, show: Show) -> dict:
-    """The numbers to draw at every step and their colour scales."""
-    x, count = as_input(pixels[None]), len(seen.view.steps)
+def _look(checkpoint: Checkpoint, pixels: Tensor, response: Response, show: Show) -> dict:
+    """The values to draw at every step, and their colour scales."""
+    x, count = as_input(pixels[None]), len(response.view.steps)
     name = checkpoint.header.classes[show.label]
     alt = "Receptive field, a heatmap of the sum of the densities,"
     if show.way == DENSITIES:
-        scale, dots = _dots(seen.densities, show.label, f"weight for {name}")
+        scale, dots = _dots(response.densities, show.label, f"weight for {name}")
         alt = f"Densities as ellipses, coloured by their weight for {name},"
         return {"stack": None, "scales": [scale], "dots": dots, "alt": alt}
     if show.way == CLASS:
@@ -139,10 +144,15 @@ def _look(checkpoint: Checkpoint, pixels: Tensor, seen: Seen, show: Show) -> dic
         scales = [colours(0, top, "mass of the densities in a pixel, ΣΓ", "in this pixel")]
         alt = "Sum of Γ over the densities, a heatmap of the pixels,"
     else:
-        values = [of_channel(field, show.channel) for field in seen.view.fields]
+        values = [of_channel(field, show.channel) for field in response.view.fields]
         scales = [
-            colours(0, seen.view.top, "density per pixel²", "per pixel²"),
-            colours(-seen.view.top, seen.view.top, "difference, density per pixel²", "per pixel²"),
+            colours(0, response.view.top, "density per pixel²", "per pixel²"),
+            colours(
+                -response.view.top,
+                response.view.top,
+                "difference, density per pixel²",
+                "per pixel²",
+            ),
         ]
     return {**pack(np.stack(values)), "scales": scales, "dots": None, "alt": alt}
 

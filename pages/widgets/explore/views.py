@@ -18,7 +18,7 @@ from densembed.fields.measures import (
     weighted_field,
 )
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.common.cache import kept, seen_by
+from pages.widgets.common.cache import kept, response_of
 from pages.widgets.common.parameter import Choice, Flag, Numbers, Parameter
 
 FIELD, OVER, DIFFERENCE, SWIPE = "field", "overlay", "difference", "swipe"
@@ -115,7 +115,7 @@ def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> 
 def of_channel(values: np.ndarray, channel: int | None) -> np.ndarray:
     """A field (C, rows, columns) of one channel, or of all together: (rows, columns).
 
-    Densities that all channels share have one field, whichever is asked for.
+    Densities that all channels share have the same field in each of them.
     """
     return values.sum(0) if channel is None else values[channel % len(values)]
 
@@ -134,54 +134,57 @@ def class_field(checkpoint: Checkpoint, pixels: Tensor, label: int, index: int) 
 
 
 @dataclass(frozen=True)
-class Seen:
-    """All of a checkpoint's snapshots for one input: fields and opinions, densities, numbers."""
+class Response:
+    """Fields, predictions, densities and measures of all snapshots of a checkpoint for an input."""
 
     view: View
     densities: list[Densities] | None
     numbers: list[str]
 
 
-def see(checkpoint: Checkpoint, pixels: Tensor) -> Seen:
-    """What every step makes of an input: computed once, whatever is shown of it."""
+def respond(checkpoint: Checkpoint, pixels: Tensor) -> Response:
+    """The response of every snapshot to an input; cached."""
     key = "densities", checkpoint.digest, pixels.numpy().tobytes()
-    seen = seen_by(checkpoint, pixels)
-    placed, lines = kept.get(key, lambda: _placed(checkpoint, pixels, seen))
-    return Seen(seen, placed, lines)
+    shown = response_of(checkpoint, pixels)
+    placed, lines = kept.get(key, lambda: _placed(checkpoint, pixels, shown))
+    return Response(shown, placed, lines)
 
 
 def _placed(
-    checkpoint: Checkpoint, pixels: Tensor, seen: View
+    checkpoint: Checkpoint, pixels: Tensor, shown: View
 ) -> tuple[list[Densities] | None, list[str]]:
     placed = None
     if checkpoint.has_densities:
         x = as_input(pixels[None])
-        placed = [densities(checkpoint.network(k), x) for k in range(len(seen.steps))]
-    return placed, numbers_lines(seen, placed)
+        placed = [densities(checkpoint.network(k), x) for k in range(len(shown.steps))]
+    return placed, numbers_lines(shown, placed)
 
 
-def numbers_lines(seen: View, placed: list[Densities] | None) -> list[str]:
-    """Centre, spread and the like of the field at each step, a quiet line each.
+def numbers_lines(shown: View, placed: list[Densities] | None) -> list[str]:
+    """Centre, spread and other measures of the field at each step, one line each.
 
     Args:
         placed: the densities at each step, None where the model has none.
     """
     lines = []
-    for k in range(len(seen.fields)):
-        parts = [f"{name} {value}" for name, value in measures(seen, k).items()]
+    for k in range(len(shown.fields)):
+        parts = [f"{name} {value}" for name, value in measures(shown, k).items()]
         if placed:
-            parts.append(f"densities moved {moved(placed[0], placed[k]):.1f} pixels on average")
+            parts.append(
+                f"densities have moved {moved(placed[0], placed[k]):.1f} pixels on average since "
+                "the start"
+            )
         lines.append(" · ".join(parts))
     return lines
 
 
-def measures(seen: View, index: int) -> dict[str, str]:
+def measures(shown: View, index: int) -> dict[str, str]:
     """Centre, spread, entropy and area of the field at a step, in words."""
-    total = seen.size[0] * seen.size[1]
-    found = measure(seen.fields[index], seen.fields[0], seen.x, seen.y)
+    total = shown.size[0] * shown.size[1]
+    result = measure(shown.fields[index], shown.fields[0], shown.x, shown.y)
     return {
-        "centre": f"{found.centre[0]:.1f}, {found.centre[1]:.1f}",
-        "spread": f"{found.spread:.1f} pixels",
-        "entropy": f"{found.entropy:.1f} of {np.log2(total):.1f} bits",
-        f"{100 * MASS:.0f} % of the mass in": f"{found.area:.0f} of {total} pixels",
+        "centre": f"{result.centre[0]:.1f}, {result.centre[1]:.1f}",
+        "spread": f"{result.spread:.1f} pixels",
+        "entropy": f"{result.entropy:.1f} of {np.log2(total):.1f} bits",
+        f"{100 * MASS:.0f} % of the field in": f"{result.area:.0f} of {total} pixels",
     }

@@ -1,4 +1,4 @@
-"""Sliders that move, turn and disturb the input, to watch the field follow."""
+"""Sliders that transform the input, to see how the field follows."""
 
 from dataclasses import asdict, replace
 
@@ -16,11 +16,11 @@ SLIDERS = {
     "blur": ("Blur", 0.0, 3.0, 0.25, "%.2f pixels"),
     "noise": ("Noise", 0.0, 0.5, 0.05, "%.2f of full ink"),
 }
-"""Label, least, most, step and format of each field of `Transform`, by its key in the link."""
+"""Label, minimum, maximum, step and format per field of `Transform`, by its key in the link."""
 
 
 def change_input(given: Input) -> Input:
-    """Sliders below the picture, not over it, and the input as they change it."""
+    """Sliders below the picture; the transformed input."""
     usual = asdict(Transform())
     with st.container(key="change"), st.expander("Move, turn, blur …"):
         places = [column for _ in range(0, len(SLIDERS), 2) for column in st.columns(2)]

@@ -1,4 +1,4 @@
-"""A row of small test images of a class to choose from, and another handful at a click."""
+"""A row of small test images of a class to choose from, which can be shuffled."""
 
 import base64
 
@@ -56,7 +56,7 @@ _row = st.components.v2.component("thumbnails", html=HTML, css=CSS, js=JS)
 
 
 def row(dataset: Dataset, choices: Tensor, number: int, place) -> None:
-    """Thumbnails of some of the test images `choices`; a click makes one the example.
+    """Thumbnails of some of the test images `choices`; a click selects one as the example.
 
     Args:
         choices: indices into the test images, the first one being example 1.
@@ -76,7 +76,7 @@ def row(dataset: Dataset, choices: Tensor, number: int, place) -> None:
 
 
 def _numbers(count: int) -> list[int]:
-    """The first ones until they were shuffled, here or where the link comes from."""
+    """Numbers of the thumbnails: the first examples until shuffled, here or in the link."""
     SHUFFLE.check()
     seed = st.session_state.setdefault("shuffled", SHUFFLE.value())
     SHUFFLE.write(seed)
@@ -90,5 +90,5 @@ def _pick() -> None:
 
 
 def _shuffle() -> None:
-    """Another handful."""
+    """Show other examples."""
     st.session_state["shuffled"] = int(st.session_state["thumbnails"].shuffle) % SEEDS
