@@ -104,7 +104,7 @@ def test_four_models_in_columns(mnist_model, trained, third, field):
     assert len(sent["stacks"]) == 3  # the first one's fields are the fourth's, and travel once
     assert len(sent["probabilities"]) == 4
     assert {side["moments"][0] for side in sent["sides"].values()} == {"before training"}
-    assert "The fourth model is the first itself" in " ".join(c.value for c in app.caption)
+    assert "The fourth model is the same as the first" in " ".join(c.value for c in app.caption)
 
 
 def test_every_step_is_sent_and_the_numbers_of_each(small_gallery, trained, third):
@@ -132,7 +132,7 @@ def test_a_field_that_stays_as_it_was_travels_once(monkeypatch, runs_root):
 def test_fewer_models_leave_the_link(mnist_model, third):
     app = visit("compare", models="4", first="small", third="fixed", fourth="other")
     assert app.query_params["third"] == "fixed"
-    pills(app, "models").set_value(2).run()
+    pills(app, "models").set_value("2").run()
     settle(app)
     assert not {"third", "fourth"} & set(app.query_params)
     assert list(columns(app)["sides"]) == ["first", "second"]
@@ -231,7 +231,7 @@ def test_model_against_itself_has_no_difference(small_gallery):
     assert len(sent["stacks"]) == 1
     one, two = sent["sides"].values()
     assert all(one[part] == two[part] for part in ("stack", "each", "share", "at", "numbers"))
-    assert "The second model is the first itself" in " ".join(c.value for c in app.caption)
+    assert "The second model is the same as the first" in " ".join(c.value for c in app.caption)
     assert np.nansum(abs(values(charts(app)["second-confusion-change"]))) == 0
 
 
@@ -301,7 +301,7 @@ def test_models_that_know_other_classes_are_compared_but_for_their_words(small_g
     Checkpoint(header, trained.tensors).save(small_gallery / "letters.safetensors")
     app = visit("compare", first="small", second="letters")
     sent = shows(app, {"first": (trained, -1), "second": (trained, -1)})
-    assert sent["note"] == "the second knows other classes"
+    assert sent["note"] == "the second has other classes"
     assert sent["asked"] == [0]
     assert sent["sides"]["second"]["said"][-1][0] in "abcdefghij"
 
@@ -343,7 +343,7 @@ def test_where_they_disagree(mnist_model, trained, digits, monkeypatch):
     found = disagreement(*said, labels)
     text = " ".join(element.value for element in app.markdown)
     assert f"**{len(found.first_only):,}** are predicted correctly only by the first" in text
-    assert f"**{len(found.second_only):,}** only the second" in text
+    assert f"**{len(found.second_only):,}** only by the second" in text
     assert (f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001") in text
     assert max(map(len, (found.first_only, found.second_only))) > 5
     for number in (2, 1):  # all of them can be seen
@@ -367,7 +367,7 @@ def test_the_first_beside_another(mnist_model, trained, third, digits):
         digits.test.labels.numpy(),
     )  # fmt: skip
     text = " ".join(element.value for element in app.markdown)
-    assert f"**{len(found.second_only):,}** only the third" in text
+    assert f"**{len(found.second_only):,}** only by the third" in text
 
 
 def test_confusion_matrices_on_one_scale(mnist_model, trained, third, digits):
@@ -427,7 +427,7 @@ def test_fields_of_all_over_the_same_classes(small_gallery, trained, third, digi
 def test_a_model_does_not_disagree_with_itself(small_gallery):
     app = visit("compare", first="small", second="small", open="Where they disagree")
     text = " ".join(element.value for element in app.markdown)
-    assert "**0** only the first" in text
+    assert "**0** are predicted correctly only by the first" in text
     assert "(p = 1)" in text
 
 

@@ -87,9 +87,9 @@ def confused(sides: list[Column], chosen: list[int]) -> None:
         with column:
             if name == "first":
                 st.caption(
-                    f"Rows are the true class, columns the answer, of {len(labels):,} test images "
-                    f"of {plain(dataset.title)}. The diagonal has what is right: a number without "
-                    "a colour. All matrices share one scale."
+                    f"Rows are the true class, columns the predicted class of {len(labels):,} test "
+                    f"images of {plain(dataset.title)}. The diagonal holds the correct answers, "
+                    "not coloured. All matrices share one scale."
                 )
                 continue
             panel(f"{name} − first", f"red: the {name} model makes this mistake more often")
