@@ -10,7 +10,7 @@ from pages.widgets.compare.columns import PARTS, show_columns
 from pages.widgets.compare.differences import atlases, curves, table
 from pages.widgets.compare.disagreement import confused, disagree
 from pages.widgets.compare.downloads import export_compared
-from pages.widgets.compare.models import pick_moment, pick_sides, remark_fields, remark_sides
+from pages.widgets.compare.models import pick_models, pick_moment, remark_fields, remark_inputs
 from pages.widgets.inputs.choose import pick_input, remark, show_input
 
 STYLE = """
@@ -53,22 +53,24 @@ begin(
 st.html(STYLE)
 hidden = hide(PARTS)
 with st.container(key="choices"):
-    sides = pick_sides()
-    first = sides[0].checkpoint
+    compared = pick_models()
+    first = compared[0].checkpoint
     given = pick_input(first)
-remark(given, {f"the {side.name} model": side.checkpoint for side in sides if side.takes(given)})
-remark_sides(sides, given)
+remark(
+    given, {f"the {entry.name} model": entry.checkpoint for entry in compared if entry.takes(given)}
+)
+remark_inputs(compared, given)
 
 # Each of the columns, three or four, is as wide as the input's.
-picture, fields = st.columns([20, 61 if len(sides) == 3 else 82], gap="small")
+picture, fields = st.columns([20, 61 if len(compared) == 3 else 82], gap="small")
 with picture, st.container(key="aside"):
     with st.container(key="input"):
         show_input(given, first)
     with st.container(key="showing"):
-        moment = pick_moment(sides)
+        moment = pick_moment(compared)
 with fields:
-    show_columns(sides, given, moment, hidden)
-remark_fields(sides)
+    show_columns(compared, given, moment, hidden)
+remark_fields(compared)
 
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     opened = Parameter("open", "More", Choice(DETAILS, OLD_DETAILS)).draw(
@@ -78,15 +80,15 @@ with st.container(horizontal=True, horizontal_alignment="distribute"):
 if opened != "export":
     PRINTED.drop()
 if opened == "settings":
-    table(sides)
+    table(compared)
 elif opened == "curves":
-    curves(sides, moment.by)
+    curves(compared, moment.by)
 elif opened == "disagreements":
-    disagree(sides, moment.indices)
+    disagree(compared, moment.indices)
 elif opened == "confusion":
-    confused(sides, moment.indices)
+    confused(compared, moment.indices)
 elif opened == "classes":
-    atlases(sides, moment)
+    atlases(compared, moment)
 elif opened == "export":
-    export_compared(sides, moment, given)
+    export_compared(compared, moment, given)
 close_link()

@@ -259,7 +259,9 @@ def test_a_checkpoint_from_before_natural_order_is_shown_right(small_gallery, tm
         shown[key] = np.asarray(stage(app)["probabilities"])[:, order.index("10")]
     np.testing.assert_allclose(shown["now"], shown["old"], atol=2e-6)
     app = visit("compare", first="now", second="old", open="Where they disagree")
-    assert any("**0** only the first" in text.value for text in app.markdown)
+    assert any(
+        "**0** are predicted correctly only by the first" in text.value for text in app.markdown
+    )
     first, second = np.asarray(columns(app)["probabilities"])
     np.testing.assert_allclose(first, second, atol=2e-6)
 

@@ -72,7 +72,7 @@ def test_a_network_without_densities_is_not_judged_by_a_recipe_for_them(shipped)
     every = {recipe: {row["model"]: row["mean"] for row in table(recipe, "table2")}
              for recipe in TABLE2}  # fmt: skip
     assert every["tuned"]["mlp-50"] > every["paper"]["mlp-50"]
-    assert f"by recipe paper it ends at {every['paper']['mlp-50']:.2f} %" in text
+    assert f"with recipe paper its error is {every['paper']['mlp-50']:.2f} %" in text
     assert f"against {every['tuned']['mlp-50']:.2f} %" not in text
 
 

@@ -177,7 +177,7 @@ def test_a_link_from_another_page_goes_before_the_last_choice(sweep):
     sweep.delete()
     app.query_params["model"] = key
     (said,) = warnings(settle(app.run()))
-    assert "which is not here." in said
+    assert "which was not found." in said
 
 
 @pytest.mark.parametrize(

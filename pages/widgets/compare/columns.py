@@ -11,7 +11,7 @@ from densembed.figures.heatmaps import COLOURS
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.moving import colours, moving, pack, predictions
 from pages.widgets.common.cache import kept, response_of
-from pages.widgets.compare.models import SLIDERS, Column, Moment, rest_at
+from pages.widgets.compare.models import SLIDERS, ComparedModel, Moment, rest_at
 from pages.widgets.explore.views import measures
 from pages.widgets.inputs.choose import Input
 
@@ -20,18 +20,20 @@ PARTS = ("predictions", "differences", "numbers", "steps")
 _columns = moving("columns", Path(__file__).parent)
 
 
-def show_columns(sides: list[Column], given: Input, moment: Moment, hidden: list[str]) -> None:
+def show_columns(
+    compared: list[ComparedModel], given: Input, moment: Moment, hidden: list[str]
+) -> None:
     """Fields, differences and predictions of the models that take the input."""
-    shown = [k for k, side in enumerate(sides) if side.takes(given)]
-    responses = {k: _response(sides[k].checkpoint, given.pixels) for k in shown}
-    shares = {k: 1 / moment.parts(sides[k]) for k in shown}
+    shown = [k for k, entry in enumerate(compared) if entry.takes(given)]
+    responses = {k: _response(compared[k].checkpoint, given.pixels) for k in shown}
+    shares = {k: 1 / moment.parts(compared[k]) for k in shown}
     stacks: list[dict] = []  # equal fields are sent once
     for k in shown:
         if responses[k]["stack"] not in stacks:
             stacks.append(responses[k]["stack"])
     top = max(responses[k]["top"] * shares[k] for k in shown)
-    classes = sides[0].checkpoint.header.classes
-    class_lists = [sides[k].checkpoint.header.classes for k in shown]
+    classes = compared[0].checkpoint.header.classes
+    class_lists = [compared[k].checkpoint.header.classes for k in shown]
     comparable = [n for n, own in enumerate(class_lists) if sorted(own) == sorted(classes)]
     order = {n: [class_lists[n].index(name) for name in classes] for n in comparable}
     no_ink = given.seen == "no ink"
@@ -49,17 +51,17 @@ def show_columns(sides: list[Column], given: Input, moment: Moment, hidden: list
         ],
         "sides": [
             {
-                "name": sides[k].name,
-                "model": sides[k].model,
+                "name": compared[k].name,
+                "model": compared[k].model,
                 "stack": stacks.index(responses[k]["stack"]),
                 "each": responses[k]["each"],
                 "share": shares[k],
                 "at": moment.snapshots[k],
-                "moments": _moments(sides[k], len(responses[k]["numbers"])),
+                "moments": _moments(compared[k], len(responses[k]["numbers"])),
                 "numbers": responses[k]["numbers"],
                 "said": predictions(
                     None if no_ink else responses[k]["probabilities"],
-                    sides[k].checkpoint.header.classes,
+                    compared[k].checkpoint.header.classes,
                     len(responses[k]["each"]),
                 ),
             }
@@ -76,18 +78,20 @@ def show_columns(sides: list[Column], given: Input, moment: Moment, hidden: list
             for n in comparable
         ],
         "colours": [COLOURS[shown[n]] for n in comparable],
-        "note": _note(no_ink, [sides[k].name for n, k in enumerate(shown) if n not in comparable]),
+        "note": _note(
+            no_ink, [compared[k].name for n, k in enumerate(shown) if n not in comparable]
+        ),
         "picture": None,
         "hidden": hidden,
     }
     _columns(data=data, key="columns", on_step_change=_moved)
 
 
-def _moments(side: Column, count: int) -> list[str]:
+def _moments(entry: ComparedModel, count: int) -> list[str]:
     """The moment of training at each snapshot, in words."""
-    if not side.checkpoint.has_densities:
+    if not entry.checkpoint.has_densities:
         return ["the same at every step"] * count
-    return [side.moment(index) for index in range(count)]
+    return [entry.moment(index) for index in range(count)]
 
 
 def _moved() -> None:

@@ -13,7 +13,7 @@ from pages.widgets.common.cache import predictions_of
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
 from pages.widgets.common.parameter import Choice, Numbers, Parameter
-from pages.widgets.compare.models import BESIDE, Column
+from pages.widgets.compare.models import BESIDE, ComparedModel
 from pages.widgets.inputs.choose import SAMPLES, test_images
 
 THUMBNAILS = 12
@@ -31,42 +31,42 @@ STYLE = """
 
 
 def _predict(
-    sides: list[Column], chosen: list[int]
+    compared: list[ComparedModel], chosen: list[int]
 ) -> tuple[Dataset, dict[str, np.ndarray]] | None:
     """The first model's test images, and the predictions of the models that can read them."""
-    dataset = test_images(sides[0].checkpoint)
-    if dataset is None or list(dataset.classes) != sides[0].checkpoint.header.classes:
+    dataset = test_images(compared[0].checkpoint)
+    if dataset is None or list(dataset.classes) != compared[0].checkpoint.header.classes:
         st.info(
             "No test images of the first model's classes are available, so there is nothing to "
             "predict."
         )
         return None
     able, others = [], []
-    for side, index in zip(sides, chosen, strict=True):
-        header = side.checkpoint.header
+    for entry, index in zip(compared, chosen, strict=True):
+        header = entry.checkpoint.header
         same = header.input_shape == dataset.input_shape
         same = same and sorted(header.classes) == sorted(dataset.classes)
-        (able if same else others).append((side, index))
-    for side, _ in others:
+        (able if same else others).append((entry, index))
+    for entry, _ in others:
         st.info(
-            f"The {side.name} model takes other pictures or has other classes than the first, so "
+            f"The {entry.name} model takes other pictures or has other classes than the first, so "
             "its "
             "predictions cannot be compared."
         )
     with st.spinner(f"Predicting {len(dataset.test):,} test images …"):
-        predictions = {side.name: _answers(side, dataset, index) for side, index in able}
+        predictions = {entry.name: _answers(entry, dataset, index) for entry, index in able}
     return dataset, predictions
 
 
-def _answers(side: Column, dataset: Dataset, index: int) -> np.ndarray:
+def _answers(entry: ComparedModel, dataset: Dataset, index: int) -> np.ndarray:
     """Predictions for all test images, as indices into the classes of the data set."""
-    number = [dataset.classes.index(name) for name in side.checkpoint.header.classes]
-    return np.array(number)[predictions_of(side.checkpoint, dataset, index)]
+    number = [dataset.classes.index(name) for name in entry.checkpoint.header.classes]
+    return np.array(number)[predictions_of(entry.checkpoint, dataset, index)]
 
 
-def confused(sides: list[Column], chosen: list[int]) -> None:
+def confused(compared: list[ComparedModel], chosen: list[int]) -> None:
     """A confusion matrix per model on one scale, and the differences from the first."""
-    if not (result := _predict(sides, chosen)):
+    if not (result := _predict(compared, chosen)):
         return
     dataset, predictions = result
     labels, classes = dataset.test.labels.numpy(), dataset.classes
@@ -75,7 +75,7 @@ def confused(sides: list[Column], chosen: list[int]) -> None:
     }
     mistakes = [count - np.diag(np.diag(count)) for count in counts.values()]
     top = float(max(count.max() for count in mistakes)) or 1.0
-    names = {side.name: side.model for side in sides}
+    names = {entry.name: entry.model for entry in compared}
     for column, (name, count) in zip(st.columns(len(counts)), counts.items(), strict=True):
         with column:
             panel(names[name], f"{name}: {count.sum() - np.trace(count):,} mistakes")
@@ -100,9 +100,9 @@ def confused(sides: list[Column], chosen: list[int]) -> None:
             )  # fmt: skip
 
 
-def disagree(sides: list[Column], chosen: list[int]) -> None:
+def disagree(compared: list[ComparedModel], chosen: list[int]) -> None:
     """Counts, McNemar's test, and the inputs that only one of two models predicts correctly."""
-    if not (result := _predict(sides, chosen)):
+    if not (result := _predict(compared, chosen)):
         return
     dataset, predictions = result
     others = [name for name in predictions if name != "first"]

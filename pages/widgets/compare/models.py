@@ -26,7 +26,7 @@ BESIDE = "Compare the first with the"
 
 
 @dataclass(frozen=True)
-class Column:
+class ComparedModel:
     """A model of the comparison: `name` is its ordinal, also in the link, `model` its title."""
 
     name: str
@@ -46,40 +46,40 @@ class Column:
         return self.checkpoint.moment(self.checkpoint.steps[index])
 
 
-def pick_sides() -> list[Column]:
+def pick_models() -> list[ComparedModel]:
     """Widgets for the number of models, and for each model."""
     counts = Choice(str(count) for count in range(2, len(NAMES) + 1))
     bar = st.container(horizontal=True, key="which")
     models = Parameter("models", "Models", counts, "2")
     count = int(models.draw(bar.segmented_control, required=True, width="content"))
-    sides: list[Column] = []
+    compared: list[ComparedModel] = []
     with bar.container(key="models-chosen"):
         rows = [st.columns(2, gap="small") for _ in range(0, count, 2)]
     columns = [column for row in rows for column in row]
     for name, column in zip(NAMES[:count], columns, strict=False):
         with column:
-            first = sides[0].checkpoint if sides else None
+            first = compared[0].checkpoint if compared else None
             own = "" if first is None or first.config.dataset == "mnist" else "-digits"
-            default = _another(f"{OTHERS[name]}{own}") if sides else None
+            default = _another(f"{OTHERS[name]}{own}") if compared else None
             label = f"{name.capitalize()} model"
             checkpoint = pick_checkpoint(label, name, default, story=count == 2)
-            sides.append(Column(name, checkpoint, describe(checkpoint.config.model)))
+            compared.append(ComparedModel(name, checkpoint, describe(checkpoint.config.model)))
     Parameter("beside", BESIDE, Choice(NAMES[1:count]), NAMES[1]).check()
     for name in NAMES[count:]:
         label = f"{name.capitalize()} model"
         among = f"one of the {count} models"
         Parameter(name, label, Choice(()), expected=among, instead=f"{count} models").drop()
-    return _told_apart(sides)
+    return _distinguish(compared)
 
 
-def _told_apart(sides: list[Column]) -> list[Column]:
+def _distinguish(compared: list[ComparedModel]) -> list[ComparedModel]:
     """Columns whose models have the same title get the data set in their titles."""
-    names = [side.model for side in sides]
+    names = [entry.model for entry in compared]
     return [
-        replace(side, model=f"{side.model}, {side.checkpoint.header.provenance.dataset_title}")
-        if names.count(side.model) > 1
-        else side
-        for side in sides
+        replace(entry, model=f"{entry.model}, {entry.checkpoint.header.provenance.dataset_title}")
+        if names.count(entry.model) > 1
+        else entry
+        for entry in compared
     ]
 
 
@@ -91,28 +91,32 @@ def _another(wanted: str) -> str | None:
     return wanted if wanted in options else next(free, None)
 
 
-def remark_sides(sides: list[Column], given: Input) -> None:
+def remark_inputs(compared: list[ComparedModel], given: Input) -> None:
     """Report the models that cannot take the input."""
-    for side in sides:
-        if side.takes(given):
+    for entry in compared:
+        if entry.takes(given):
             continue
-        channels, height, width = side.checkpoint.header.input_shape
+        channels, height, width = entry.checkpoint.header.input_shape
         colour = "colour" if channels == 3 else f"{channels}-channel" if channels > 1 else "grey"
         st.info(
-            f"The {side.name} model takes {colour} pictures of {height} × {width}, so it cannot "
+            f"The {entry.name} model takes {colour} pictures of {height} × {width}, so it cannot "
             "take this "
             "input. Its training curves and settings can be compared below."
         )
 
 
-def remark_fields(sides: list[Column]) -> None:
+def remark_fields(compared: list[ComparedModel]) -> None:
     """Explain fields that are equal or constant."""
-    same = [side.name for side in sides[1:] if side.checkpoint.digest == sides[0].checkpoint.digest]
+    same = [
+        entry.name
+        for entry in compared[1:]
+        if entry.checkpoint.digest == compared[0].checkpoint.digest
+    ]
     if same:
         st.caption(
             f"The {' and the '.join(same)} model is the same as the first, so nothing differs."
         )
-    even = [side.name for side in sides if not side.checkpoint.has_densities]
+    even = [entry.name for entry in compared if not entry.checkpoint.has_densities]
     if even:
         st.caption(
             f"The {' and the '.join(even)} {'has' if len(even) == 1 else 'have'} no learned "
@@ -146,12 +150,12 @@ class Moment:
     def unit(self) -> str:
         return "mean density per pixel²" if self.mean else "density per pixel²"
 
-    def parts(self, side: Column) -> int:
+    def parts(self, entry: ComparedModel) -> int:
         """The divisor of the sum of a model's densities."""
-        return side.densities if self.mean else 1
+        return entry.densities if self.mean else 1
 
 
-def pick_moment(sides: list[Column]) -> Moment:
+def pick_moment(compared: list[ComparedModel]) -> Moment:
     """Widgets for the alignment of the runs, and for sum or mean."""
     by = Parameter("by", "Align runs by", Choice(PACES), "step").draw(
         st.segmented_control,
@@ -165,18 +169,18 @@ def pick_moment(sides: list[Column]) -> Moment:
         help="The sum of a model's densities, or their mean. With the mean, the scale does not "
         "depend on the number of densities.",
     )
-    places_of, places = _places(sides, by)
+    places_of, places = _places(compared, by)
     parameters = _slider_parameters(by, places)
     if "rested" not in st.session_state:  # later the link contains what this page wrote
         for parameter in parameters.values():
             parameter.check()
     snapshots = [[bisect_right(own, place) - 1 for place in places] for own in places_of]
-    return Moment(by, places, _place(parameters, by, places, sides[0]), snapshots, field == MEAN)
+    return Moment(by, places, _place(parameters, by, places, compared[0]), snapshots, field == MEAN)
 
 
-def _places(sides: list[Column], by: str) -> tuple[list[list[float]], list[float]]:
+def _places(compared: list[ComparedModel], by: str) -> tuple[list[list[float]], list[float]]:
     """The places of each model's snapshots, and all these places in order."""
-    places_of = [along(side.checkpoint, side.checkpoint.steps, by) for side in sides]
+    places_of = [along(entry.checkpoint, entry.checkpoint.steps, by) for entry in compared]
     return places_of, sorted({place for places in places_of for place in places})
 
 
@@ -195,7 +199,9 @@ def _slider_parameters(by: str, places: list[float]) -> dict[str, Parameter]:
     }
 
 
-def _place(parameters: dict[str, Parameter], by: str, places: list[float], first: Column) -> float:
+def _place(
+    parameters: dict[str, Parameter], by: str, places: list[float], first: ComparedModel
+) -> float:
     """Where the slider stands, else its place in the link, else the end.
 
     A slider at its end stays there when the models change. With another alignment the slider keeps
