@@ -5,7 +5,7 @@ import streamlit as st
 from pages.widgets.common.downloads import PRINTED, copy_link
 from pages.widgets.common.link import close_link
 from pages.widgets.common.page import begin, hide
-from pages.widgets.common.parameter import Choice, Parameter
+from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.compare.columns import PARTS, show_columns
 from pages.widgets.compare.differences import atlases, curves, table
 from pages.widgets.compare.disagreement import confused, disagree
@@ -73,7 +73,7 @@ with fields:
 remark_fields(compared)
 
 with st.container(horizontal=True, horizontal_alignment="distribute"):
-    opened = Parameter("open", "More", Choice(DETAILS, OLD_DETAILS)).draw(
+    opened = Parameter("open", "More", Slugs(DETAILS, OLD_DETAILS)).draw(
         st.pills, label_visibility="collapsed", wrap=True
     )
     copy_link()

@@ -5,7 +5,7 @@ import streamlit as st
 from pages.widgets.common.downloads import PRINTED, copy_link, export_explored
 from pages.widgets.common.link import close_link
 from pages.widgets.common.page import begin, hide
-from pages.widgets.common.parameter import Choice, Parameter
+from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.explore.details import (
     ABOUT,
     CLASSES,
@@ -57,7 +57,7 @@ details = {
 usual = None if checkpoint.has_densities else ABOUT
 showing = scene.container(key="showing")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
-    opened = Parameter("more", "More", Choice(details, OLD_DETAILS), usual).draw(
+    opened = Parameter("more", "More", Slugs(details, OLD_DETAILS), usual).draw(
         st.pills, label_visibility="collapsed", wrap=True
     )
     copy_link()

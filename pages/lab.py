@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.widgets.common.link import close_link
 from pages.widgets.common.page import begin
-from pages.widgets.common.parameter import Choice, Parameter
+from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.lab.picture import picture_tab
 from pages.widgets.lab.signal import signal_tab
 
@@ -39,7 +39,7 @@ begin(
 )
 st.html(STYLE)
 with st.container(key="lab"):
-    parameter = Parameter("tab", "tab", Choice(TABS), "signal")
+    parameter = Parameter("tab", "tab", Slugs(TABS), "signal")
     parameter.check()
     opened = parameter.value()
     names = list(TABS.values())

@@ -11,7 +11,7 @@ from densembed.runs.sweep import Sweep
 from densembed.training.checkpoint import CheckpointError
 from pages.widgets.common.link import close_link, in_link
 from pages.widgets.common.page import begin
-from pages.widgets.common.parameter import Choice, Parameter
+from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.inputs.checkpoints import first_choice
 from pages.widgets.train.cluster import show_error
 from pages.widgets.train.form import train_form
@@ -79,7 +79,7 @@ def _several() -> None:
 def _report_missing(key: str, label: str, find: Callable[[str], object]) -> None:
     """Report a run or sweep in the link that does not exist."""
     text = in_link(key, "")
-    options = Choice((text,) if find(text) else ())
+    options = Slugs((text,) if find(text) else ())
     Parameter(key, label, options, instead="the others", always=True).check()
 
 

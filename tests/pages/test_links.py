@@ -213,13 +213,13 @@ def script() -> None:
     import streamlit as st
 
     from pages.widgets.common.link import open_notices
-    from pages.widgets.common.parameter import Choice, Flag, Numbers, OneOf, Parameter
+    from pages.widgets.common.parameter import Flag, Numbers, OneOf, Parameter, Slugs
 
     st.session_state["arrived"] = False
     open_notices()
     Parameter("real", "Real", Numbers(-2.0, 2.0), 0.0).draw(st.slider)
     Parameter("whole", "Whole", Numbers(1, 9), 1).draw(st.number_input)
-    Parameter("one", "One", Choice({"a": "first", "b": "last"}, {"c": "b"}), "a").draw(st.selectbox)
+    Parameter("one", "One", Slugs({"a": "first", "b": "last"}, {"c": "b"}), "a").draw(st.selectbox)
     Parameter("flag", "Flag", Flag(), False).draw(st.toggle)
     Parameter("place", "Place", OneOf((0, 5, 25)), 25).draw(st.select_slider)
 

@@ -12,14 +12,14 @@ from densembed.figures import export
 from densembed.figures.film import film
 from densembed.figures.printed import DPI, KINDS, SIZES, WIDTHS
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.common.parameter import Choice, Parameter
+from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.explore.views import CLASS, Show, class_field
 from pages.widgets.inputs.checkpoints import file_of
 
 PRINTED = Parameter(
     "printed",
     "Figure for print",
-    Choice(
+    Slugs(
         {name.replace(" ", "-"): name for name in WIDTHS}, {w: w.replace(" ", "-") for w in WIDTHS}
     ),
     "two-columns",
@@ -42,7 +42,7 @@ export default function({ parentElement }) {
       await navigator.clipboard.writeText(window.location.href);
       button.textContent = "Copied";
       setTimeout(() => { button.textContent = "Copy link"; }, 1500);
-    } catch {  // no clipboard without HTTPS, or a person forbade it
+    } catch {  // no clipboard without HTTPS or permission
       window.prompt("The link of this view", window.location.href);
     }
   };

@@ -32,8 +32,11 @@ class Options(Protocol):
     def arguments(self) -> tuple[tuple, dict]:
         """Arguments of the widget after its label."""
 
+    def text(self, value: Any) -> str:
+        """The value as the page shows it."""
 
-class Choice:
+
+class Slugs:
     """One of several slugs, each with the text of its button.
 
     Args:
@@ -206,7 +209,7 @@ class Parameter:
 
     key: str
     label: str
-    options: Any
+    options: Options
     default: Any = None
     expected: str = ""
     instead: str = ""

@@ -12,7 +12,7 @@ from densembed.figures.confusion import confusion_difference_figure, confusion_f
 from pages.widgets.common.cache import predictions_of
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
-from pages.widgets.common.parameter import Choice, Numbers, Parameter
+from pages.widgets.common.parameter import Numbers, Parameter, Slugs
 from pages.widgets.compare.models import BESIDE, ComparedModel
 from pages.widgets.inputs.choose import SAMPLES, test_images
 
@@ -110,7 +110,7 @@ def disagree(compared: list[ComparedModel], chosen: list[int]) -> None:
         return
     other = others[0]
     if len(others) > 1:
-        other = Parameter("beside", BESIDE, Choice(others), other).draw(
+        other = Parameter("beside", BESIDE, Slugs(others), other).draw(
             st.segmented_control, required=True
         )
     pair = {"first": predictions["first"], other: predictions[other]}

@@ -8,7 +8,7 @@ import streamlit as st
 from densembed.fields.agreement import PACES, along
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.common.parameter import Choice, OneOf, Parameter
+from pages.widgets.common.parameter import OneOf, Parameter, Slugs
 from pages.widgets.inputs.checkpoints import pick_checkpoint, titles
 from pages.widgets.inputs.choose import Input
 
@@ -48,7 +48,7 @@ class ComparedModel:
 
 def pick_models() -> list[ComparedModel]:
     """Widgets for the number of models, and for each model."""
-    counts = Choice(str(count) for count in range(2, len(NAMES) + 1))
+    counts = Slugs(str(count) for count in range(2, len(NAMES) + 1))
     bar = st.container(horizontal=True, key="which")
     models = Parameter("models", "Models", counts, "2")
     count = int(models.draw(bar.segmented_control, required=True, width="content"))
@@ -64,11 +64,11 @@ def pick_models() -> list[ComparedModel]:
             label = f"{name.capitalize()} model"
             checkpoint = pick_checkpoint(label, name, default, story=count == 2)
             compared.append(ComparedModel(name, checkpoint, describe(checkpoint.config.model)))
-    Parameter("beside", BESIDE, Choice(NAMES[1:count]), NAMES[1]).check()
+    Parameter("beside", BESIDE, Slugs(NAMES[1:count]), NAMES[1]).check()
     for name in NAMES[count:]:
         label = f"{name.capitalize()} model"
         among = f"one of the {count} models"
-        Parameter(name, label, Choice(()), expected=among, instead=f"{count} models").drop()
+        Parameter(name, label, Slugs(()), expected=among, instead=f"{count} models").drop()
     return _distinguish(compared)
 
 
@@ -157,13 +157,13 @@ class Moment:
 
 def pick_moment(compared: list[ComparedModel]) -> Moment:
     """Widgets for the alignment of the runs, and for sum or mean."""
-    by = Parameter("by", "Align runs by", Choice(PACES), "step").draw(
+    by = Parameter("by", "Align runs by", Slugs(PACES), "step").draw(
         st.segmented_control,
         required=True,
         help="Runs of different lengths are aligned by the step, by the epoch, or by the fraction "
         "of the planned epochs. Each model shows its last saved step up to that point.",
     )
-    field = Parameter("field", "Combine densities by", Choice((SUM, MEAN)), SUM).draw(
+    field = Parameter("field", "Combine densities by", Slugs((SUM, MEAN)), SUM).draw(
         st.segmented_control,
         required=True,
         help="The sum of a model's densities, or their mean. With the mean, the scale does not "
@@ -190,7 +190,7 @@ def _slider_parameters(by: str, places: list[float]) -> dict[str, Parameter]:
         pace: Parameter(
             pace,
             SLIDERS[pace],
-            OneOf(places) if pace == by else Choice(()),
+            OneOf(places) if pace == by else Slugs(()),
             places[-1] if pace == by else None,
             "a saved place" if pace == by else f"used when runs are aligned by {by}",
             "the end of training",

@@ -19,7 +19,7 @@ from densembed.fields.measures import (
 )
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.common.cache import kept, response_of
-from pages.widgets.common.parameter import Choice, Flag, Numbers, Parameter
+from pages.widgets.common.parameter import Flag, Numbers, Parameter, Slugs
 
 FIELD, OVER, DIFFERENCE, SWIPE = "field", "overlay", "difference", "swipe"
 PIXELS, DENSITIES, CLASS = "pixels", "densities", "class"
@@ -75,11 +75,11 @@ def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> 
     """
     classes = checkpoint.header.classes
     colours = [TOGETHER, *COLOURS] if checkpoint.header.input_shape[0] == len(COLOURS) else []
-    shown = Choice({way: WAYS[way] for way in ways(checkpoint)}, OLD_WAYS)
-    labels = Choice([PREDICTED, *classes], OLD_PREDICTED)
+    shown = Slugs({way: WAYS[way] for way in ways(checkpoint)}, OLD_WAYS)
+    labels = Slugs([PREDICTED, *classes], OLD_PREDICTED)
     of_class = Parameter("for", "For class", labels, PREDICTED)
     of_colour = Parameter(
-        "channel", "Channel", Choice(colours), TOGETHER,
+        "channel", "Channel", Slugs(colours), TOGETHER,
         "" if colours else "available for a model of grey pictures",
     )  # fmt: skip
     collapsed = {"label_visibility": "collapsed"}
@@ -123,7 +123,7 @@ def of_channel(values: np.ndarray, channel: int | None) -> np.ndarray:
 def density_parameter(count: int) -> Parameter:
     """The number of the selected density, from 1; without densities none is valid."""
     if not count:
-        return Parameter("density", "Density", Choice(()), None, "available without densities")
+        return Parameter("density", "Density", Slugs(()), None, "available without densities")
     return Parameter("density", "Density", Numbers(1, count), 1)
 
 

@@ -12,7 +12,7 @@ from densembed.runs import gallery
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, CheckpointError, error_text
 from pages.widgets.common.link import notice, plain
-from pages.widgets.common.parameter import Choice, Parameter, requested
+from pages.widgets.common.parameter import Parameter, Slugs, requested
 
 OWN = "upload-"
 """Prefix of the key of an uploaded file, by which links to such files are recognised."""
@@ -100,7 +100,7 @@ def pick_checkpoint(
         default = first_choice(options)
     _report_deleted_upload(key, default, options)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = Parameter(key, label, Choice(options), default, always=True).draw(
+        chosen = Parameter(key, label, Slugs(options), default, always=True).draw(
             st.selectbox, persist_state="session"
         )
         with (

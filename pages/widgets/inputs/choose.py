@@ -16,7 +16,7 @@ from pages.widgets.canvas.moving import as_url, colours
 from pages.widgets.canvas.stills import show_stills, still
 from pages.widgets.common.link import in_link, name_wrong, plain
 from pages.widgets.common.page import panel
-from pages.widgets.common.parameter import Choice, Numbers, Parameter
+from pages.widgets.common.parameter import Numbers, Parameter, Slugs
 from pages.widgets.inputs import draw_pad, thumbnails
 
 SAMPLES, UPLOAD, DRAW = "samples", "upload", "draw"
@@ -51,7 +51,7 @@ def pick_input(checkpoint: Checkpoint) -> Input:
     """Widgets for the input, by default a test image."""
     bar, place = st.container(horizontal=True), st.container()
     ways = {slug: text for slug, text in WAYS.items() if slug != DRAW or checkpoint.reads_digits}
-    way = Parameter("from", "Input", Choice(ways, OLD_WAYS), SAMPLES).draw(
+    way = Parameter("from", "Input", Slugs(ways, OLD_WAYS), SAMPLES).draw(
         bar.segmented_control, required=True, persist_state="session"
     )
     _take_linked(checkpoint)
@@ -60,7 +60,7 @@ def pick_input(checkpoint: Checkpoint) -> Input:
     else:
         classes = checkpoint.header.classes
         own = "the uploaded picture" if way == UPLOAD else "the drawing"
-        Parameter("class", "Class", Choice(classes), instead=own).check()
+        Parameter("class", "Class", Slugs(classes), instead=own).check()
         Parameter("example", "Example", Numbers(1, MOST), 1, instead=own).check()
         in_link("shuffle")  # applies again when the samples are chosen
         given = _upload(checkpoint, bar) if way == UPLOAD else _draw(checkpoint)
@@ -119,7 +119,7 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
     usual, tested = _usual_class(dataset), dataset.tested
     untested = [name for name in dataset.classes if name not in tested]
     expected = "a class with test images" if in_link("class") in untested else ""
-    options = Choice({name: plain(name) for name in tested})
+    options = Slugs({name: plain(name) for name in tested})
     wanted = Parameter("class", "Class", options, usual, expected).draw(
         bar.pills,
         width="content",

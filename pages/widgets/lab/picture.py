@@ -5,7 +5,7 @@ import streamlit as st
 from densembed import lab
 from densembed.figures.lab import parts_figure, product_figure
 from pages.widgets.common.page import CHART
-from pages.widgets.common.parameter import Choice, Flag, Numbers, Parameter
+from pages.widgets.common.parameter import Flag, Numbers, Parameter, Slugs
 from pages.widgets.lab.controls import KEPT, number
 from pages.widgets.lab.signal import FAMILY_CHOICES, digit_pixels
 
@@ -58,7 +58,7 @@ def _bench() -> lab.Picture:
         )
     pixels = digit_pixels(digit, sample - 1)
     height, width = pixels.shape
-    family = Parameter("family", "Family", Choice(FAMILY_CHOICES), "logistic").draw(
+    family = Parameter("family", "Family", Slugs(FAMILY_CHOICES), "logistic").draw(
         st.selectbox,
         caption="φ(t, u) = f(t) g(u), both of one family (Section 2.2, eq. 10).",
         **KEPT,

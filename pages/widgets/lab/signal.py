@@ -9,7 +9,7 @@ from densembed.figures.lab import strips_figure
 from densembed.functional.densities import FAMILIES, in_words
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART
-from pages.widgets.common.parameter import Choice, Flag, Numbers, OneOf, Parameter, Text
+from pages.widgets.common.parameter import Flag, Numbers, OneOf, Parameter, Slugs, Text
 from pages.widgets.lab.controls import KEPT, number
 from pages.widgets.lab.pad import pad
 
@@ -24,13 +24,13 @@ def signal_tab() -> None:
     with bench, st.container(key="lab-bench"):
         left, right = st.columns(2)
         with left:
-            layer = Parameter("layer", "Layer", Choice(lab.LAYERS), "density").draw(
+            layer = Parameter("layer", "Layer", Slugs(lab.LAYERS), "density").draw(
                 st.selectbox,
                 caption="A choice of densities: y = wᵀΓx + b (Section 2, eq. 4).",
                 **KEPT,
             )
         with right:
-            source = Parameter("signal", "Signal", Choice(lab.SIGNALS), "wave").draw(
+            source = Parameter("signal", "Signal", Slugs(lab.SIGNALS), "wave").draw(
                 st.selectbox,
                 caption="x(t) = Σ xₙ Δ(t; [n−1, n]): steps (Section 2.1, eq. 7).",
                 **KEPT,
@@ -159,7 +159,7 @@ def _window(x: np.ndarray) -> tuple[int, int]:
 
 
 def _kernel(taps: int) -> np.ndarray:
-    name = Parameter("w", "Kernel w", Choice(lab.KERNELS), "edge").draw(
+    name = Parameter("w", "Kernel w", Slugs(lab.KERNELS), "edge").draw(
         st.selectbox,
         caption="The weights, shared by all positions: y = wᵀΓˡx (Section 3.2, eq. 4).",
         **KEPT,
@@ -257,7 +257,7 @@ def _density(x: np.ndarray):
     size = len(x)
     left, right = st.columns(2)
     with left:
-        family = Parameter("family", "Family", Choice(FAMILY_CHOICES), "logistic").draw(
+        family = Parameter("family", "Family", Slugs(FAMILY_CHOICES), "logistic").draw(
             st.selectbox,
             caption="Any family with a primitive F: Γᵢₙ = Fᵢ(n) − Fᵢ(n−1) (eq. 8).",
             **KEPT,

@@ -11,7 +11,7 @@ from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.common.page import CHART, panel
-from pages.widgets.common.parameter import Choice, Parameter
+from pages.widgets.common.parameter import Parameter, Slugs
 
 STYLE = """
 <style>
@@ -47,7 +47,7 @@ def show() -> None:
     with st.container(horizontal=True):
         for k in range(3):
             usual = tested[(7, 2, 1)[k] % len(tested)]
-            parameter = Parameter(f"input{k + 1}", f"Input {k + 1}", Choice(tested), usual)
+            parameter = Parameter(f"input{k + 1}", f"Input {k + 1}", Slugs(tested), usual)
             chosen.append(parameter.draw(st.selectbox, width=110))
     labels = dataset.test.labels
     first = [int((labels == classes.index(name)).nonzero()[0, 0]) for name in chosen]

@@ -8,7 +8,7 @@ from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import CheckpointError
 from pages.widgets.common.page import CHART
-from pages.widgets.common.parameter import Choice, Parameter
+from pages.widgets.common.parameter import Parameter, Slugs
 
 ARXIV = "https://arxiv.org/abs/2006.12779"
 RECIPES = {
@@ -36,7 +36,7 @@ def show_table(table: str, dataset: str, key: str = "recipe") -> None:
     if not by_recipe:
         st.info(f"There are no results yet. Run `{_command(table, dataset, 'paper')}`.")
         return
-    recipe = Parameter(key, "Training", Choice(list(by_recipe)), next(iter(by_recipe))).draw(
+    recipe = Parameter(key, "Training", Slugs(list(by_recipe)), next(iter(by_recipe))).draw(
         st.segmented_control, required=True
     )
     st.caption(RECIPES[recipe])
