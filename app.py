@@ -1,4 +1,4 @@
-"""The router: which pages there are."""
+"""The router: the pages of the app."""
 
 import os
 
@@ -12,7 +12,7 @@ from pages.widgets.common.link import plain
 
 def main() -> None:
     st.session_state.routed = True  # see pages.widgets.common.page.begin
-    torch.set_num_threads(1)  # a page computes little; a second thread waits for training's
+    torch.set_num_threads(1)  # pages compute little, and more threads would compete with training
     page = st.navigation(
         [
             st.Page("pages/explore.py", title="Explore", default=True),
@@ -30,7 +30,7 @@ def main() -> None:
     if os.environ.get("DENSEMBED_RESUME"):
         from pages.widgets.train.cluster import cluster
 
-        cluster()  # goes on with what is half done, whatever page is visited first
+        cluster()  # resumes unfinished runs, whichever page is visited first
     page.run()
 
 

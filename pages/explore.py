@@ -2,32 +2,35 @@
 
 import streamlit as st
 
-from densembed.figures.printed import WIDTHS
-from pages.widgets.common.downloads import copy_link, take_away
-from pages.widgets.common.link import Numbers, check_link, close_link
+from pages.widgets.common.downloads import PRINTED, copy_link, export_explored
+from pages.widgets.common.link import close_link
 from pages.widgets.common.page import begin, hide
+from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.explore.details import (
-    ATLAS,
-    COMPUTES,
-    ONE,
-    TAKE,
-    WHAT,
-    atlas,
-    computes,
-    one,
-    what,
+    ABOUT,
+    CLASSES,
+    DENSITY,
+    DETAILS,
+    EFFECT,
+    EXPORT,
+    OLD_DETAILS,
+    show_about,
+    show_class_averages,
+    show_density,
+    show_effect,
 )
 from pages.widgets.explore.stage import chosen_step, show_stage
 from pages.widgets.explore.tour import tour
-from pages.widgets.explore.views import pick_show, see
+from pages.widgets.explore.views import density_parameter, pick_show, respond
 from pages.widgets.inputs.changes import change_input
 from pages.widgets.inputs.checkpoints import pick_checkpoint
 from pages.widgets.inputs.choose import pick_input, remark, show_input
 
 begin(
     "What does this network look at?",
-    "The bright area is its **receptive field**: the sum of its densities over the picture. "
-    "With a micro network (mNN) it moves with the input.",
+    "The network looks where it is bright: its **receptive field** is the sum of its densities "
+    "over "
+    "the picture. With a micro network (mNN) the field moves with the input.",
 )
 hidden = hide()
 tour()
@@ -48,43 +51,37 @@ with picture:
 with shown:
     show_input(given, checkpoint)
 
-deeper = [WHAT, *([ONE] if checkpoint.has_densities else []), COMPUTES, ATLAS, TAKE]
-usual = None if checkpoint.has_densities else WHAT
-check_link("more", "More", deeper, usual or "none of them")
-if st.session_state.get("more", usual) not in (*deeper, None):  # of another model
-    st.session_state["more"] = usual
+details = {
+    slug: text for slug, text in DETAILS.items() if slug != DENSITY or checkpoint.has_densities
+}
+usual = None if checkpoint.has_densities else ABOUT
 showing = scene.container(key="showing")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
-    opened = st.pills(
-        "More", deeper, default=usual, key="more", bind="query-params",
-        label_visibility="collapsed", wrap=True,
-    )  # fmt: skip
+    opened = Parameter("more", "More", Slugs(details, OLD_DETAILS), usual).draw(
+        st.pills, label_visibility="collapsed", wrap=True
+    )
     copy_link()
 
-known = see(checkpoint, given.pixels)
-seen = known.view
-count = len(known.densities[0].loc) if known.densities else 0
-if count:
-    check_link("density", "Density", Numbers(1, count), 1)
-else:
-    check_link("density", "Density", (), "its pixels", "what a network without densities has")
+response = respond(checkpoint, given.pixels)
+count = len(response.densities[0].loc) if response.densities else 0
+if opened != DENSITY:
+    density_parameter(count).drop()
 with showing:
-    answer = int(seen.probabilities[-1].argmax())
-    show = pick_show(checkpoint, answer, asks_class=opened == COMPUTES)
+    answer = int(response.view.probabilities[-1].argmax())
+    show = pick_show(checkpoint, answer, asks_class=opened == EFFECT)
 with moving:
-    show_stage(checkpoint, given, known, show, index, hidden)
+    show_stage(checkpoint, given, response, show, index, hidden)
 
-check_link("printed", "Printed figure", WIDTHS, "two columns")
-if opened != ONE:
-    st.query_params.pop("density", None)
-if opened == WHAT:
-    what(checkpoint)
-elif opened == ONE:
-    one(checkpoint, given.pixels, seen, index)
-elif opened == COMPUTES:
-    computes(checkpoint, given.pixels, seen, index, show)
-elif opened == ATLAS:
-    atlas(checkpoint, index)
-elif opened == TAKE:
-    take_away(checkpoint, given.pixels, seen, index, show)
+if opened != EXPORT:
+    PRINTED.drop()
+if opened == ABOUT:
+    show_about(checkpoint)
+elif opened == DENSITY:
+    show_density(checkpoint, given.pixels, response.view, index)
+elif opened == EFFECT:
+    show_effect(checkpoint, given.pixels, response.view, index, show)
+elif opened == CLASSES:
+    show_class_averages(checkpoint, index)
+elif opened == EXPORT:
+    export_explored(checkpoint, given.pixels, response.view, index, show)
 close_link()

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.widgets.common.link import close_link
 from pages.widgets.common.page import begin
-from pages.widgets.lab.controls import Controls
+from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.lab.picture import picture_tab
 from pages.widgets.lab.signal import signal_tab
 
@@ -32,18 +32,22 @@ STYLE = """
 
 begin(
     "How does a density become a layer?",
-    "Lay densities φᵢ over a signal x: their mass in each pixel is **Γ**, and **Γx** sums "
-    "x weighted by it: the mean of x under each density of mass 1. All plots share one t axis.",
+    "A density φᵢ is a function over the signal x whose integral, its mass, is 1. **Γ** is the "
+    "mass of "
+    "each density in each pixel; **Γx** is the mean of x under each density. All plots share one "
+    "axis.",
 )
 st.html(STYLE)
-controls = Controls()
 with st.container(key="lab"):
-    signal, picture = controls.tabs("tab", "tab", TABS)
-    with signal:
-        if signal.open:
-            signal_tab(controls)
-    with picture:
-        if picture.open:
-            picture_tab(controls)
-controls.write_link()
+    parameter = Parameter("tab", "tab", Slugs(TABS), "signal")
+    parameter.check()
+    opened = parameter.value()
+    names = list(TABS.values())
+    tabs = st.tabs(names, default=TABS[opened], key="lab-tab", on_change="rerun")
+    for slug, tab, show in zip(TABS, tabs, (signal_tab, picture_tab), strict=True):
+        if tab.open:
+            st.session_state["tab"] = slug
+            parameter.write(slug)
+            with tab:
+                show()
 close_link()

@@ -9,10 +9,11 @@ from densembed.models.names import describe
 from densembed.runs import Run, gallery, read_only
 from densembed.runs.sweep import Sweep
 from densembed.training.checkpoint import CheckpointError
-from pages.widgets.common.link import check_link, close_link, in_link
+from pages.widgets.common.link import close_link, in_link
 from pages.widgets.common.page import begin
+from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.inputs.checkpoints import first_choice
-from pages.widgets.train.cluster import tell
+from pages.widgets.train.cluster import show_error
 from pages.widgets.train.form import train_form
 from pages.widgets.train.run_list import run_list
 from pages.widgets.train.run_view import pictures, run_view
@@ -25,13 +26,14 @@ ONE, SEVERAL = "One model", "A sweep"
 def main() -> None:
     begin(
         "How does a receptive field learn?",
-        "Start a training and watch the densities find their places. It goes on when you leave.",
+        "Start a training and watch the densities move to their places. Training continues if you "
+        "close the page.",
     )
     _follow_link()
     one, several = st.tabs([ONE, SEVERAL], key="kind", on_change="rerun")
     with one if one.open else several:
         if read_only():
-            st.info("This is a public demonstration: nothing is trained or deleted here.")
+            st.info("This is a public demonstration, where you cannot train or delete models.")
         (_one if one.open else _several)()
     close_link()
 
@@ -46,41 +48,43 @@ def _follow_link() -> None:
 
 
 def _one() -> None:
-    _name_what_is_gone("sweep", "Sweep", Sweep.find)
+    _report_missing("sweep", "Sweep", Sweep.find)
     if not read_only():
         train_form()
-        tell()
+        show_error()
     identifier = in_link("run", "")
     if run := Run.find(identifier):
         st.query_params["run"] = identifier  # a page link's does not reach the address by itself
         run_view(run)
     else:
-        _name_what_is_gone("run", "Run", Run.find)
+        _report_missing("run", "Run", Run.find)
         _example()
     run_list(identifier)
 
 
 def _several() -> None:
-    _name_what_is_gone("run", "Run", Run.find)
+    _report_missing("run", "Run", Run.find)
     if not read_only():
         sweep_form()
-        tell()
+        show_error()
     identifier = in_link("sweep", "")
     if sweep := Sweep.find(identifier):
         st.query_params["sweep"] = identifier
         sweep_view(sweep)
     else:
-        _name_what_is_gone("sweep", "Sweep", Sweep.find)
+        _report_missing("sweep", "Sweep", Sweep.find)
     sweep_list(identifier)
 
 
-def _name_what_is_gone(key: str, label: str, find: Callable[[str], object]) -> None:
-    asked = in_link(key, "")
-    check_link(key, label, (asked,) if find(asked) else (), "what there is", "here")
+def _report_missing(key: str, label: str, find: Callable[[str], object]) -> None:
+    """Report a run or sweep in the link that does not exist."""
+    text = in_link(key, "")
+    options = Slugs((text,) if find(text) else ())
+    Parameter(key, label, options, instead="the others", always=True).check()
 
 
 def _example() -> None:
-    """A training that ships, so that the page shows what it is about before the first click."""
+    """The training of a shipped model, as an example before the first click."""
     try:
         shipped = {entry.key: entry for entry in gallery.shipped()}
         checkpoint = shipped[first_choice(shipped)].open()

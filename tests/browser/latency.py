@@ -156,7 +156,10 @@ def controls(page: Page, repeats: int) -> Iterator[tuple[str, list[float]]]:
     yield "class of the input", [took(page, NEW_STACK, pill(page, "class", name)) for name in names]
     plus = page.locator(".st-key-example").get_by_test_id("stNumberInputStepUp")
     yield "example", [took(page, NEW_STACK, plus.click) for _ in range(repeats)]
-    ways = ("on the input", "difference", "swipe", "pixels", "densities", "class weight", "field")
+    ways = (
+        "over the input", "difference", "swipe", "per pixel", "densities", "weight for a class",
+        "field",
+    )  # fmt: skip
     for way in ways:
         times, other = [], "swipe" if way == "field" else "field"
         for _ in range(max(3, repeats // 3)):
@@ -164,10 +167,10 @@ def controls(page: Page, repeats: int) -> Iterator[tuple[str, list[float]]]:
             quiet(page)
             times.append(took(page, NEW_NUMBERS, pill(page, "show", way)))
         yield f"show: {way}", times
-    pill(page, "show", "class weight")()
+    pill(page, "show", "weight for a class")()
     quiet(page)
     yield (
-        "for the class",
+        "for class",
         [took(page, NEW_STACK, choose(page, "for", str(k % 10))) for k in range(repeats)],
     )
     pill(page, "show", "field")()
@@ -182,7 +185,7 @@ def controls(page: Page, repeats: int) -> Iterator[tuple[str, list[float]]]:
     yield "model", times[2:]
     for name, key in (
         ("One density", "density-own"),
-        ("What it computes", "computes"),
+        ("Effect of each pixel", "computes"),
         ("All classes", "atlas-deviation"),
     ):
         times = []

@@ -38,7 +38,7 @@ def test_back_and_forward_go_a_page_at_a_time_and_restore_it(visit):
     page.wait_for_url(re.compile("class=3.*second=|second=.*class=3"))
     page.locator(".st-key-class").get_by_role("radio", name="5", exact=True).click()
     page.wait_for_url("**class=5**")
-    go(page, "Paper", "Does it hold up")
+    go(page, "Paper", "results be reproduced")
     assert page.evaluate("history.length") == entries + 2
     page.go_back()
     chosen(arrived(page, "What differs"), "5")
@@ -68,7 +68,7 @@ def test_no_page_writes_an_error_to_the_console(browser, server, link):
 
 def test_the_menu_of_a_phone_closes_over_the_new_page(visit):
     page = visit("/?tour=0", width=420)
-    for name, title in (("Lab", "density"), ("Paper", "hold up")):
+    for name, title in (("Lab", "density"), ("Paper", "be reproduced")):
         page.get_by_test_id("stExpandSidebarButton").click()
         go(page, name, title)
         expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
@@ -92,7 +92,7 @@ def test_a_removed_picture_leaves_the_page_and_its_link(visit, pictures):
     page.locator("input[type=file]").set_input_files(pictures["digit"])
     link_picture(page)
     page.get_by_test_id("stFileChipDeleteBtn").get_by_role("button").click()
-    expect(page.get_by_text("Until then an example is shown")).to_be_visible()
+    expect(page.get_by_text("An example is shown until")).to_be_visible()
     assert "ink=" not in settle(page).url
     np.testing.assert_allclose(painted(page, "figure", "the-input"), seven()[0] / 255, atol=1e-5)
 
@@ -106,7 +106,7 @@ def test_a_removed_checkpoint_leaves_the_page_and_its_link(visit):
     page.get_by_test_id("stFileChipDeleteBtn").get_by_role("button").click()
     page.wait_for_url(re.compile(r"model=(?!upload)"))
     expect(page.get_by_role("combobox", name="Model")).to_have_value(before)
-    expect(settle(page).get_by_text("kept for this session: a link")).to_have_count(0)
+    expect(settle(page).get_by_text("deleted when this session ends")).to_have_count(0)
 
 
 def test_a_file_that_is_too_large_gets_a_sentence(visit, tmp_path):
@@ -124,7 +124,7 @@ def test_a_photograph_of_more_than_5_mb_is_read(visit, tmp_path):
     assert 5 * 2**20 < path.stat().st_size < 20 * 2**20
     page = visit("/?tour=0&from=Upload")
     page.locator("input[type=file]").set_input_files(path)
-    expect(page.get_by_text("Until then an example is shown")).to_have_count(0)
+    expect(page.get_by_text("An example is shown until")).to_have_count(0)
     expect(page.get_by_text("larger than")).to_have_count(0)
 
 

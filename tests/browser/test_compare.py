@@ -31,8 +31,8 @@ PAIR = f"first={DIGITS.stem}&second={FIXED.stem}"
 FOUR = f"models=4&{PAIR}&third={FIVE.stem}&fourth={LINEAR.stem}"
 TEST = load_dataset("digits").test
 MORE = [
-    "Model and recipe", "How they learned", "Where they disagree", "What they mistake",
-    "All classes", "Take it away",
+    "Models and settings", "Training curves", "Where they disagree", "Confusion matrices",
+    "All classes", "Export",
 ]  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def test_four_models_line_up_while_the_slider_moves(visit):
         said = page.locator(".st-key-columns .legend span")
         for k, (name, (each, index)) in enumerate(now.items()):
             row = view(each, sample()).probabilities[index]
-            words = f"{name}: {row.argmax()}, at {100 * row.max():.1f} %"
+            words = f"{name}: {row.argmax()} ({100 * row.max():.1f} %)"
             expect(said.nth(k)).to_have_text(words)
     page.wait_for_url(f"**epoch={stops[at]:g}*")
     assert places(page, panels) == before  # nothing jumps, not even when the server has answered
@@ -165,7 +165,7 @@ def test_one_slider_moves_every_field_and_no_field_is_sent_again(visit):
     places(page, ".st-key-columns canvas")
     stage_at(page, one.steps[8], "columns")
     assert 0 < sum(received) < 100_000
-    page.get_by_text("Model and recipe", exact=True).click()
+    page.get_by_text("Models and settings", exact=True).click()
     expect(page.locator(".facts table")).to_be_visible()
     slide(page, "ArrowRight")
     page.wait_for_url(f"**step={one.steps[9]}*")
@@ -292,7 +292,7 @@ def test_an_upload_is_compared_explored_and_gone_elsewhere(visit):
     page = visit(f"/compare?{PAIR}")
     bring(page, 1)
     page.locator("input[type=file]").set_input_files(FIVE)
-    expect(page.get_by_text("kept for this session: a link")).to_be_visible()
+    expect(page.get_by_text("deleted when this session ends")).to_be_visible()
     page.keyboard.press("Escape")
     name = "Receptive field, a heatmap of the densities, Logistic-EL, B = 5, second, after training"
     expect(page.get_by_role("img", name=name)).to_be_visible()
@@ -303,8 +303,8 @@ def test_an_upload_is_compared_explored_and_gone_elsewhere(visit):
     assert "second=upload-" in address
     page.get_by_role("link", name="Explore", exact=True).click()
     expect(page.get_by_role("heading", name="look at")).to_be_visible()
-    expect(page.get_by_text("kept for this session: a link")).to_be_visible()
-    settle(page).get_by_text("Take it away", exact=True).click()
+    expect(page.get_by_text("deleted when this session ends")).to_be_visible()
+    settle(page).get_by_text("Export", exact=True).click()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Model", exact=True).click()
     assert waiting.value.path().read_bytes() == FIVE.read_bytes()
@@ -313,7 +313,7 @@ def test_an_upload_is_compared_explored_and_gone_elsewhere(visit):
     with np.load(waiting.value.path()) as numbers:  # what Explore shows of it
         close(numbers["after"][0], expected)
     elsewhere = visit(address[address.index("/compare") :])
-    expect(elsewhere.get_by_text("kept for their session alone")).to_be_visible()
+    expect(elsewhere.get_by_text("deleted when its session ended")).to_be_visible()
     shown(elsewhere, "field.second")
 
 
@@ -342,7 +342,7 @@ def test_what_is_taken_away_is_what_is_shown(visit, kind):
     assert ("mean density" in printed) == (kind == "mean")
     assert f"after {step:,} steps" in printed
     assert file("Figure, PDF").startswith(b"%PDF-")
-    assert file("Recipes, CSV").decode().splitlines()[0].startswith(",first,second")
+    assert file("Settings, CSV").decode().splitlines()[0].startswith(",first,second")
     assert file("Second model") == FIXED.read_bytes()
 
 

@@ -107,7 +107,7 @@ def test_every_control_and_figure_has_a_name(visit, link):
     if "Upload" not in link:
         painted(page, "after") if "densities" not in link else places(page, ".st-key-stage .plot")
     assert page.evaluate(UNNAMED) == []
-    for name in ("Bring a model of your own", "Copy link"):
+    for name in ("Upload a model", "Copy link"):
         if "Upload" not in link or name != "Copy link":
             expect(page.get_by_role("button", name=name)).to_be_visible()
 

@@ -11,16 +11,20 @@ def test_the_menu_raises_no_false_alarm(visit):
     for name in ("Compare", "Lab", "Explore", "Paper", "Explore"):
         page.get_by_role("link", name=name, exact=True).click()
         settle(page)
-        expect(page.get_by_test_id("stAlertContainer").filter(has_text="knows no")).to_have_count(0)
+        expect(
+            page.get_by_test_id("stAlertContainer").filter(has_text="has no parameter")
+        ).to_have_count(0)
         settle(page).reload()
         settle(page)
-        expect(page.get_by_test_id("stAlertContainer").filter(has_text="knows no")).to_have_count(0)
+        expect(
+            page.get_by_test_id("stAlertContainer").filter(has_text="has no parameter")
+        ).to_have_count(0)
 
 
 def test_a_mistyped_parameter_is_named(visit):
     page = visit("/?modle=linear&embed_options=show_toolbar")
     expect(page.get_by_test_id("stAlertContainer")).to_have_text(
-        "This view of the page knows no “modle”; did you mean “model”?"
+        "This view has no parameter “modle”. Did you mean “model”?"
     )
     assert "modle" not in page.url
     assert "embed_options" in page.url

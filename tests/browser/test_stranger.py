@@ -26,7 +26,7 @@ def test_nothing_is_fetched_for_a_strangers_words(visit, server, crafted):
     page = visit("/?model=logistic-el-15-digits&tour=0")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.get_by_role("button", name="Bring a model of your own").click()
+    page.get_by_role("button", name="Upload a model").click()
     page.locator("input[type=file]").first.set_input_files(crafted)
     caption = page.get_by_test_id("stCaptionContainer").filter(has_text="Your file")
     expect(caption).to_be_visible()

@@ -58,7 +58,7 @@ def test_run_is_watched_to_its_end_and_shown_in_explore(visit):
     test = load_dataset("digits").test
     seven = test.images[(test.labels == 7).nonzero()[0, 0], 0] / 255
     np.testing.assert_allclose(painted(page, "figure", "the-input"), seven, atol=1e-5)
-    page.get_by_role("link", name="Show it in Explore").click()
+    page.get_by_role("link", name="Show in Explore").click()
     expect(page.get_by_role("heading", name="look at")).to_be_visible()
     settle(page)
     expect(page.get_by_role("combobox", name="Model")).to_have_value(re.compile("B = 3 ·"))
@@ -82,7 +82,7 @@ def test_stop_works_after_a_reload(long_run):
     page.reload()
     stop(settle(page)).click()
     says(page, "Stopped")
-    expect(page.get_by_role("link", name="Show it in Explore")).to_be_visible()
+    expect(page.get_by_role("link", name="Show in Explore")).to_be_visible()
 
 
 def test_run_goes_on_when_all_tabs_are_closed(visit):
@@ -149,13 +149,13 @@ def test_name_change_and_delete(visit):
     with page.expect_download() as download:
         verb(page, "Download").click()
     assert download.value.suggested_filename.endswith(".safetensors")
-    verb(page, "Change and start").click()
+    verb(page, "Edit settings and rerun").click()
     expect(page.get_by_role("spinbutton", name="Epochs")).to_have_value("2")
     link = re.search(r"/train\?.*", page.url)[0]
     verb(page, "Delete").click()
-    verb(page, "Delete for good").click()
+    verb(page, "Delete permanently").click()
     page.wait_for_url(re.compile(r"/train$"))
-    expect(visit(link).get_by_text("which is not here.")).to_be_visible()
+    expect(visit(link).get_by_text("which was not found.")).to_be_visible()
 
 
 def test_server_restart_and_resume(browser, tmp_path):
@@ -179,7 +179,7 @@ def test_server_restart_and_resume(browser, tmp_path):
 
 def test_a_link_to_no_run_is_named(visit):
     page = visit("/train?run=gone")
-    says(page, "“Run” is “gone”, which is not here.")
+    says(page, "The link sets “Run” to “gone”, which was not found.")
     painted(page, "figure:last-child", "run-fields")  # the example is there instead
 
 
@@ -198,7 +198,7 @@ def test_a_click_during_the_redraw_of_the_page_is_not_lost(visit, long_run):
             observer.disconnect();
             button("Resume").click();
           }).observe(app, {attributes: true});
-          button("Change and start").click();
+          button("Edit settings and rerun").click();
         }"""
     )
     trains(page)
@@ -268,8 +268,10 @@ def test_a_sweep_is_followed_to_its_table(visit, folder):
         field.fill(str(number))
         field.press("Enter")
         settle(page)
-    expect(page.get_by_text("8 trainings; those of one shape train in one step.")).to_be_visible()
-    page.get_by_role("button", name="Start the sweep").click()
+    expect(
+        page.get_by_text("8 trainings. Models of the same shape are trained together.")
+    ).to_be_visible()
+    page.get_by_role("button", name="Start sweep").click()
     page.wait_for_url(re.compile(r"sweep=\d"))
     says(page, "Done: 8 trainings.")
     cells = page.get_by_test_id("stDataFrame").get_by_role("gridcell", include_hidden=True)
@@ -292,7 +294,7 @@ def test_a_sweep_is_followed_to_its_table(visit, folder):
     assert len(rows) == 4
     drawn_errors = chart(page, "sweep-plot").evaluate("plot => plot.data.flatMap(t => [...t.y])")
     assert len(drawn_errors) == 4
-    page.get_by_role("link", name="Show the two best in Compare").click()
+    page.get_by_role("link", name="Compare the two best").click()
     page.wait_for_url(re.compile(rf"first={identifier}-\d&second={identifier}-\d"))
     errors = {f"{one.errors[0]:.2f}" for one in found}
     for name in ("First model", "Second model"):

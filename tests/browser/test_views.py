@@ -41,11 +41,11 @@ def test_a_click_on_a_density_opens_it(visit):
     point(page, ".st-key-stage .after .plot", t / 28, u / 28)
     page.mouse.down()
     page.mouse.up()
-    expect(page.get_by_role("spinbutton", name="Density, of 100")).to_have_value(str(lone + 1))
+    expect(page.get_by_role("spinbutton", name="Density (1 to 100)")).to_have_value(str(lone + 1))
     own = density_field(model, x, lone)[0]
     np.testing.assert_allclose(painted(settle(page), "figure", "density-own"), own, 1e-4, 1e-6)
     page.reload()  # it is in the link
-    expect(page.get_by_role("spinbutton", name="Density, of 100")).to_have_value(str(lone + 1))
+    expect(page.get_by_role("spinbutton", name="Density (1 to 100)")).to_have_value(str(lone + 1))
 
 
 def test_class_weight_and_its_numbers(visit):

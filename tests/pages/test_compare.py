@@ -85,7 +85,7 @@ def test_two_models_on_one_scale(mnist_model, trained):
     ):
         np.testing.assert_allclose(probabilities, seen.probabilities, 1e-4, 1e-6)
         best = seen.probabilities[-1]
-        assert side["said"][-1] == f"{best.argmax()}, at {100 * best.max():.1f} %"
+        assert side["said"][-1] == f"{best.argmax()} ({100 * best.max():.1f} %)"
     assert sent["right"] == 7
 
 
@@ -105,7 +105,7 @@ def test_four_models_in_columns(mnist_model, trained, third, field):
     assert len(sent["stacks"]) == 3  # the first one's fields are the fourth's, and travel once
     assert len(sent["probabilities"]) == 4
     assert {side["moments"][0] for side in sent["sides"].values()} == {"before training"}
-    assert "The fourth model is the first itself" in " ".join(c.value for c in app.caption)
+    assert "The fourth model is the same as the first" in " ".join(c.value for c in app.caption)
 
 
 def test_every_step_is_sent_and_the_numbers_of_each(small_gallery, trained, third):
@@ -133,7 +133,7 @@ def test_a_field_that_stays_as_it_was_travels_once(monkeypatch, runs_root):
 def test_fewer_models_leave_the_link(mnist_model, third):
     app = visit("compare", models="4", first="small", third="fixed", fourth="other")
     assert app.query_params["third"] == "fixed"
-    pills(app, "models").set_value(2).run()
+    pills(app, "models").set_value("2").run()
     settle(app)
     assert not {"third", "fourth"} & set(app.query_params)
     assert list(columns(app)["sides"]) == ["first", "second"]
@@ -232,7 +232,7 @@ def test_model_against_itself_has_no_difference(small_gallery):
     assert len(sent["stacks"]) == 1
     one, two = sent["sides"].values()
     assert all(one[part] == two[part] for part in ("stack", "each", "share", "at", "numbers"))
-    assert "The second model is the first itself" in " ".join(c.value for c in app.caption)
+    assert "The second model is the same as the first" in " ".join(c.value for c in app.caption)
     assert np.nansum(abs(values(charts(app)["second-confusion-change"]))) == 0
 
 
@@ -253,12 +253,12 @@ def test_what_cannot_be_hidden_is_named(small_gallery):
 
 def test_no_ink_gets_no_opinion(mnist_model, pictures):
     app = visit("compare", first="small", second="other")
-    pills(app, "from").set_value("Upload").run()
+    pills(app, "from").set_value("upload").run()
     picture = ("a.png", pictures["empty"].read_bytes(), "image/png")
     settle(app.file_uploader(key="upload").set_value(picture).run())
     sent = columns(app)
     assert sent["probabilities"] is None
-    assert sent["note"] == "nothing: no digit was found"
+    assert sent["note"] == "none: no digit found"
     assert [said[:6] for said in warnings(app)] == ["No dig"]
 
 
@@ -274,10 +274,10 @@ def test_models_that_learned_from_other_data_are_named(mnist_model):
     app = visit("compare", models="3", first="small", second="other", third="other")
     (said,) = (info.value for info in app.info)
     assert said.startswith(
-        "The second model and the third model learned from MNIST and are shown digits"
+        "The second model and the third model were trained on MNIST but are shown digits"
     )
     (said,) = (info.value for info in visit(model="other").info)
-    assert said.startswith("This model learned from MNIST and is shown digits")
+    assert said.startswith("This model was trained on MNIST but is shown digits")
 
 
 def test_models_of_other_shapes_compare_but_for_the_input(small_gallery, trained):
@@ -290,7 +290,7 @@ def test_models_of_other_shapes_compare_but_for_the_input(small_gallery, trained
     assert len(sent["probabilities"]) == 1
     for opened in ("Where they disagree", "What they mistake"):
         app = visit("compare", open=opened, **link)
-        assert any("its answers do not compare" in info.value for info in app.info)
+        assert any("its predictions cannot be compared" in info.value for info in app.info)
     assert "second-atlas" not in stills(visit("compare", open="All classes", **link))
     curve = charts(visit("compare", open="How they learned", **link))["curve-test error"]
     assert len(curve["data"]) == 2
@@ -302,7 +302,7 @@ def test_models_that_know_other_classes_are_compared_but_for_their_words(small_g
     Checkpoint(header, trained.tensors).save(small_gallery / "letters.safetensors")
     app = visit("compare", first="small", second="letters")
     sent = shows(app, {"first": (trained, -1), "second": (trained, -1)})
-    assert sent["note"] == "the second knows other classes"
+    assert sent["note"] == "the second has other classes"
     assert sent["asked"] == [0]
     assert sent["sides"]["second"]["said"][-1][0] in "abcdefghij"
 
@@ -343,8 +343,8 @@ def test_where_they_disagree(mnist_model, trained, digits, monkeypatch):
     ]
     found = disagreement(*said, labels)
     text = " ".join(element.value for element in app.markdown)
-    assert f"**{len(found.first_only):,}** only the first" in text
-    assert f"**{len(found.second_only):,}** only the second" in text
+    assert f"**{len(found.first_only):,}** are predicted correctly only by the first" in text
+    assert f"**{len(found.second_only):,}** only by the second" in text
     assert (f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001") in text
     assert max(map(len, (found.first_only, found.second_only))) > 5
     for number in (2, 1):  # all of them can be seen
@@ -368,7 +368,7 @@ def test_the_first_beside_another(mnist_model, trained, third, digits):
         digits.test.labels.numpy(),
     )  # fmt: skip
     text = " ".join(element.value for element in app.markdown)
-    assert f"**{len(found.second_only):,}** only the third" in text
+    assert f"**{len(found.second_only):,}** only by the third" in text
 
 
 def test_confusion_matrices_on_one_scale(mnist_model, trained, third, digits):
@@ -428,7 +428,7 @@ def test_fields_of_all_over_the_same_classes(small_gallery, trained, third, digi
 def test_a_model_does_not_disagree_with_itself(small_gallery):
     app = visit("compare", first="small", second="small", open="Where they disagree")
     text = " ".join(element.value for element in app.markdown)
-    assert "**0** only the first" in text
+    assert "**0** are predicted correctly only by the first" in text
     assert "(p = 1)" in text
 
 

@@ -16,7 +16,7 @@ def draw(app, png: bytes | None):
     """What a stroke's end leaves in the session."""
     url = png and "data:image/png;base64," + base64.b64encode(png).decode()
     app.session_state["drawing"] = {"png": url, "strokes": [], "base": False}
-    pills(app, "from").set_value("Draw")  # AppTest forgets it, a browser does not
+    pills(app, "from").set_value("draw")  # AppTest forgets it, a browser does not
     return settle(app.run())
 
 
@@ -57,7 +57,7 @@ def test_a_drawing_is_read_as_an_upload_is(small_gallery, trained, pictures, pag
 def test_a_drawing_that_is_none_is_no_ink(small_gallery, url):
     app = visit(**{"from": "Draw"})
     app.session_state["drawing"] = {"png": url, "strokes": [], "base": False}
-    pills(app, "from").set_value("Draw")
+    pills(app, "from").set_value("draw")
     assert "no digit" in headings(settle(app.run()))
 
 
@@ -66,7 +66,7 @@ def test_a_drawing_that_is_no_picture_is_one_sentence(small_gallery, pictures):
     assert len(app.error) == 1
 
 
-@pytest.mark.parametrize("way", ["Draw", "Upload"])
+@pytest.mark.parametrize("way", ["draw", "upload"])
 def test_a_link_brings_the_picture(small_gallery, trained, digits, pictures, way):
     pixels = digits.test.images[5]
     app = visit(**{"from": way, "ink": to_text(pixels)})
@@ -74,10 +74,10 @@ def test_a_link_brings_the_picture(small_gallery, trained, digits, pictures, way
     assert link_text(app) == to_text(pixels)
     pills(app, "from").set_value(way)
     shows(settle(app.run()), trained, pixels)  # and it stays until another one takes its place
-    if way == "Draw":
+    if way == "draw":
         draw(app, pictures["digit"].read_bytes())
         shows(app, trained, read_picture(pictures["digit"]).pixels)
-    pills(app, "from").set_value("Samples").run()
+    pills(app, "from").set_value("samples").run()
     assert "ink" not in app.query_params
 
 
@@ -87,5 +87,5 @@ SMALL = to_text(torch.zeros(1, 8, 8, dtype=torch.uint8))
 @pytest.mark.parametrize("text", ["x", "A" * 9999, "../../etc", SMALL])
 def test_a_link_with_a_wrong_picture_says_so(small_gallery, text):
     app = visit(**{"from": "Draw", "ink": text})
-    assert warnings(app)[0].startswith("In the link, “Picture” is “")
+    assert warnings(app)[0].startswith("The link sets “Picture” to “")
     assert "no digit" in headings(app)

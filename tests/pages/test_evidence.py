@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from densembed.experiments import families, frontier, robustness
-from densembed.experiments.frontier import Candidate, Choice
+from densembed.experiments.frontier import Candidate, Slugs
 from densembed.experiments.paper import TABLES
 from densembed.experiments.reproduce import Result, table_report
 from densembed.functional.densities import FAMILIES
@@ -18,7 +18,7 @@ SHIPPED = ROOT / "checkpoints" / "paper"
 HEADINGS = {
     "table2": "Table 2",
     "families": "Which density?",
-    "frontier": "How far do so few parameters go?",
+    "frontier": "How low can the error get with few parameters?",
     "robustness": "Does the field follow the digit?",
 }
 
@@ -44,7 +44,7 @@ def reports(tmp_path_factory, trained, digits):
         patch.setattr(families, "FAMILIES", {k: FAMILIES[k] for k in ("logistic", "laplace")})
         patch.setattr(families, "TIMED", 1)
         patch.setattr(robustness, "FOLLOWED", 10)
-        choice = Choice(
+        choice = Slugs(
             Candidate("densities", jobs[0].config.model, 3018, 3160),
             {"learning_rate": 0.01, "weight_decay": 0.0},
             9.0,
@@ -101,7 +101,7 @@ def test_sections_show_their_reports(page, reports):
     assert list(values(drawn["table2"], "x", 1)) == [row["mean"] for row in rows]
     assert "CIFAR-10 (JPEG)" in [title.value for title in app.subheader][-4]
     assert "All **3** models" in text
-    assert "64.81 ± 1.06 % by recipe tuned, 65.06 ± 0.44 % in the paper" in text
+    assert "an error of 64.81 ± 1.06 % with recipe tuned and 65.06 ± 0.44 % in the paper" in text
     table = reports["families-digits-paper"]
     assert families.finding(table) in text
     moving = families.of_kind(table, "moving")

@@ -41,8 +41,8 @@ def sample(label: int, number: int = 1):
 
 
 def upload(app, path, name="picture.png", kind="image/png"):
-    if pills(app, "from").value != "Upload":
-        pills(app, "from").set_value("Upload").run()
+    if pills(app, "from").value != "upload":
+        pills(app, "from").set_value("upload").run()
     app.file_uploader(key="upload").set_value((name, path.read_bytes(), kind)).run()
     return settle(app)
 
@@ -157,7 +157,7 @@ def test_link_to_a_model_that_is_gone_is_named(small_gallery, trained, model):
 
 def test_upload(small_gallery, trained, pictures):
     app = visit()
-    pills(app, "from").set_value("Upload").run()
+    pills(app, "from").set_value("upload").run()
     assert is_sentence(app.info[0].value)
     assert not charts(app)
     upload(app, pictures["digit"])
@@ -189,7 +189,7 @@ def test_upload_of_a_photograph_is_unlike_what_it_learned(small_gallery, trained
     path.write_bytes(photographs(1)[0])
     app = upload(visit(), path)
     (warning,) = warnings(app)
-    assert "unlike what this model learned" in warning
+    assert "unlike the training images" in warning
     assert is_sentence(warning)
     shows(app, trained, read_picture(path).pixels)
 
@@ -217,7 +217,7 @@ def test_upload_survives_other_pages(small_gallery, trained, pictures):
     pixels = read_picture(pictures["digit"]).pixels
     for page in ("compare", "explore"):
         app.switch_page(f"pages/{page}.py").run()
-        pills(app, "from").set_value("Upload").run()  # AppTest forgets it, a browser does not
+        pills(app, "from").set_value("upload").run()  # AppTest forgets it, a browser does not
         settle(app)
         np.testing.assert_allclose(shown_input(app)["values"], pixels[0].numpy() / 255, atol=1e-5)
     shows(app, trained, pixels)
@@ -226,9 +226,9 @@ def test_upload_survives_other_pages(small_gallery, trained, pictures):
 def test_model_of_other_data_says_so(mnist_model):
     app = visit(model="other")
     (note,) = app.info
-    assert "learned from MNIST" in note.value
+    assert "trained on MNIST" in note.value
     assert is_sentence(note.value)
-    assert "Get MNIST's test images" in [button.label for button in app.button]
+    assert "Download the test images of MNIST" in [button.label for button in app.button]
     shows(app, mnist_model, sample(7))
 
 
@@ -256,7 +256,7 @@ def test_files_that_do_not_open_are_left_out(small_gallery, trained, trained_fil
 @pytest.mark.parametrize("page", ["explore", "compare"])
 def test_empty_gallery_says_what_to_do(gallery_root, runs_root, page):
     app = visit(page)
-    assert "Train one" in app.info[0].value
+    assert "Training one" in app.info[0].value
     assert not charts(app)
     assert [link.proto.label for link in app.get("page_link")] == ["Train a model"]
 
@@ -274,7 +274,7 @@ def test_convolutional_networks_are_looked_at_too(name, small_gallery, digits):
     assert ("ordinary convolutional network" in text) == name.startswith("cnn")
     assert "fully connected" not in text
     shows(app, trained, sample(7))
-    for more in ("What it computes", "All classes"):
+    for more in ("effect", "classes"):
         pills(app, "more").set_value(more).run()
         settle(app)
 

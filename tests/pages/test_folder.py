@@ -15,7 +15,7 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
 from densembed.training.recorder import Recorder
-from pages.widgets.explore.details import ATLAS, COMPUTES, ONE, TAKE, WHAT
+from pages.widgets.explore.details import ABOUT, DENSITY, DETAILS, EFFECT
 from pages.widgets.explore.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
 from tests.pages.conftest import (
     as_read,
@@ -88,10 +88,10 @@ def test_explore_shows_the_field_of_a_colour_picture(gallery, models, key, photo
 
 
 @pytest.mark.parametrize("key", MODELS)
-@pytest.mark.parametrize("more", [None, WHAT, ONE, COMPUTES, ATLAS, TAKE])
+@pytest.mark.parametrize("more", [None, *DETAILS])
 def test_every_closer_look_works_in_colour(gallery, key, more):
     app = visit(model=key)
-    if more == ONE and key == "plain":
+    if more == DENSITY and key == "plain":
         return
     if more:
         pills(app, "more").set_value(more).run()
@@ -119,7 +119,7 @@ def test_another_models_choices_do_not_break_it(gallery):
 def test_compare_takes_two_of_them(gallery, models):
     app = visit("compare", first="moving", second="fixed")
     assert list(columns(app)["sides"]) == ["first", "second"]
-    for opened in ("Model and recipe", "Where they disagree"):
+    for opened in ("settings", "disagreements"):
         pills(app, "open").set_value(opened).run()
         settle(app)
     app = visit("compare", first="moving", second="small")
@@ -133,7 +133,7 @@ def test_a_folder_that_is_gone_is_one_sentence(gallery, models, tmp_path):
         Checkpoint(header, checkpoint.tensors).save(gallery / f"{key}.safetensors")
     for page, link in (("", {"model": "moving"}), ("compare", {"first": "moving"})):
         app = visit(page, **link)
-        (said,) = [info.value for info in app.info if "gone" in info.value]
+        (said,) = [info.value for info in app.info if "was not found" in info.value]
         assert "photos" in said
         assert str(tmp_path) not in said
 
@@ -158,7 +158,7 @@ def test_train_asks_for_the_folder_and_says_what_is_in_it(gallery, photos):
     (said,) = [text.value for text in app.text if "pictures" in text.value]
     dataset = load_dataset(f"folder:{photos}")
     assert "photos: 3 classes" in said
-    assert f"{len(dataset.train)} pictures to train on and {len(dataset.test)} to test" in said
+    assert f"{len(dataset.train)} training and {len(dataset.test)} test pictures" in said
     assert "12 × 14, colour" in said
     assert "blue [sky]/notes.txt" in said
     assert any(button.label == "Start training" for button in app.button)
@@ -209,17 +209,17 @@ def test_a_class_without_test_images_breaks_no_page(untested, page):
     assert sum(title.endswith("% error on 4 test images") for title in titles) == 2
     assert any("(4 test images)" in as_read(caption.value) for caption in app.caption)
     opened = {
-        "explore": ("more", [WHAT, ONE, COMPUTES, ATLAS]),
-        "compare": ("open", ["Model and recipe", "Where they disagree", "What they mistake"]),
+        "explore": ("more", [ABOUT, DENSITY, EFFECT, "classes"]),
+        "compare": ("open", ["settings", "disagreements", "confusion"]),
     }
     key, ways = opened[page]
     for way in ways:
         pills(app, key).set_value(way).run()
         settle(app)
-        if way == ATLAS:
+        if way == "classes":
             assert all(len(shown) == 2 for name, shown in stills(app).items() if "atlas" in name)
     if page == "compare":
-        pills(app, "open").set_value("All classes").run()
+        pills(app, "open").set_value("classes").run()
         settle(app)
         assert [len(stills(app)[f"{name}-atlas"]) for name in ("first", "second")] == [2, 2]
 
@@ -260,7 +260,9 @@ def test_a_checkpoint_from_before_natural_order_is_shown_right(small_gallery, tm
         shown[key] = np.asarray(stage(app)["probabilities"])[:, order.index("10")]
     np.testing.assert_allclose(shown["now"], shown["old"], atol=2e-6)
     app = visit("compare", first="now", second="old", open="Where they disagree")
-    assert any("**0** only the first" in text.value for text in app.markdown)
+    assert any(
+        "**0** are predicted correctly only by the first" in text.value for text in app.markdown
+    )
     first, second = np.asarray(columns(app)["probabilities"])
     np.testing.assert_allclose(first, second, atol=2e-6)
 

@@ -154,7 +154,7 @@ def test_a_picture_adds_up():
     assert np.allclose(overlay, np.outer(rows, columns))
     total = values(shown["parts"]).sum()
     assert differences(app)["R(x)"] == f"{total:.4f}"
-    assert any("difference 0 " in caption.value for caption in app.caption)
+    assert any("difference of 0 " in caption.value for caption in app.caption)
 
 
 @pytest.mark.parametrize(

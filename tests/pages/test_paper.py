@@ -61,7 +61,7 @@ def test_the_plot_is_the_table(shipped, name, recipe):
     assert (theirs["name"], ours["name"]) == ("the paper", "ours")
     factor = drawn["layout"]["xaxis"].get("type") == "log"  # from 1.6 to 18 %, from 49 to 85 %
     assert factor == (name == "table1")
-    marks = [text.value for text in app.caption if text.value.startswith("Each mark")]
+    marks = [text.value for text in app.caption if text.value.startswith("Our marks")]
     assert factor == ("logarithmic" in marks[list(SETS).index(name)])
     below = sum(row["mean"] < row["paper_mean"] for row in rows)
     assert any(f"**{below}" in text.value for text in app.markdown)
@@ -73,7 +73,7 @@ def test_a_network_without_densities_is_not_judged_by_a_recipe_for_them(shipped)
     every = {recipe: {row["model"]: row["mean"] for row in table(recipe, "table2")}
              for recipe in TABLE2}  # fmt: skip
     assert every["tuned"]["mlp-50"] > every["paper"]["mlp-50"]
-    assert f"by recipe paper it ends at {every['paper']['mlp-50']:.2f} %" in text
+    assert f"with recipe paper its error is {every['paper']['mlp-50']:.2f} %" in text
     assert f"against {every['tuned']['mlp-50']:.2f} %" not in text
 
 
@@ -102,11 +102,11 @@ def test_every_number_names_its_source(shipped, name, recipe):
     app = visit("paper", **{key: recipe})
     numbers = app.dataframe[list(SETS).index(name)]
     # A column without a link would read "None" in every row.
-    linked = "the run nearest the mean" in numbers.value
+    linked = "typical run" in numbers.value
     assert linked == ((name, recipe) == ("table1", "tuned"))
     for row, shown in zip(table(recipe, name), numbers.value.to_dict("records"), strict=True):
-        assert shown["made by"].endswith(f"--recipe {recipe} --rows {row['model']}")
-        link = shown.get("the run nearest the mean")
+        assert shown["command"].endswith(f"--recipe {recipe} --rows {row['model']}")
+        link = shown.get("typical run")
         file = row["model"] if data == "mnist" else f"{row['model']}-{data}"
         path = SHIPPED / f"{file}.safetensors"
         if not path.exists():
@@ -117,7 +117,7 @@ def test_every_number_names_its_source(shipped, name, recipe):
         assert link == (f"/?model={file}" if of_this else None)
         if link:
             assert round(kept.errors[0], 2) in [round(error, 2) for error in row["errors"]]
-    command = main_parser_arguments(numbers.value["made by"].iloc[0])
+    command = main_parser_arguments(numbers.value["command"].iloc[0])
     where = [] if name == "table1" else ["--dataset", "folder:PATH"]
     assert command == ["reproduce", name, *where, "--recipe", recipe, "--rows", "linear"]
 

@@ -62,7 +62,7 @@ def test_extreme_weights_are_shown_as_far_as_they_are_finite(small_gallery, trai
     app = bring(visit(), (tmp_path / "extreme.safetensors").read_bytes())
     _all_json(app)
     assert not app.error
-    for more in ("One density", "What it computes"):
+    for more in ("density", "effect"):
         app.session_state["more"] = more
         _all_json(settle(app.run()))
     _all_json(settle(app.switch_page("pages/compare.py").run()))

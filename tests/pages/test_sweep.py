@@ -86,7 +86,7 @@ def test_a_value_out_of_range_is_told_the_range(small_gallery, runs_root):
 def test_a_sweep_half_way(sweep, handed):
     train_first(sweep, 1)
     app = visit("train", sweep=sweep.identifier)
-    assert "4 of 8 trainings are finished and kept." in text(app)
+    assert "4 of 8 trainings are finished and saved." in text(app)
     table = app.dataframe[0].value
     rows = sweep.rows()
     assert list(table["parameters"].dropna()) == [rows[0].parameters] * 2
@@ -141,7 +141,7 @@ def test_its_rows_open_in_explore(sweep):
 
 def shown_links(sweep: Sweep) -> list[str]:
     table = visit("train", sweep=sweep.identifier).dataframe[0].value
-    return list(table["nearest the mean"].dropna())
+    return list(table["typical run"].dropna())
 
 
 def usual_titles() -> list[str]:
@@ -150,7 +150,7 @@ def usual_titles() -> list[str]:
 
 
 def test_the_two_best_open_in_compare(sweep):
-    label = "Show the two best in Compare"
+    label = "Compare the two best"
     assert label not in linked(visit("train", sweep=sweep.identifier))
     train_first(sweep, 2)
     rows = dict(zip(nearest(sweep), sweep.rows(), strict=True))
@@ -177,7 +177,7 @@ def test_a_link_from_another_page_goes_before_the_last_choice(sweep):
     sweep.delete()
     app.query_params["model"] = key
     (said,) = warnings(settle(app.run()))
-    assert "which is not here." in said
+    assert "which was not found." in said
 
 
 @pytest.mark.parametrize(

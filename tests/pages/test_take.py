@@ -1,4 +1,4 @@
-"""Take it away: the files that the page offers."""
+"""The files that the page offers for download."""
 
 from densembed.figures.export import snippet
 from tests.pages.conftest import visit
@@ -11,6 +11,6 @@ def test_what_is_offered(small_gallery, trained):
     names = [button.proto.label for button in app.get("download_button")]
     assert names == [
         "Numbers, CSV", "Numbers, NPZ", "Figure, HTML", "Figure, SVG", "Figure, PDF", "Figure, PNG",
-        "Film, GIF", "Film, WebP", "Input, PNG", "Model",
+        "Animation, GIF", "Animation, WebP", "Input, PNG", "Model",
     ]  # fmt: skip
     assert app.code[0].value == snippet("small.safetensors", sample(7), trained.steps[4]).strip()

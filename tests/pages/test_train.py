@@ -64,7 +64,9 @@ def test_first_visit_shows_an_example(small_gallery, trained):
     for shown, index in zip(stills(app)["run-fields"], (0, -1), strict=True):
         assert_shows(shown, seen.fields[index].sum(0))
     assert len(values(charts(app)["curve"], "y")) == 3
-    assert any(is_sentence(caption.value) for caption in app.caption if "None yet" in caption.value)
+    assert any(
+        is_sentence(caption.value) for caption in app.caption if "No runs yet" in caption.value
+    )
     assert any("on this machine" in caption.value for caption in app.caption)
 
 
@@ -161,7 +163,7 @@ def test_finished_run(small_gallery, runs_root):
     assert execute(str(run.path)) == "done"
     app = visit("train", run=run.identifier)
     assert app.success[0].value.startswith("Done · test error")
-    assert links(app)["Show it in Explore"] == f"model={run.identifier}"
+    assert links(app)["Show in Explore"] == f"model={run.identifier}"
     assert "stop" not in [button.key for button in app.button]
     checkpoint = run.checkpoint()
     seen = view(checkpoint, image_of())
@@ -207,7 +209,7 @@ def test_run_without_a_checkpoint_is_shown_in_words(small_gallery, runs_root, ev
     words = [e.value for kind in (app.warning, app.info, app.caption) for e in kind]
     words += [bar.proto.text for bar in app.get("progress")]
     assert any(said in as_read(word) for word in words), words
-    assert "Show it in Explore" not in links(app)
+    assert "Show in Explore" not in links(app)
 
 
 @pytest.mark.parametrize("state", ["failed", "stopped", "diverged", "paused"])
@@ -216,14 +218,14 @@ def test_a_run_that_ended_promises_nothing(small_gallery, runs_root, state):
     run.append("end", state=state, reason="It broke.")
     app = visit("train", run=run.identifier)
     said = " ".join(caption.value for caption in app.caption)
-    assert ("with the first steps" in said) == (state == "paused")
+    assert ("after the first steps" in said) == (state == "paused")
     assert ("ended before its first checkpoint" in said) == (state != "paused")
 
 
 def test_damaged_run_is_no_fault_of_the_page(small_gallery, runs_root):
     run = Run.create(QUICK)
     (run.path / "config.json").write_text("{")
-    assert "gone" in warnings(visit("train", run=run.identifier))[0]
+    assert "deleted" in warnings(visit("train", run=run.identifier))[0]
 
 
 def test_runs_are_listed_newest_first_with_a_link(small_gallery, runs_root):
@@ -291,10 +293,10 @@ def test_a_paused_run_is_resumed_or_stopped(small_gallery, runs_root, submitted)
         "resume",
         "one-epoch",
         "stop",
-        "start-again",
-        "change-and-start",
+        "run-again",
+        "edit-settings-and-rerun",
         "rename",
-        "delete-for-good",
+        "delete-permanently",
     } <= verbs(app)
     assert "pause" not in verbs(app)
     settle(app.button(key="resume").click().run())
@@ -346,7 +348,10 @@ def test_a_waiting_run_sees_its_place(small_gallery, runs_root, monkeypatch):
         "densembed.workers.cluster.Cluster.ahead", lambda self, run: [first, second]
     )
     app = visit("train", run=run.identifier)
-    assert app.get("progress")[0].proto.text == "waiting to start · 2 before it · about 2 minutes …"
+    assert (
+        app.get("progress")[0].proto.text
+        == "waiting to start · 2 ahead in the queue · about 2 minutes …"
+    )
     settle(app.button(key="pause").click().run())
     assert run.state() == "paused"
 
@@ -358,9 +363,9 @@ def test_a_run_that_trains_says_what_is_left(small_gallery, runs_root):
     with filelock.FileLock(run.path / "lock"):
         app = visit("train", run=run.identifier)
         assert app.get("progress")[0].proto.text == (
-            "training · step 6 of 12 · 26 images a second · 60 s left"
+            "training · step 6 of 12 · 26 images per second · 60 s left"
         )
-        assert "delete-for-good" not in verbs(app)
+        assert "delete-permanently" not in verbs(app)
         settle(app.button(key="pause").click().run())
         assert run.request() == "pause"
         assert app.button(key="pause").disabled
@@ -372,7 +377,7 @@ def test_start_again_is_the_same_run_anew(small_gallery, runs_root, submitted):
     run = Run.create(QUICK.model_copy(update={"seed": 7, "weight_decay": 0.1}))
     run.stop()
     app = visit("train", run=run.identifier)
-    settle(app.button(key="start-again").click().run())
+    settle(app.button(key="run-again").click().run())
     (again,) = submitted
     assert again != run
     assert again.config == run.config
@@ -385,7 +390,7 @@ def test_a_duplicate_fills_in_the_form(small_gallery, runs_root, submitted):
     run = Run.create(config)
     run.stop()
     app = visit("train", run=run.identifier)
-    settle(app.button(key="change-and-start").click().run())
+    settle(app.button(key="edit-settings-and-rerun").click().run())
     assert any("weight decay 0.1" in as_read(caption.value) for caption in app.caption)
     app.number_input(key="new-seed").set_value(8)
     settle(app.run())
@@ -410,7 +415,7 @@ def test_delete_removes_the_folder(small_gallery, runs_root):
     run, other = Run.create(QUICK), Run.create(QUICK)
     run.stop()
     app = visit("train", run=run.identifier)
-    settle(app.button(key="delete-for-good").click().run())
+    settle(app.button(key="delete-permanently").click().run())
     assert not run.path.exists()
     assert other.path.exists()
     assert "run" not in app.query_params
@@ -437,7 +442,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(small_gallery, runs_root,
     settle(app.button[0].click().run())
     assert (
         as_read(app.error[0].value)
-        == "The run's folder cannot be written: No space left on device."
+        == "The folder of the run cannot be written: No space left on device."
     )
 
 
@@ -450,7 +455,8 @@ def test_a_verb_that_cannot_be_obeyed_is_a_sentence(small_gallery, runs_root, mo
     monkeypatch.setattr(Run, "resume", refused)
     settle(app.button(key="resume").click().run())
     assert (
-        as_read(app.error[0].value) == "The run's folder cannot be written: Read-only file system."
+        as_read(app.error[0].value)
+        == "The folder of the run cannot be written: Read-only file system."
     )
     assert run.state() == "paused"
 

@@ -39,7 +39,7 @@ def test_an_upload_is_explored_compared_and_found_again(small_gallery, own, tmp_
     key = app.selectbox(key="model").value
     assert key == f"upload-{own.digest[:12]}"
     assert app.query_params["model"] == key
-    assert any("kept for this session" in caption.value for caption in app.caption)
+    assert any("deleted when this session ends" in caption.value for caption in app.caption)
     settle(app.switch_page("pages/compare.py").run())
     assert app.selectbox(key="first").value == key
     np.testing.assert_allclose(column(app, "first"), expected, 0, np.ptp(expected) / 10_000)
@@ -61,7 +61,7 @@ def test_a_link_to_an_upload_says_that_it_is_gone(small_gallery, page, key):
     app = visit(page, **{key: "upload-0123456789ab"})
     (warning,) = warnings(app)
     assert "session" in warning
-    assert "gone" in warning
+    assert "deleted" in warning
     assert "upload-" not in app.selectbox(key=key).value
 
 
@@ -112,8 +112,8 @@ def large(trained, path) -> bytes:
     [
         (lambda *_: b"Dear reader, this is no model.", "not a densembed checkpoint"),
         (lambda good, *_: good[:-100], "damaged or incomplete"),
-        (lambda *_: b"\0" * (MAX_BYTES + 1), "has at most 5 MB"),
-        (lambda good, trained, path: large(trained, path), "more snapshots of larger pictures"),
+        (lambda *_: b"\0" * (MAX_BYTES + 1), "more than the 5 MB"),
+        (lambda good, trained, path: large(trained, path), "more snapshots than these pages"),
     ],
     ids=["letter", "cut", "long", "wild"],
 )

@@ -26,6 +26,7 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
 from densembed.training.recorder import Recorder
+from pages.widgets.explore.views import OLD_WAYS
 from tests.pages.conftest import (
     assert_shows,
     charts,
@@ -92,7 +93,7 @@ def test_class_weight(small_gallery, trained):
 def test_a_way_that_is_none_is_named(small_gallery, trained):
     app = visit(show="Mars", **{"for": "x"}, more="y")
     (said,) = warnings(app)
-    assert said.count("In the link, “") == 3
+    assert said.count("The link sets “") == 3
     shows(app, trained, sample(7))
 
 
@@ -213,4 +214,4 @@ def test_colour_by_channel_or_together(colour_model, channel):
     np.testing.assert_allclose(moving["values"], fields[:, index].sum(1), 1e-4, 5e-5)
     assert moving["scales"][0]["high"] == pytest.approx(view(colour_model, pixels).top)
     for way in ("pixels", "class weight", "densities", "on the input"):
-        assert stage(visit(**link, show=way))["way"] == way
+        assert stage(visit(**link, show=way))["way"] == OLD_WAYS.get(way, way)

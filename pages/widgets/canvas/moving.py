@@ -1,4 +1,4 @@
-"""What moves in the browser without the server: components, fields as they travel, colours."""
+"""Components that are animated in the browser; encoding of fields; colour scales."""
 
 import base64
 import math
@@ -16,7 +16,7 @@ from densembed.figures.theme import DENSITY_SCALE, SIGNED_SCALE
 
 FOLDER = Path(__file__).parent
 LEVELS = 65535
-"""A field travels as 16 bits a cell: wrong by at most 1/131070 of the range of all steps."""
+"""A field has 16 bits per cell: the error is at most 1/131070 of the range over all steps."""
 
 
 def moving(name: str, folder: Path = FOLDER) -> Callable:
@@ -35,7 +35,7 @@ def moving(name: str, folder: Path = FOLDER) -> Callable:
 
 
 def as_json(value):
-    """Data as JSON can have it: what is not finite is null. All of these components' data."""
+    """Data for a component, with null for numbers that JSON cannot represent."""
     if isinstance(value, dict):
         return {key: as_json(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -46,7 +46,7 @@ def as_json(value):
 
 
 def pack(values: np.ndarray) -> dict:
-    """Numbers (steps, rows, columns) as 16 bits each between the lowest and the highest."""
+    """Numbers (steps, rows, columns) with 16 bits each between the lowest and the highest."""
     values = finite(values)
     low, high = float(values.min()), float(values.max())
     shares = (values.astype(np.float64) - low) / ((high - low) or 1)
@@ -54,28 +54,29 @@ def pack(values: np.ndarray) -> dict:
     return {"stack": text(packed), "shape": values.shape[1:], "low": low, "high": high}
 
 
-def said(probabilities: np.ndarray | None, classes: list[str], steps: int) -> list[str]:
-    """A model's answer at each step in words; without probabilities there was no ink."""
+def predictions(probabilities: np.ndarray | None, classes: list[str], steps: int) -> list[str]:
+    """The prediction at each step in words; None if the picture has no ink."""
     if probabilities is None:
-        return ["nothing: no digit was found"] * steps
-    return [f"{classes[row.argmax()]}, at {100 * row.max():.1f} %" for row in probabilities]
+        return ["none: no digit found"] * steps
+    return [f"{classes[row.argmax()]} ({100 * row.max():.1f} %)" for row in probabilities]
 
 
 def as_url(pixels: Tensor, invert: bool = False) -> str:
-    """A picture as `to_png` has it, as an address that a page can show."""
+    """A picture as a data URL; `invert` as in `to_png`."""
     return "data:image/png;base64," + base64.b64encode(to_png(pixels, invert)).decode()
 
 
 def text(values: np.ndarray) -> str:
-    """An array's bytes as they travel."""
+    """The bytes of an array in base 64."""
     return base64.b64encode(values.tobytes()).decode()
 
 
 def colours(low: float, high: float, name: str, unit: str, scale: str | None = None) -> dict:
     """A colour scale: its ends, its name and unit, its stops.
 
-    Its colours, where `scale` names none, are those of signed fields if `low` is below zero, else
-    those of densities. Fields go beyond their ends, which leave out the few highest values.
+    Args:
+        scale: name of a Plotly scale. By default the scale of signed fields if `low` is negative,
+            else the scale of densities; a few of the highest values may then exceed the ends.
     """
     low, high = (float(np.clip(np.nan_to_num(end), -LARGEST, LARGEST)) for end in (low, high))
     stops = get_colorscale(scale or (SIGNED_SCALE if low < 0 else DENSITY_SCALE))

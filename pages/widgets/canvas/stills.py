@@ -1,4 +1,4 @@
-"""Fields that stand still: one, a few side by side, or one for each class on one scale."""
+"""Static fields: one, a few side by side, or one per class on one scale."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _still = moving("still")
 def still(
     values: np.ndarray, size: tuple[float, float], scale: dict, title: str, note: str, alt: str
 ) -> dict:
-    """One field (rows, columns) with its words; `alt` says what it is, for who hears the page.
+    """One field (rows, columns) with its texts; `alt` is its text for screen readers.
 
     Args:
         size: width and height of the picture in pixels.
@@ -35,10 +35,10 @@ def show_classes(
     fields: Sequence[np.ndarray], classes: Sequence[str], size: tuple[float, float], top: float,
     title: str, note: str, key: str, name: str = NAME,
 ) -> None:  # fmt: skip
-    """One field (rows, columns) for each class, on one colour scale from 0 to `top`.
+    """One field (rows, columns) per class, on one colour scale from 0 to `top`.
 
     Args:
-        name: of what the scale measures.
+        name: of the quantity on the scale.
     """
     scale = colours(0, top, name, UNIT)
     figures = [

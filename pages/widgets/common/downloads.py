@@ -1,4 +1,4 @@
-"""What a visitor can take away, and the page's link."""
+"""Files to download, and the link of the page."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,9 +12,18 @@ from densembed.figures import export
 from densembed.figures.film import film
 from densembed.figures.printed import DPI, KINDS, SIZES, WIDTHS
 from densembed.training.checkpoint import Checkpoint
+from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.explore.views import CLASS, Show, class_field
 from pages.widgets.inputs.checkpoints import file_of
 
+PRINTED = Parameter(
+    "printed",
+    "Figure for print",
+    Slugs(
+        {name.replace(" ", "-"): name for name in WIDTHS}, {w: w.replace(" ", "-") for w in WIDTHS}
+    ),
+    "two-columns",
+)
 MIMES = ("image/svg+xml", "application/pdf", "image/png")
 HTML = '<button type="button">Copy link</button>'
 CSS = """
@@ -33,7 +42,7 @@ export default function({ parentElement }) {
       await navigator.clipboard.writeText(window.location.href);
       button.textContent = "Copied";
       setTimeout(() => { button.textContent = "Copy link"; }, 1500);
-    } catch {  // no clipboard without HTTPS, or a person forbade it
+    } catch {  // no clipboard without HTTPS or permission
       window.prompt("The link of this view", window.location.href);
     }
   };
@@ -50,12 +59,14 @@ def copy_link() -> None:
 
 def pick_columns() -> str:
     """A widget for the width of a figure for print."""
-    return st.segmented_control(
-        "Printed figure", list(WIDTHS), default="two columns", key="printed", bind="query-params",
+    slug = PRINTED.draw(
+        st.segmented_control,
         required=True,
-        help=f"{_either(WIDTHS)} mm wide, with text of at least {_either(SIZES)} points: it needs "
-        f"no scaling. SVG and PDF keep their text as text; PNG has {DPI} pixels per inch.",
-    )  # fmt: skip
+        help=f"{_either(WIDTHS)} mm wide, with text of at least {_either(SIZES)} points, so the "
+        f"figure needs no scaling. Text in SVG and PDF can be edited; PNG has {DPI} pixels per "
+        "inch.",
+    )
+    return slug.replace("-", " ")
 
 
 def _either(numbers: dict[str, float]) -> str:
@@ -63,10 +74,10 @@ def _either(numbers: dict[str, float]) -> str:
 
 
 def printed(stem: str, columns: str, page: Callable[[str], bytes]) -> list[tuple]:
-    """Files of a figure for print, which `page` makes of a kind among `KINDS`.
+    """Files of a figure for print; `page` draws one of a kind among `KINDS`.
 
     Args:
-        columns: the width among `WIDTHS`, which is in the files' names.
+        columns: the width, a key of `WIDTHS`; it is part of the file names.
     """
     stem = f"{stem}-{columns.replace(' ', '-')}"
     return [
@@ -75,11 +86,13 @@ def printed(stem: str, columns: str, page: Callable[[str], bytes]) -> list[tuple
     ]
 
 
-def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show) -> None:
-    """The numbers and the page of the shown figure, the model, the input, a program."""
+def export_explored(
+    checkpoint: Checkpoint, pixels: Tensor, response: View, index: int, show: Show
+) -> None:
+    """Buttons to download the numbers and figures of the view, the model, the input; a program."""
     name = st.session_state["model"]
     columns = pick_columns()
-    stem = f"{name}-step-{seen.steps[index]}"
+    stem = f"{name}-step-{response.steps[index]}"
     title = export.title_of(checkpoint)
 
     def more() -> dict:
@@ -92,21 +105,21 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
         }
 
     def page(kind: str) -> bytes:
-        return export.printed(checkpoint, pixels, seen, index, kind, columns)
+        return export.printed(checkpoint, pixels, response, index, kind, columns)
 
     files = (
-        ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(seen, index, **more())),
+        ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(response, index, **more())),
         (
             "Numbers, NPZ", f"{stem}.npz", "application/octet-stream",
-            lambda: export.npz(pixels, seen, index, **more()),
+            lambda: export.npz(pixels, response, index, **more()),
         ),
         (
             "Figure, HTML", f"{stem}.html", "text/html",
-            lambda: export.html(checkpoint, pixels, seen, index),
+            lambda: export.html(checkpoint, pixels, response, index),
         ),
         *printed(stem, columns, page),
-        ("Film, GIF", f"{name}.gif", "image/gif", lambda: film(seen, "GIF", title)),
-        ("Film, WebP", f"{name}.webp", "image/webp", lambda: film(seen, "WEBP", title)),
+        ("Animation, GIF", f"{name}.gif", "image/gif", lambda: film(response, "GIF", title)),
+        ("Animation, WebP", f"{name}.webp", "image/webp", lambda: film(response, "WEBP", title)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
         (
             "Model", f"{name}.safetensors", "application/octet-stream",
@@ -117,10 +130,14 @@ def take_away(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sh
         for label, file_name, mime, data in files:
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
     st.caption(
-        "The numbers are per square pixel at the cells' centres, in pixels from the upper left "
-        "corner. The figures for print hold the field before training and at the slider's step, "
-        f"the HTML page {export.steps_in_page(seen, index)}, and the films all of them. Each field "
-        "above can also be saved as it is shown, as SVG or PNG: the buttons at its upper right. "
-        "With the model's file beside it, this program makes the same numbers:"
+        "The numbers are densities per square pixel at the centres of the cells, whose coordinates "
+        "are "
+        "in pixels from the upper left corner. The figures for print show the field before "
+        "training "
+        "and at the step of the slider; the HTML page contains "
+        f"{export.steps_in_page(response, index)}; "
+        "the animations contain every saved step. To save a field as it is shown, as SVG or PNG, "
+        "use the buttons at its upper right. This program computes the same numbers if the file of "
+        "the model is in its folder:"
     )
-    st.code(export.snippet(f"{name}.safetensors", pixels, seen.steps[index]), wrap_lines=True)
+    st.code(export.snippet(f"{name}.safetensors", pixels, response.steps[index]), wrap_lines=True)

@@ -1,4 +1,4 @@
-"""How every page begins, and what a link may hide of it."""
+"""The beginning of every page, and the parts that a link may hide."""
 
 import runpy
 from collections.abc import Collection
@@ -62,7 +62,7 @@ STYLE = """
 """
 ROUTER = Path(__file__).parents[3] / "app.py"
 CHART = CONFIG
-"""Of Plotly's toolbar only what saves the picture, and that only under the pointer."""
+"""Of Plotly's toolbar only the button that saves the picture, shown under the pointer."""
 
 
 HIDDEN = {
@@ -72,37 +72,36 @@ HIDDEN = {
     "ways": ".st-key-showing",
     "more": ".st-key-more, .st-key-open, .st-key-copy-link",
 }
-"""What a link may hide of Explore and of Compare, by CSS; and of what moves in the browser:"""
+"""Parts of Explore and Compare that a link may hide, with their CSS selectors."""
 MOVING = ("predictions", "before", "numbers", "steps")
+"""Parts of the animated figures that a link may hide."""
 
 
 def hide(moving: Collection[str] = MOVING) -> list[str]:
-    """Hide what the link says, `?hide=sidebar,predictions`, so that a class sees one thing.
+    """Hide the parts in the link, as in `?hide=sidebar,predictions`, for use in a class.
 
     Args:
-        moving: names of the parts of the page's moving figures.
+        moving: parts of the page's animated figures.
 
-    Returns those of them to leave out; an unknown name is named.
+    Returns the animated parts to hide; unknown names are reported.
     """
-    asked = {name.strip() for name in in_link("hide", "").split(",")} - {""}
-    known = {*HIDDEN, *moving}
-    if wrong := sorted(asked - known):
-        name_wrong(
-            "hide", ", ".join(wrong), f"one of {', '.join(sorted(known))}", "everything else"
-        )
-        st.query_params["hide"] = ",".join(sorted(asked & known))
-        if not asked & known:
+    hidden = {name.strip() for name in in_link("hide", "").split(",")} - {""}
+    names = {*HIDDEN, *moving}
+    if wrong := sorted(hidden - names):
+        name_wrong("hide", ", ".join(wrong), f"one of {', '.join(sorted(names))}", "these parts")
+        st.query_params["hide"] = ",".join(sorted(hidden & names))
+        if not hidden & names:
             del st.query_params["hide"]
-    if rules := ", ".join(HIDDEN[name] for name in HIDDEN if name in asked):
+    if rules := ", ".join(HIDDEN[name] for name in HIDDEN if name in hidden):
         st.html(f"<style>{rules} {{display: none !important;}}</style>")
-    return [name for name in moving if name in asked]
+    return [name for name in moving if name in hidden]
 
 
 def begin(question: str, answer: str) -> None:
-    """The page's question as its title, and one sentence."""
+    """Show the page's question as its title, and a sentence."""
     if "routed" not in st.session_state:
-        # Until the router has run once in a server, Streamlit serves a folder called pages by
-        # itself: a link to a page, as the first request, would come without the menu.
+        # Until the router has run once, Streamlit itself serves the folder pages: a link to a page
+        # as the first request would come without the menu.
         runpy.run_path(str(ROUTER), run_name="__main__")
         st.stop()
     st.session_state["arrived"] = st.session_state.get("page") != question
@@ -114,6 +113,6 @@ def begin(question: str, answer: str) -> None:
 
 
 def panel(title: str, note: str = "") -> None:
-    """A centred heading over a picture, with a line for a note so that neighbours align."""
+    """A centred heading over a picture, with a line for a note, so that neighbours are aligned."""
     note = escape(note) or "&nbsp;"
     st.html(f'<div class="panel">{escape(title)}<br><small>{note}</small></div>')

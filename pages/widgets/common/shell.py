@@ -1,4 +1,4 @@
-"""The HTML document around the pages: Streamlit's own, with a script that runs before it."""
+"""The HTML document of the pages: Streamlit's own, with a script that runs before it."""
 
 from collections.abc import Iterable
 from importlib.resources import files
@@ -55,7 +55,7 @@ def routes(pages: Iterable[str]) -> list[Route]:
     """The document at the address of each page, for `st.App`.
 
     Args:
-        pages: what stands after the server's address, "" for the first page.
+        pages: paths after the server's address, "" for the first page.
     """
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     base = f"/{base}" if base else ""

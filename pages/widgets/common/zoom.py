@@ -1,7 +1,7 @@
-"""A chart that is drawn anew while a training goes on, and keeps what a person zoomed to.
+"""A chart that is redrawn during training, and keeps its zoom.
 
-Streamlit makes a new chart of each new figure, so Plotly itself cannot remember: an invisible
-component tells the page which part of the axes is seen, and the next figure is drawn with it.
+Streamlit makes a new chart of each new figure, so Plotly itself cannot keep the zoom: an invisible
+component sends the visible range of the axes to the page, and the next figure is drawn with it.
 """
 
 import math
@@ -31,11 +31,11 @@ export default function({ data, setStateValue }) {
 """
 _follow = st.components.v2.component("zoom", js=JS)
 DOUBLE_CLICK = {"doubleClick": "autosize"}
-"""For the chart's config: a double click shows all, not the part that it was drawn with."""
+"""For the chart's config: a double click shows the whole chart, not the range of the last zoom."""
 
 
 def keep_zoom(figure: go.Figure, chart: str, name: str) -> None:
-    """Draw a figure with the part of the axes that was zoomed to in an earlier one of that name.
+    """Give a figure the zoom of an earlier figure with the same name.
 
     To be called before the chart of the key `chart` is drawn.
     """

@@ -1,4 +1,4 @@
-"""Models side by side at all moments of their trainings at once, moved in the browser."""
+"""Models side by side at all moments of their trainings, animated in the browser."""
 
 from pathlib import Path
 
@@ -10,31 +10,33 @@ from densembed.data.images import Content
 from densembed.fields.field import View
 from densembed.figures.theme import SERIES
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.canvas.moving import colours, moving, pack, said
-from pages.widgets.common.cache import kept, seen_by
-from pages.widgets.compare.models import SLIDERS, Moment, Side, rest_at
+from pages.widgets.canvas.moving import colours, moving, pack, predictions
+from pages.widgets.common.cache import kept, response_of
+from pages.widgets.compare.models import SLIDERS, ComparedModel, Moment, rest_at
 from pages.widgets.explore.views import measures
 from pages.widgets.inputs.choose import Input
 
 PARTS = ("predictions", "differences", "numbers", "steps")
-"""What a link may hide of them."""
+"""Parts that a link may hide."""
 _columns = moving("columns", Path(__file__).parent)
 
 
-def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[str]) -> None:
-    """Fields of those that take the input, the first among them, their differences, opinions."""
-    shown = [k for k, side in enumerate(sides) if side.takes(given)]
-    sees = {k: _seen(sides[k].checkpoint, given.pixels) for k in shown}
-    shares = {k: 1 / moment.parts(sides[k]) for k in shown}
-    stacks: list[dict] = []  # what several have in common travels once
+def show_columns(
+    compared: list[ComparedModel], given: Input, moment: Moment, hidden: list[str]
+) -> None:
+    """Fields, differences and predictions of the models that take the input."""
+    shown = [k for k, entry in enumerate(compared) if entry.takes(given)]
+    responses = {k: _response(compared[k].checkpoint, given.pixels) for k in shown}
+    shares = {k: 1 / moment.parts(compared[k]) for k in shown}
+    stacks: list[dict] = []  # equal fields are sent once
     for k in shown:
-        if sees[k]["stack"] not in stacks:
-            stacks.append(sees[k]["stack"])
-    top = max(sees[k]["top"] * shares[k] for k in shown)
-    classes = sides[0].checkpoint.header.classes
-    known = [sides[k].checkpoint.header.classes for k in shown]
-    asked = [n for n, own in enumerate(known) if sorted(own) == sorted(classes)]
-    order = {n: [known[n].index(name) for name in classes] for n in asked}
+        if responses[k]["stack"] not in stacks:
+            stacks.append(responses[k]["stack"])
+    top = max(responses[k]["top"] * shares[k] for k in shown)
+    classes = compared[0].checkpoint.header.classes
+    class_lists = [compared[k].checkpoint.header.classes for k in shown]
+    comparable = [n for n, own in enumerate(class_lists) if sorted(own) == sorted(classes)]
+    order = {n: [class_lists[n].index(name) for name in classes] for n in comparable}
     no_ink = given.content == Content.BLANK
     data = {
         "step": _sent(moment),
@@ -50,42 +52,47 @@ def show_columns(sides: list[Side], given: Input, moment: Moment, hidden: list[s
         ],
         "sides": [
             {
-                "name": sides[k].name,
-                "model": sides[k].model,
-                "stack": stacks.index(sees[k]["stack"]),
-                "each": sees[k]["each"],
+                "name": compared[k].name,
+                "model": compared[k].model,
+                "stack": stacks.index(responses[k]["stack"]),
+                "each": responses[k]["each"],
                 "share": shares[k],
                 "at": moment.snapshots[k],
-                "moments": _moments(sides[k], len(sees[k]["numbers"])),
-                "numbers": sees[k]["numbers"],
-                "said": said(
-                    None if no_ink else sees[k]["probabilities"],
-                    sides[k].checkpoint.header.classes,
-                    len(sees[k]["each"]),
+                "moments": _moments(compared[k], len(responses[k]["numbers"])),
+                "numbers": responses[k]["numbers"],
+                "said": predictions(
+                    None if no_ink else responses[k]["probabilities"],
+                    compared[k].checkpoint.header.classes,
+                    len(responses[k]["each"]),
                 ),
             }
             for k in shown
         ],
-        "measures": sees[0]["measures"],
-        "asked": asked,
+        "measures": responses[0]["measures"],
+        "asked": comparable,
         "classes": classes,
         "right": given.label,
         "probabilities": None
         if no_ink
-        else [np.round(sees[shown[n]]["probabilities"][:, order[n]], 6).tolist() for n in asked],
-        "colours": [SERIES[shown[n]] for n in asked],
-        "note": _note(no_ink, [sides[k].name for n, k in enumerate(shown) if n not in asked]),
+        else [
+            np.round(responses[shown[n]]["probabilities"][:, order[n]], 6).tolist()
+            for n in comparable
+        ],
+        "colours": [SERIES[shown[n]] for n in comparable],
+        "note": _note(
+            no_ink, [compared[k].name for n, k in enumerate(shown) if n not in comparable]
+        ),
         "picture": None,
         "hidden": hidden,
     }
     _columns(data=data, key="columns", on_step_change=_moved)
 
 
-def _moments(side: Side, count: int) -> list[str]:
-    """What a field is of, at each snapshot."""
-    if not side.checkpoint.has_densities:
-        return ["even at every step"] * count
-    return [side.moment(index) for index in range(count)]
+def _moments(entry: ComparedModel, count: int) -> list[str]:
+    """The moment of training at each snapshot, in words."""
+    if not entry.checkpoint.has_densities:
+        return ["the same at every step"] * count
+    return [entry.moment(index) for index in range(count)]
 
 
 def _moved() -> None:
@@ -96,10 +103,10 @@ def _moved() -> None:
 
 
 def _sent(moment: Moment) -> float:
-    """The place to send: the one before where the browser itself told of the new one.
+    """The place to send: the previous one if the browser reported the new one itself.
 
-    Some 3 MB of fields then stay exactly as they were, and the browser has them already. Where
-    the places have changed meanwhile, by another model or pace, it is told where it stands.
+    The data, about 3 MB of fields, are then unchanged and not sent again. If the places have
+    changed because of another model or alignment, the new place is sent.
     """
     knows = st.session_state.pop("knows", False)
     by, places, place = st.session_state.get("sent", ("", [], None))
@@ -111,27 +118,27 @@ def _sent(moment: Moment) -> float:
 
 def _note(no_ink: bool, others: list[str]) -> str:
     if no_ink:
-        return "nothing: no digit was found"
-    knows = "knows" if len(others) == 1 else "know"
-    return f"the {' and the '.join(others)} {knows} other classes" if others else ""
+        return "none: no digit found"
+    has = "has" if len(others) == 1 else "have"
+    return f"the {' and the '.join(others)} {has} other classes" if others else ""
 
 
-def _seen(checkpoint: Checkpoint, pixels: Tensor) -> dict:
-    """What a checkpoint makes of an input at each snapshot, as it travels."""
+def _response(checkpoint: Checkpoint, pixels: Tensor) -> dict:
+    """The response of all snapshots of a checkpoint to an input, as it is sent to the browser."""
     key = "columns", checkpoint.digest, tuple(pixels.shape), pixels.numpy().tobytes()
-    return kept.get(key, lambda: _packed(seen_by(checkpoint, pixels)))
+    return kept.get(key, lambda: _packed(response_of(checkpoint, pixels)))
 
 
-def _packed(seen: View) -> dict:
-    fields = [values.sum(0) for values in seen.fields]
-    first: dict[bytes, int] = {}  # what stays as it was travels once
+def _packed(response: View) -> dict:
+    fields = [values.sum(0) for values in response.fields]
+    first: dict[bytes, int] = {}  # equal fields are sent once
     each = [first.setdefault(values.tobytes(), len(first)) for values in fields]
-    numbers = [measures(seen, k) for k in range(len(fields))]
+    numbers = [measures(response, k) for k in range(len(fields))]
     return {
         "stack": pack(np.stack([fields[each.index(n)] for n in range(len(first))])),
         "each": each,
-        "top": seen.top,
+        "top": response.top,
         "measures": list(numbers[0]),
         "numbers": [list(row.values()) for row in numbers],
-        "probabilities": seen.probabilities,
+        "probabilities": response.probabilities,
     }

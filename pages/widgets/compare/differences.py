@@ -1,4 +1,4 @@
-"""Compare's second look: models and recipes in a table, curves, and fields by class."""
+"""Models and settings in a table, training curves, and mean fields per class."""
 
 from html import escape
 
@@ -12,10 +12,9 @@ from pages.widgets.canvas.stills import show_classes
 from pages.widgets.common.cache import averaged_images, class_fields
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
-from pages.widgets.compare.models import SLIDERS, Moment, Side
+from pages.widgets.compare.models import SLIDERS, ComparedModel, Moment
 from pages.widgets.inputs.choose import test_images
 
-TABLE, CURVES, ATLAS = "Model and recipe", "How they learned", "All classes"
 STYLE = """
 <style>
 .facts {overflow-x: auto;}
@@ -32,18 +31,19 @@ STYLE = """
 """
 
 
-def table(sides: list[Side]) -> None:
-    """What the models are; what differs from the first is marked."""
-    found = [summary(side.checkpoint) for side in sides]
-    head = "".join(f"<th>{side.name}</th>" for side in sides)
-    rows = "".join(_row(name, [of[name] for of in found]) for name in found[0])
+def table(compared: list[ComparedModel]) -> None:
+    """Facts about the models; differences from the first are marked."""
+    columns = [summary(entry.checkpoint) for entry in compared]
+    head = "".join(f"<th>{entry.name}</th>" for entry in compared)
+    rows = "".join(_row(name, [column[name] for column in columns]) for name in columns[0])
     st.html(
         f'{STYLE}<div class="facts"><table><thead><tr><th></th>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
     st.caption(
-        "≠ marks what differs, bold where it differs from the first. Test error: mean ± standard "
-        "deviation where a model has several members."
+        "≠ marks rows that differ; values that differ from the first model are bold. Test errors "
+        "of "
+        "models with several members are mean ± standard deviation."
     )
 
 
@@ -56,71 +56,79 @@ def _row(name: str, values: list[str]) -> str:
     return f'<tr class="{mark}"><th scope="row">{escape(name)}</th>{cells}</tr>'
 
 
-def curves(sides: list[Side], by: str) -> None:
-    """Test error and training loss over the training, laid over each other."""
+def curves(compared: list[ComparedModel], by: str) -> None:
+    """Test error and training loss of all models over the training."""
     kinds = (
         ("test error", "test error, %", lambda epoch: epoch.test_error),
         ("training loss", "training loss, nats", lambda epoch: epoch.train_loss),
     )
     for column, (name, axis, of) in zip(st.columns(2, gap="medium"), kinds, strict=True):
         lines = []
-        for side in sides:
-            epochs = side.checkpoint.header.epochs
-            places = align_steps(side.checkpoint, [epoch.step for epoch in epochs], by)
-            lines.append((side.name, places, [of(epoch) for epoch in epochs]))
+        for entry in compared:
+            epochs = entry.checkpoint.header.epochs
+            places = align_steps(entry.checkpoint, [epoch.step for epoch in epochs], by)
+            lines.append((entry.name, places, [of(epoch) for epoch in epochs]))
         with column:
             panel(name, "at the end of each epoch")
             st.plotly_chart(
                 curves_figure(lines, SLIDERS[by].lower(), axis), key=f"curve-{name}", config=CHART,
                 alt=f"The {name} of each model over its training",
             )  # fmt: skip
-    names = "; ".join(f"{side.name}, {plain(side.model)}" for side in sides)
-    several = any(side.checkpoint.members > 1 for side in sides)
-    band = " The line is the members’ mean, the band ± a standard deviation." if several else ""
-    data = {side.checkpoint.header.provenance.dataset_title for side in sides}
+    names = "; ".join(f"{entry.name}, {plain(entry.model)}" for entry in compared)
+    several = any(entry.checkpoint.members > 1 for entry in compared)
+    band = (
+        " The line is the mean over the members, the band ± one standard deviation."
+        if several
+        else ""
+    )
+    data = {entry.checkpoint.header.provenance.dataset_title for entry in compared}
     apart = (
-        f" They learned from different data ({', '.join(map(plain, sorted(data)))}), and each "
-        "error is on its own: the heights do not compare."
+        " The models were trained and tested on different data "
+        f"({', '.join(map(plain, sorted(data)))}), "
+        "so their errors cannot be compared."
         if len(data) > 1
         else ""
     )
-    if not all(side.checkpoint.header.epochs for side in sides):
-        apart += " A model without an epoch behind it has no curve."
+    if not all(entry.checkpoint.header.epochs for entry in compared):
+        apart += " A model without a complete epoch has no curve."
     st.caption(f"{names}.{band}{apart}")
 
 
-def atlases(sides: list[Side], moment: Moment) -> None:
-    """The mean field of each model over the same inputs of each class, on one scale."""
-    dataset = test_images(sides[0].checkpoint)
+def atlases(compared: list[ComparedModel], moment: Moment) -> None:
+    """The mean field of each model over the same inputs per class, on one scale."""
+    dataset = test_images(compared[0].checkpoint)
     if dataset is None:
-        st.info("No test images of the first model's shape are here: there is nothing to average.")
+        st.info(
+            "No test images of the first model's shape are available, so there is nothing to "
+            "average."
+        )
         return
     shape = dataset.input_shape
     able = [
-        (side, index)
-        for side, index in zip(sides, moment.indices, strict=True)
-        if side.checkpoint.header.input_shape == shape
+        (entry, index)
+        for entry, index in zip(compared, moment.indices, strict=True)
+        if entry.checkpoint.header.input_shape == shape
     ]
-    progress, found = st.progress(0.0), {}
-    for k, (side, index) in enumerate(able):
+    progress, fields_of = st.progress(0.0), {}
+    for k, (entry, index) in enumerate(able):
         for n, name in enumerate(dataset.tested):
             done = (k + n / len(dataset.tested)) / len(able)
-            progress.progress(done, f"The {side.name} model’s fields of class {plain(name)} …")
+            progress.progress(done, f"The {entry.name} model’s fields of class {plain(name)} …")
             label = dataset.classes.index(name)
-            mean, _ = class_fields(side.checkpoint, dataset, index, label)
-            found.setdefault(side.name, []).append(mean / moment.parts(side))
+            mean, _ = class_fields(entry.checkpoint, dataset, index, label)
+            fields_of.setdefault(entry.name, []).append(mean / moment.parts(entry))
     progress.empty()
-    every = np.stack([field for fields in found.values() for field in fields])
+    every = np.stack([field for fields in fields_of.values() for field in fields])
     top = max(float(np.percentile(field, TOP_PERCENTILE)) for field in every)
-    for column, (side, index) in zip(st.columns(len(able), gap="medium"), able, strict=True):
+    for column, (entry, index) in zip(st.columns(len(able), gap="medium"), able, strict=True):
         with column:
             show_classes(
-                found[side.name], dataset.tested, (shape[2], shape[1]), top, side.model,
-                f"{side.name}, {side.moment(index)}", f"{side.name}-atlas", moment.unit,
+                fields_of[entry.name], dataset.tested, (shape[2], shape[1]), top, entry.model,
+                f"{entry.name}, {entry.moment(index)}", f"{entry.name}-atlas", moment.unit,
             )  # fmt: skip
-    fixed = [side.name for side, _ in able if not side.checkpoint.model().adaptive]
+    fixed = [entry.name for entry, _ in able if not entry.checkpoint.model().adaptive]
     st.caption(
         f"The mean field of each model over the same {averaged_images(dataset)} test images per "
         f"class of {plain(dataset.title)}, on one colour scale."
-        + (f" The densities of the {' and the '.join(fixed)} do not move." if fixed else "")
+        + (f" The densities of the {' and the '.join(fixed)} model are fixed." if fixed else "")
     )

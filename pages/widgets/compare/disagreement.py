@@ -1,4 +1,4 @@
-"""Compare's answers: confusion matrices, and the inputs that only one model gets right."""
+"""Confusion matrices, and the inputs that only one of two models classifies correctly."""
 
 import base64
 
@@ -9,13 +9,13 @@ from densembed.data import Dataset
 from densembed.data.codec import to_png
 from densembed.fields.agreement import confusion_matrix, disagreement, verdict
 from densembed.figures.confusion import confusion_difference_figure, confusion_figure
-from pages.widgets.common.cache import answers_of
-from pages.widgets.common.link import check_link, linked_number, plain
+from pages.widgets.common.cache import predictions_of
+from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
-from pages.widgets.compare.models import BESIDE, Side
-from pages.widgets.inputs.choose import test_images
+from pages.widgets.common.parameter import Numbers, Parameter, Slugs
+from pages.widgets.compare.models import BESIDE, ComparedModel
+from pages.widgets.inputs.choose import SAMPLES, test_images
 
-DISAGREE, CONFUSED = "Where they disagree", "What they mistake"
 THUMBNAILS = 12
 STYLE = """
 <style>
@@ -30,46 +30,53 @@ STYLE = """
 """
 
 
-def _said(sides: list[Side], chosen: list[int]) -> tuple[Dataset, dict[str, np.ndarray]] | None:
-    """The first model's test images and the answers of all who know their shape and classes."""
-    dataset = test_images(sides[0].checkpoint)
-    if dataset is None or list(dataset.classes) != sides[0].checkpoint.header.classes:
-        st.info("No test images of the first model's classes are here: there is nothing to ask.")
+def _predict(
+    compared: list[ComparedModel], chosen: list[int]
+) -> tuple[Dataset, dict[str, np.ndarray]] | None:
+    """The first model's test images, and the predictions of the models that can read them."""
+    dataset = test_images(compared[0].checkpoint)
+    if dataset is None or list(dataset.classes) != compared[0].checkpoint.header.classes:
+        st.info(
+            "No test images of the first model's classes are available, so there is nothing to "
+            "predict."
+        )
         return None
     able, others = [], []
-    for side, index in zip(sides, chosen, strict=True):
-        header = side.checkpoint.header
+    for entry, index in zip(compared, chosen, strict=True):
+        header = entry.checkpoint.header
         same = header.input_shape == dataset.input_shape
         same = same and sorted(header.classes) == sorted(dataset.classes)
-        (able if same else others).append((side, index))
-    for side, _ in others:
+        (able if same else others).append((entry, index))
+    for entry, _ in others:
         st.info(
-            f"The {side.name} model takes other pictures or knows other classes than the first: "
-            "its answers do not compare."
+            f"The {entry.name} model takes other pictures or has other classes than the first, so "
+            "its "
+            "predictions cannot be compared."
         )
-    with st.spinner(f"They read {len(dataset.test):,} test images …"):
-        said = {side.name: _answers(side, dataset, index) for side, index in able}
-    return dataset, said
+    with st.spinner(f"Predicting {len(dataset.test):,} test images …"):
+        predictions = {entry.name: _answers(entry, dataset, index) for entry, index in able}
+    return dataset, predictions
 
 
-def _answers(side: Side, dataset: Dataset, index: int) -> np.ndarray:
-    """What a model says of each test image, as the number of the class in the data set."""
-    number = [dataset.classes.index(name) for name in side.checkpoint.header.classes]
-    return np.array(number)[answers_of(side.checkpoint, dataset, index)]
+def _answers(entry: ComparedModel, dataset: Dataset, index: int) -> np.ndarray:
+    """Predictions for all test images, as indices into the classes of the data set."""
+    number = [dataset.classes.index(name) for name in entry.checkpoint.header.classes]
+    return np.array(number)[predictions_of(entry.checkpoint, dataset, index)]
 
 
-def confused(sides: list[Side], chosen: list[int]) -> None:
-    """A confusion matrix for each model on one scale, and how the others' differ from it."""
-    if not (found := _said(sides, chosen)):
+def confused(compared: list[ComparedModel], chosen: list[int]) -> None:
+    """A confusion matrix per model on one scale, and the differences from the first."""
+    if not (result := _predict(compared, chosen)):
         return
-    dataset, said = found
+    dataset, predictions = result
     labels, classes = dataset.test.labels.numpy(), dataset.classes
     counts = {
-        name: confusion_matrix(answers, labels, len(classes)) for name, answers in said.items()
+        name: confusion_matrix(answers, labels, len(classes))
+        for name, answers in predictions.items()
     }
     mistakes = [count - np.diag(np.diag(count)) for count in counts.values()]
     top = float(max(count.max() for count in mistakes)) or 1.0
-    names = {side.name: side.model for side in sides}
+    names = {entry.name: entry.model for entry in compared}
     for column, (name, count) in zip(st.columns(len(counts)), counts.items(), strict=True):
         with column:
             panel(names[name], f"{name}: {count.sum() - np.trace(count):,} mistakes")
@@ -81,52 +88,52 @@ def confused(sides: list[Side], chosen: list[int]) -> None:
         with column:
             if name == "first":
                 st.caption(
-                    f"Rows are the true class, columns the answer, of {len(labels):,} test images "
-                    f"of {plain(dataset.title)}. The diagonal has what is right: a number without "
-                    "a colour. All matrices share one scale."
+                    f"Rows are the true class, columns the predicted class of {len(labels):,} test "
+                    f"images of {plain(dataset.title)}. The diagonal holds the correct answers, "
+                    "not coloured. All matrices share one scale."
                 )
                 continue
-            panel(f"{name} − first", f"red: the {name} mistakes it more often")
+            panel(f"{name} − first", f"red: the {name} model makes this mistake more often")
             st.plotly_chart(
                 confusion_difference_figure(count - counts["first"], classes, top),
                 key=f"{name}-confusion-change", config=CHART,
-                alt=f"Confusion matrix of the {name} model less that of the first",
+                alt=f"Confusion matrix of the {name} model minus that of the first",
             )  # fmt: skip
 
 
-def disagree(sides: list[Side], chosen: list[int]) -> None:
-    """Counts, McNemar's test, and the inputs that only one of two models gets right."""
-    if not (found := _said(sides, chosen)):
+def disagree(compared: list[ComparedModel], chosen: list[int]) -> None:
+    """Counts, McNemar's test, and the inputs that only one of two models predicts correctly."""
+    if not (result := _predict(compared, chosen)):
         return
-    dataset, said = found
-    others = [name for name in said if name != "first"]
+    dataset, predictions = result
+    others = [name for name in predictions if name != "first"]
     if not others:
         return
     other = others[0]
     if len(others) > 1:
-        other = st.segmented_control(
-            BESIDE, others, default=other, key="beside", bind="query-params",
-            required=True,
-        )  # fmt: skip
-    pair = {"first": said["first"], other: said[other]}
+        other = Parameter("beside", BESIDE, Slugs(others), other).draw(
+            st.segmented_control, required=True
+        )
+    pair = {"first": predictions["first"], other: predictions[other]}
     labels = dataset.test.labels.numpy()
-    found = disagreement(*pair.values(), labels)
-    one, two = len(found.first_only), len(found.second_only)
+    counts = disagreement(*pair.values(), labels)
+    one, two = len(counts.first_only), len(counts.second_only)
     st.markdown(
-        f"Of {len(labels):,} test images of {plain(dataset.title)}, **{one:,}** only the first "
-        f"gets right and **{two:,}** only the {other}; {found.both:,} both and {found.neither:,} "
-        f"neither. {verdict(found)}"
+        f"{len(labels):,} test images of {plain(dataset.title)}: **{one:,}** are predicted "
+        "correctly "
+        f"only by the first model and **{two:,}** only by the {other}, {counts.both:,} by both and "
+        f"{counts.neither:,} by neither. {verdict(counts)}"
     )
     if one + two:
         st.caption(
-            f"What the first answers | what the {other} does. Click a picture to make it the input "
-            "above."
+            f"Answer of the first model | answer of the {other}. Click a picture to make it the "
+            "input."
         )
     begin = THUMBNAILS * (_page(max(one, two)) - 1)
     st.html(STYLE)
     kinds = (
-        ("only the first is right", found.first_only),
-        (f"only the {other} is right", found.second_only),
+        ("only the first is right", counts.first_only),
+        (f"only the {other} is right", counts.second_only),
     )
     with st.container(key="disagreements"):
         for column, (title, which) in zip(st.columns(2, gap="medium"), kinds, strict=True):
@@ -136,12 +143,11 @@ def disagree(sides: list[Side], chosen: list[int]) -> None:
 
 
 def _page(most: int) -> int:
-    """Which handful of them is shown, from 1: a widget where there are more than one."""
+    """The page of pictures that is shown, from 1; a widget if there are several."""
     pages = max(1, -(-most // THUMBNAILS))
-    if pages == 1:
-        check_link("handful", "Page", ("1",), 1, "1, the only one")
-        return 1
-    return linked_number(f"Page, of {pages:,}", pages, "handful", width=150)
+    return Parameter("handful", "Page", Numbers(1, pages), 1).draw(
+        st.number_input, text=f"Page (1 to {pages:,})", width=150, persist_state="session"
+    )
 
 
 def _thumbnails(which: np.ndarray, pair: dict[str, np.ndarray], dataset: Dataset) -> None:
@@ -151,13 +157,13 @@ def _thumbnails(which: np.ndarray, pair: dict[str, np.ndarray], dataset: Dataset
             one, two = (plain(dataset.classes[answers[index]]) for answers in pair.values())
             picture = base64.b64encode(to_png(dataset.test.images[index])).decode()
             words = "; ".join(
-                f"the {name} says {plain(dataset.classes[answers[index]])}"
+                f"the {name} model predicts {plain(dataset.classes[answers[index]])}"
                 for name, answers in pair.items()
             )
             st.button(
                 f"![a {true}](data:image/png;base64,{picture}) {one} | {two}",
                 key=f"open-{index}", type="tertiary", on_click=_open, args=(dataset, index),
-                help=f"It is {true}; {words}.",
+                help=f"True class {true}; {words}.",
             )  # fmt: skip
 
 
@@ -165,6 +171,6 @@ def _open(dataset: Dataset, index: int) -> None:
     """Make a test image the page's input."""
     label = dataset.test.labels[index]
     same = (dataset.test.labels == label).nonzero()[:, 0].tolist()
-    st.session_state["from"] = "Samples"
+    st.session_state["from"] = SAMPLES
     st.session_state["class"] = dataset.classes[label]
     st.session_state["example"] = same.index(index) + 1

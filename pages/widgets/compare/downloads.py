@@ -1,4 +1,4 @@
-"""What a visitor can take away from Compare."""
+"""Files to download from Compare."""
 
 import csv
 import io
@@ -9,33 +9,35 @@ from densembed.data.codec import to_png
 from densembed.fields.agreement import summary
 from densembed.figures import export
 from densembed.figures.printed import sheet
-from pages.widgets.common.cache import seen_by
+from pages.widgets.common.cache import response_of
 from pages.widgets.common.downloads import pick_columns, printed
-from pages.widgets.compare.models import Moment, Side
+from pages.widgets.compare.models import ComparedModel, Moment
 from pages.widgets.inputs.checkpoints import file_of
 from pages.widgets.inputs.choose import Input
 
-TAKE = "Take it away"
 
-
-def take_compared(sides: list[Side], moment: Moment, given: Input) -> None:
-    """The fields' numbers and figure, the table of recipes, the models, the input, a program."""
+def export_compared(compared: list[ComparedModel], moment: Moment, given: Input) -> None:
+    """Buttons to download numbers and figures, the settings, the models, the input; a program."""
     pixels = given.pixels
-    able = [(side, at) for side, at in zip(sides, moment.indices, strict=True) if side.takes(given)]
-    seen = {side.name: seen_by(side.checkpoint, pixels) for side, _ in able}
-    parts = {side.name: moment.parts(side) for side, _ in able}
-    fields = {side.name: seen[side.name].fields[at] / parts[side.name] for side, at in able}
-    steps = {side.name: side.checkpoint.steps[at] for side, at in able}
-    x, y = seen["first"].x, seen["first"].y
-    titles = {side.name: f"{side.model} ({side.name}), {side.moment(at)}" for side, at in able}
-    top = max(view.top / parts[name] for name, view in seen.items())
+    able = [
+        (entry, at)
+        for entry, at in zip(compared, moment.indices, strict=True)
+        if entry.takes(given)
+    ]
+    views = {entry.name: response_of(entry.checkpoint, pixels) for entry, _ in able}
+    parts = {entry.name: moment.parts(entry) for entry, _ in able}
+    fields = {entry.name: views[entry.name].fields[at] / parts[entry.name] for entry, at in able}
+    steps = {entry.name: entry.checkpoint.steps[at] for entry, at in able}
+    x, y = views["first"].x, views["first"].y
+    titles = {entry.name: f"{entry.model} ({entry.name}), {entry.moment(at)}" for entry, at in able}
+    top = max(view.top / parts[name] for name, view in views.items())
     columns = pick_columns()
-    data = sorted({side.checkpoint.header.provenance.dataset_title for side, _ in able})
+    data = sorted({entry.checkpoint.header.provenance.dataset_title for entry, _ in able})
     title = f"Receptive fields for one input, {' and '.join(data)}"
 
     def page(kind: str) -> bytes:
         flat = {name: values.sum(0) for name, values in fields.items()}
-        named = {f"{side.model}, {side.moment(at)}": flat[side.name] for side, at in able}
+        named = {f"{entry.model}, {entry.moment(at)}": flat[entry.name] for entry, at in able}
         changes = {f"{name} − first": flat[name] - flat["first"] for name in list(flat)[1:]}
         return sheet(pixels.numpy(), named, top, title, kind, columns, changes, moment.unit)
 
@@ -51,10 +53,10 @@ def take_compared(sides: list[Side], moment: Moment, given: Input) -> None:
             lambda: export.compared_html(pixels, x, y, fields, titles, top, moment.unit, title),
         ),
         *printed("compared", columns, page),
-        ("Recipes, CSV", "recipes.csv", "text/csv", lambda: _recipes(sides)),
+        ("Settings, CSV", "settings.csv", "text/csv", lambda: _settings(compared)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
     ]  # fmt: skip
-    keys = {side.name: st.session_state[side.name] for side in sides}
+    keys = {entry.name: st.session_state[entry.name] for entry in compared}
     for name, key in keys.items():
         file_name = f"{name}-{key}.safetensors"
         files.append((f"{name.capitalize()} model", file_name, binary, file_of(key)))
@@ -62,19 +64,21 @@ def take_compared(sides: list[Side], moment: Moment, given: Input) -> None:
         for label, file_name, mime, data in files:
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
     st.caption(
-        "The numbers are per square pixel at the cells' centres, in pixels from the upper left "
-        f"corner, the {'mean' if moment.mean else 'sum'} of each model's densities as above. Each "
-        "field above can also be saved as it is shown, as SVG or PNG: the buttons at its upper "
-        "right. With the models' files beside it, this program makes the same numbers and "
-        "differences:"
+        "The numbers are densities per square pixel at the centres of the cells, whose coordinates "
+        "are "
+        "in pixels from the upper left corner: the "
+        f"{'mean' if moment.mean else 'sum'} of each model's densities, as above. To save a field "
+        "as "
+        "it is shown, as SVG or PNG, use the buttons at its upper right. This program computes the "
+        "same numbers and differences if the files of the models are in its folder:"
     )
     named = {name: f"{name}-{keys[name]}.safetensors" for name in fields}
     st.code(export.compared_snippet(named, pixels, steps, parts), wrap_lines=True)
 
 
-def _recipes(sides: list[Side]) -> str:
+def _settings(compared: list[ComparedModel]) -> str:
     file = io.StringIO()
-    found = [summary(side.checkpoint) for side in sides]
-    rows = [[name, *(of[name] for of in found)] for name in found[0]]
-    csv.writer(file).writerows([["", *(side.name for side in sides)], *rows])
+    columns = [summary(entry.checkpoint) for entry in compared]
+    rows = [[name, *(column[name] for column in columns)] for name in columns[0]]
+    csv.writer(file).writerows([["", *(entry.name for entry in compared)], *rows])
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""The models that Compare puts side by side, and where in its training each is shown."""
+"""The models that Compare shows side by side, and the step at which each is shown."""
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
@@ -8,13 +8,13 @@ import streamlit as st
 from densembed.fields.agreement import UNITS, align_steps
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.common.link import OneOf, check_link, in_link
+from pages.widgets.common.parameter import OneOf, Parameter, Slugs
 from pages.widgets.inputs.checkpoints import pick_checkpoint, titles
 from pages.widgets.inputs.choose import Input
 
 NAMES = ("first", "second", "third", "fourth")
 OTHERS = {"second": "logistic-el-15", "third": "logistic-el-5", "fourth": "linear"}
-"""What stands there until another one is chosen."""
+"""The default models."""
 SLIDERS = {
     "step": "Step of training",
     "epoch": "Epoch of training",
@@ -22,13 +22,12 @@ SLIDERS = {
 }
 
 SUM, MEAN = "sum", "mean"
-BY = "The slider moves by"
 BESIDE = "Compare the first with the"
 
 
 @dataclass(frozen=True)
-class Side:
-    """One of the models: `name` is which in words, keys and the link, `model` what it is."""
+class ComparedModel:
+    """A model of the comparison: `name` is its ordinal, also in the link, `model` its title."""
 
     name: str
     checkpoint: Checkpoint
@@ -43,92 +42,97 @@ class Side:
         return embedding.groups * embedding.num_densities
 
     def moment(self, index: int) -> str:
-        """When in its training a snapshot was taken, in words."""
+        """The moment of training of a snapshot, in words."""
         return self.checkpoint.moment(self.checkpoint.steps[index])
 
 
-def pick_sides() -> list[Side]:
-    """Widgets for how many models, and which."""
-    counts = list(range(2, len(NAMES) + 1))
-    check_link("models", "Models", counts, 2)
+def pick_models() -> list[ComparedModel]:
+    """Widgets for the number of models, and for each model."""
+    counts = Slugs(str(count) for count in range(2, len(NAMES) + 1))
     bar = st.container(horizontal=True, key="which")
-    count = bar.segmented_control(
-        "Models", counts, default=2, key="models", bind="query-params", required=True,
-        width="content",
-    )  # fmt: skip
-    sides: list[Side] = []
+    models = Parameter("models", "Models", counts, "2")
+    count = int(models.draw(bar.segmented_control, required=True, width="content"))
+    compared: list[ComparedModel] = []
     with bar.container(key="models-chosen"):
         rows = [st.columns(2, gap="small") for _ in range(0, count, 2)]
     columns = [column for row in rows for column in row]
     for name, column in zip(NAMES[:count], columns, strict=False):
         with column:
-            first = sides[0].checkpoint if sides else None
+            first = compared[0].checkpoint if compared else None
             own = "" if first is None or first.config.dataset == "mnist" else "-digits"
-            default = _another(f"{OTHERS[name]}{own}") if sides else None
+            default = _another(f"{OTHERS[name]}{own}") if compared else None
             label = f"{name.capitalize()} model"
             checkpoint = pick_checkpoint(label, name, default, story=count == 2)
-            sides.append(Side(name, checkpoint, describe(checkpoint.config.model)))
-    check_link("beside", BESIDE, NAMES[1:count], NAMES[1])
+            compared.append(ComparedModel(name, checkpoint, describe(checkpoint.config.model)))
+    Parameter("beside", BESIDE, Slugs(NAMES[1:count]), NAMES[1]).check()
     for name in NAMES[count:]:
         label = f"{name.capitalize()} model"
-        check_link(name, label, (), f"{count} models", f"shown among {count} models")
-        st.query_params.pop(name, None)
-    return _told_apart(sides)
+        among = f"one of the {count} models"
+        Parameter(name, label, Slugs(()), expected=among, instead=f"{count} models").drop()
+    return _distinguish(compared)
 
 
-def _told_apart(sides: list[Side]) -> list[Side]:
-    """Sides whose models have one name get the data set in theirs."""
-    names = [side.model for side in sides]
+def _distinguish(compared: list[ComparedModel]) -> list[ComparedModel]:
+    """Columns whose models have the same title get the data set in their titles."""
+    names = [entry.model for entry in compared]
     return [
-        replace(side, model=f"{side.model}, {side.checkpoint.header.provenance.dataset_title}")
-        if names.count(side.model) > 1
-        else side
-        for side in sides
+        replace(entry, model=f"{entry.model}, {entry.checkpoint.header.provenance.dataset_title}")
+        if names.count(entry.model) > 1
+        else entry
+        for entry in compared
     ]
 
 
 def _another(wanted: str) -> str | None:
-    """That model where it is there, else the first that no side before it shows."""
+    """The wanted model if it exists, else the first one that is not shown yet."""
     options = titles()
     shown = {st.session_state.get(name) for name in NAMES}
     free = (key for key in options if key not in shown)
     return wanted if wanted in options else next(free, None)
 
 
-def remark_sides(sides: list[Side], given: Input) -> None:
-    """Say which of them cannot be shown the input."""
-    for side in sides:
-        if side.takes(given):
+def remark_inputs(compared: list[ComparedModel], given: Input) -> None:
+    """Report the models that cannot take the input."""
+    for entry in compared:
+        if entry.takes(given):
             continue
-        channels, height, width = side.checkpoint.header.input_shape
+        channels, height, width = entry.checkpoint.header.input_shape
         colour = "colour" if channels == 3 else f"{channels}-channel" if channels > 1 else "grey"
         st.info(
-            f"The {side.name} model takes {colour} pictures of {height} × {width}, so it cannot be "
-            "shown this input. Its curves and its recipe compare below."
+            f"The {entry.name} model takes {colour} pictures of {height} × {width}, so it cannot "
+            "take this "
+            "input. Its training curves and settings can be compared below."
         )
 
 
-def remark_fields(sides: list[Side]) -> None:
-    """Say why fields are the same, or the same everywhere."""
-    same = [side.name for side in sides[1:] if side.checkpoint.digest == sides[0].checkpoint.digest]
+def remark_fields(compared: list[ComparedModel]) -> None:
+    """Explain fields that are equal or constant."""
+    same = [
+        entry.name
+        for entry in compared[1:]
+        if entry.checkpoint.digest == compared[0].checkpoint.digest
+    ]
     if same:
-        st.caption(f"The {' and the '.join(same)} model is the first itself: nothing differs.")
-    even = [side.name for side in sides if not side.checkpoint.has_densities]
+        st.caption(
+            f"The {' and the '.join(same)} model is the same as the first, so nothing differs."
+        )
+    even = [entry.name for entry in compared if not entry.checkpoint.has_densities]
     if even:
         st.caption(
             f"The {' and the '.join(even)} {'has' if len(even) == 1 else 'have'} no learned "
-            "densities: a weight for each pixel, or for each cell of a feature map, is the special "
-            "case of one uniform density on each. The field is the same everywhere, at any step."
+            "densities: one weight per pixel, or per cell of a feature map, is the special case of "
+            "one "
+            "uniform density on each. The field is the same everywhere, at any step."
         )
 
 
 @dataclass(frozen=True)
 class Moment:
-    """Where the one slider stands, and what the fields show.
+    """The place of the slider, and the way in which densities are combined.
 
-    `by` tells along what it moves over its `places`, of which `place` is the one where it stands.
-    `snapshots` are those of each side at each place, `indices` at this one. `mean` tells whether a
-    field is the mean of a model's densities in place of their sum.
+    The slider stands at `place`, one of its `places`: steps, epochs or fractions, as `by` says.
+    `snapshots` are the indices of each model's snapshots at all places, `indices` at this
+    one. If `mean`, a field is the mean of a model's densities instead of their sum.
     """
 
     by: str
@@ -146,51 +150,65 @@ class Moment:
     def unit(self) -> str:
         return "mean density per pixel²" if self.mean else "density per pixel²"
 
-    def parts(self, side: Side) -> int:
-        """What a side's sum is divided by."""
-        return side.densities if self.mean else 1
+    def parts(self, entry: ComparedModel) -> int:
+        """The divisor of the sum of a model's densities."""
+        return entry.densities if self.mean else 1
 
 
-def pick_moment(sides: list[Side]) -> Moment:
-    """Widgets for what the one slider moves by, and for sum or mean; where the slider stands."""
-    check_link("by", BY, UNITS, "step")
-    by = st.segmented_control(
-        BY, UNITS, default="step", key="by", bind="query-params", required=True,
-        help="Trainings of different lengths line up by the step, by the epoch, or by the "
-        "fraction of the epochs that were planned. Each model shows the last step that it kept up "
-        "to there.",
-    )  # fmt: skip
-    check_link("field", "A field is the", (SUM, MEAN), SUM)
-    field = st.segmented_control(
-        "A field is the", (SUM, MEAN), default=SUM, key="field", bind="query-params", required=True,
-        help="The sum of a model's densities; or their mean, which shows where models with many "
-        "and with few densities look as if they had equally many.",
-    )  # fmt: skip
-    places_of, places = _places(sides, by)
-    if "rested" not in st.session_state:  # later the address is what this page left there
-        for pace in UNITS:
-            known = OneOf(places) if pace == by else ()
-            expected = "one that was kept" if pace == by else f"what moves the slider, the {by}"
-            check_link(pace, SLIDERS[pace], known, "the end of training", expected)
+def pick_moment(compared: list[ComparedModel]) -> Moment:
+    """Widgets for the alignment of the runs, and for sum or mean."""
+    by = Parameter("by", "Align runs by", Slugs(UNITS), "step").draw(
+        st.segmented_control,
+        required=True,
+        help="Runs of different lengths are aligned by the step, by the epoch, or by the fraction "
+        "of the planned epochs. Each model shows its last saved step up to that point.",
+    )
+    field = Parameter("field", "Combine densities by", Slugs((SUM, MEAN)), SUM).draw(
+        st.segmented_control,
+        required=True,
+        help="The sum of a model's densities, or their mean. With the mean, the scale does not "
+        "depend on the number of densities.",
+    )
+    places_of, places = _places(compared, by)
+    parameters = _slider_parameters(by, places)
+    if "rested" not in st.session_state:  # later the link contains what this page wrote
+        for parameter in parameters.values():
+            parameter.check()
     snapshots = [[bisect_right(own, place) - 1 for place in places] for own in places_of]
-    return Moment(by, places, _place(by, places, sides[0]), snapshots, field == MEAN)
+    return Moment(by, places, _place(parameters, by, places, compared[0]), snapshots, field == MEAN)
 
 
-def _places(sides: list[Side], by: str) -> tuple[list[list[float]], list[float]]:
-    """Where each side's snapshots are, and all these places in order."""
-    places_of = [align_steps(side.checkpoint, side.checkpoint.steps, by) for side in sides]
+def _places(compared: list[ComparedModel], by: str) -> tuple[list[list[float]], list[float]]:
+    """The places of each model's snapshots, and all these places in order."""
+    places_of = [align_steps(entry.checkpoint, entry.checkpoint.steps, by) for entry in compared]
     return places_of, sorted({place for places in places_of for place in places})
 
 
-def _place(by: str, places: list[float], first: Side) -> float:
-    """Where the slider came to rest, else the link's place, else the end.
+def _slider_parameters(by: str, places: list[float]) -> dict[str, Parameter]:
+    """The slider's place in the link, by what runs are aligned by; only that of `by` is valid."""
+    return {
+        pace: Parameter(
+            pace,
+            SLIDERS[pace],
+            OneOf(places) if pace == by else Slugs(()),
+            places[-1] if pace == by else None,
+            "a saved place" if pace == by else f"used when runs are aligned by {by}",
+            "the end of training",
+        )
+        for pace in UNITS
+    }
 
-    At its end it shows models after training, and goes on to the end when others come. When it is
-    to move by something else it stays where it was in the first model's training.
+
+def _place(
+    parameters: dict[str, Parameter], by: str, places: list[float], first: ComparedModel
+) -> float:
+    """Where the slider stands, else its place in the link, else the end.
+
+    A slider at its end stays there when the models change. With another alignment the slider keeps
+    its place in the training of the first model.
     """
-    linked = {pace: in_link(pace) for pace in UNITS}[by]
     if (rested := st.session_state.get("rested")) is None:
-        place = places[-1] if linked is None else float(linked)
+        place = parameters[by].value()
     else:
         before, place = rested
         if place is None:
@@ -202,15 +220,12 @@ def _place(by: str, places: list[float], first: Side) -> float:
         place = places[bisect_right(places, place) - 1]
     at_end = place == places[-1]
     st.session_state["rested"] = by, None if at_end else place
-    for pace in UNITS:
-        if pace == by and not at_end:
-            st.query_params[pace] = f"{place:.10g}"
-        else:
-            st.query_params.pop(pace, None)
+    for pace, parameter in parameters.items():
+        parameter.write(place if pace == by else None)
     return place
 
 
 def rest_at(place: float | None) -> None:
-    """The slider came to rest there; None for the end, whatever comes to be the end."""
+    """Store the place of the slider; None for the end, also that of other models."""
     by, _ = st.session_state["rested"]
     st.session_state["rested"] = by, place

@@ -1,4 +1,4 @@
-"""What Explore has one click deeper: one density, what the network computes, all digits."""
+"""Details that Explore shows on demand: one density, the effect of each pixel, all classes."""
 
 import numpy as np
 import streamlit as st
@@ -20,94 +20,112 @@ from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.moving import colours
 from pages.widgets.canvas.stills import NAME, UNIT, show_classes, show_stills, still
 from pages.widgets.common.cache import averaged_images, class_fields
-from pages.widgets.common.link import linked_number, plain
+from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
-from pages.widgets.explore.views import Show
+from pages.widgets.explore.views import Show, density_parameter
 from pages.widgets.inputs.choose import test_images
 
-WHAT, ONE, COMPUTES = "What am I looking at?", "One density", "What it computes"
-ATLAS, TAKE = "All classes", "Take it away"
+ABOUT, DENSITY, EFFECT, CLASSES, EXPORT = "about", "density", "effect", "classes", "export"
+DETAILS = {
+    ABOUT: "What am I looking at?",
+    DENSITY: "One density",
+    EFFECT: "Effect of each pixel",
+    CLASSES: "All classes",
+    EXPORT: "Export",
+}
+OLD_DETAILS = {text: slug for slug, text in DETAILS.items()} | {
+    "What it computes": EFFECT,
+    "Take it away": EXPORT,
+}
 MEANING = (
-    "Instead of one weight for each pixel it learns densities φᵢ over the picture. The heatmaps "
-    "show their sum, Σᵢ φᵢ per square pixel, on one colour scale."
+    "Instead of one weight per pixel, it learns densities φᵢ over the picture: functions whose "
+    "integral is 1. The heatmaps show their sum, Σᵢ φᵢ per square pixel, on one colour scale."
 )
 PIXELS = (
-    "It is fully connected: as a special case of the framework (Section 3.1) it has one uniform "
-    "density on each pixel, so their sum is 1 everywhere, before and after training. What it "
-    "learns is in its weights alone."
+    "It is fully connected, a special case of the framework (Section 3.1) with one uniform density "
+    "on each pixel. The sum of the densities is therefore 1 everywhere, before and after training; "
+    "only the weights are trained."
 )
 CELLS = (
-    "It is an ordinary convolutional network. As a special case of the framework (Section 3.2) it "
-    "has one uniform density on each cell of its last maps, drawn over the stretch of the picture "
-    "that the cell stands for, so their sum is the same everywhere, before and after training."
+    "It is an ordinary convolutional network, a special case of the framework (Section 3.2) with "
+    "one "
+    "uniform density on each cell of its last feature maps. Each density is drawn over the part of "
+    "the picture that its cell represents, so their sum is the same everywhere, before and after "
+    "training."
 )
 
 
-def what(checkpoint: Checkpoint) -> None:
+def show_about(checkpoint: Checkpoint) -> None:
     model = checkpoint.model()
     brightness = "brightness of the picture" if on_pixels(model) else "value of each feature map"
     rest = (
-        "a hidden layer follows" if class_weights(model) is None else "a linear classifier decides"
+        "a hidden layer follows" if class_weights(model) is None else "a linear classifier follows"
     )
-    seen = f" Γx is the expected {brightness} under each of them, and from that {rest}."
+    rest = f" Γx is the mean {brightness} under each density; {rest}."
     st.markdown(
         f"**{describe(checkpoint.config.model)}** has {checkpoint.parameters:,} parameters. "
-        + (MEANING + seen if checkpoint.has_densities else PIXELS if on_pixels(model) else CELLS)
-        + " ◂ marks the right class. Under the pictures: the centre of the field's mass (column, "
-        "row); its spread, the root mean square distance of the mass from there; its entropy, "
-        "which is largest for an even field; the smallest area that holds "
-        f"{100 * MASS:.0f} % of the mass."
+        + (MEANING + rest if checkpoint.has_densities else PIXELS if on_pixels(model) else CELLS)
+        + " ◂ marks the true class. The numbers under the pictures are the centre of the field "
+        "(column, "
+        "row), its spread (root mean square distance from the centre), its entropy, which is "
+        f"largest for an even field, and the smallest area that contains {100 * MASS:.0f} % of it."
     )
 
 
-def one(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int) -> None:
+def show_density(checkpoint: Checkpoint, pixels: Tensor, response: View, index: int) -> None:
     x = as_input(pixels[None])
     model = checkpoint.network(index)
     shown = densities(model, x)
     facts, own, weights, path = st.columns(4, gap="small")
     with facts:
         count = len(shown.loc)
-        number = linked_number(
-            f"Density, of {count:,}", count, "density", help="Or show the densities and click one."
+        number = density_parameter(count).draw(
+            st.number_input,
+            text=f"Density (1 to {count:,})",
+            help="Or show the densities and click one.",
+            persist_state="session",
         )
         (t, u), (s_t, s_u) = shown.loc[number - 1], shown.scale[number - 1]
         st.markdown(
             f"| | columns | rows |\n|---|---|---|\n| location μ | {t:.2f} | {u:.2f} |\n"
-            f"| scale s | {s_t:.2f} | {s_u:.2f} |\n\nin pixels, at step {seen.steps[index]:,}."
+            f"| scale s | {s_t:.2f} | {s_u:.2f} |\n\nin pixels, at step {response.steps[index]:,}."
         )
     with own:
         values = finite(density_field(model, x, number - 1)[0])
         scale = colours(0, float(values.max()), NAME, UNIT)
         alt = "One density, a heatmap:"
         show_stills(
-            [still(values, seen.size, scale, f"density {number}", "alone", alt)], "density-own"
+            [still(values, response.size, scale, f"density {number}", "on its own", alt)],
+            "density-own",
         )
     with weights:
         if shown.weights is not None:
-            panel("its weights", "left: against a class, right: for it")
+            panel("its weights", "left: lowers the score of a class, right: raises it")
             st.plotly_chart(
                 weights_figure(shown.weights[:, number - 1], checkpoint.header.classes),
-                key="density-weights", config=CHART, alt="Its weight for each class, as bars",
+                key="density-weights", config=CHART, alt="Bars: its weight for each class",
             )  # fmt: skip
     with path:
-        panel("its path", "over training, for this input")
+        panel("its path during training", "for this input")
         places = [
-            densities(checkpoint.network(k), x).loc[number - 1] for k in range(len(seen.steps))
+            densities(checkpoint.network(k), x).loc[number - 1] for k in range(len(response.steps))
         ]
         st.plotly_chart(
-            path_figure(np.stack(places), seen.steps, seen.size, index), key="density-path",
-            config=CHART, alt="Where it was at each step of training",
+            path_figure(np.stack(places), response.steps, response.size, index), key="density-path",
+            config=CHART, alt="Location of the density at each step of training",
         )  # fmt: skip
 
 
-def computes(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, show: Show) -> None:
+def show_effect(
+    checkpoint: Checkpoint, pixels: Tensor, response: View, index: int, show: Show
+) -> None:
     model = checkpoint.network(index)
     gradient = finite(input_gradient(model, as_input(pixels[None])))
     try:
         model.fold()
-        title, note = "its exact linear map", "the weight of each pixel, whatever the input"
+        title, note = "exact linear map", "weight of each pixel, the same for every input"
     except (ValueError, AttributeError):  # a plugin's network may have none
-        title, note = "its input gradient", "what a little more ink would do, at this input"
+        title, note = "input gradient", "effect of a little more ink, at this input"
     gradient = gradient.sum(1)
     bound = float(np.percentile(abs(gradient), TOP_PERCENTILE)) or 1.0
     strength = np.sqrt((gradient.astype(np.float64) ** 2).mean(0))
@@ -116,58 +134,61 @@ def computes(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int, sho
     words, pictures = st.columns([20, 61], gap="small")
     with words:
         st.markdown(
-            "The densities tell where the network *looks*; this is what it *does* with a pixel: "
-            "how the score of a class changes with its ink (its effective receptive field, "
-            "Luo et al. 2016). Red speaks for the class, blue against it. "
+            "The densities show where the network *looks*. These maps show the effect of each "
+            "pixel: "
+            "how the score of a class changes with the ink there (the effective receptive field, "
+            "Luo et al. 2016). Red raises the score of the class, blue lowers it. "
             + (
-                "With fixed densities and a linear classifier the whole network is this one map: "
-                "the score is the sum of weight × ink, and a bias."
-                if title == "its exact linear map"
-                else "Ink in a blank pixel may move a density, so blank pixels matter, too."
+                "With fixed densities and a linear classifier, the whole network is this one map: "
+                "the score is the sum of weight × ink, plus a bias."
+                if title == "exact linear map"
+                else "Some blank pixels matter too: ink there would move a density."
                 if model.adaptive
-                else "The network is not linear, so the map is another one for another input."
+                else "The network is not linear, so the map depends on the input."
             )
         )
-    score, now = "score per unit of ink", f"at step {seen.steps[index]:,}"
-    looks = still(
-        seen.fields[index].sum(0), seen.size, colours(0, seen.top, NAME, UNIT),
+    score, now = "score per unit of ink", f"at step {response.steps[index]:,}"
+    field = still(
+        response.fields[index].sum(0), response.size, colours(0, response.top, NAME, UNIT),
         "where it looks", now, "Receptive field, a heatmap of the sum of the densities,",
     )  # fmt: skip
     signed = still(
-        gradient[show.label], seen.size, colours(-bound, bound, score, score),
+        gradient[show.label], response.size, colours(-bound, bound, score, score),
         f"{title}, for {name}", note, "Effect of each pixel on the score,",
     )  # fmt: skip
-    every = still(
-        strength, seen.size, colours(0, most, score, score),
-        "its strength", "root mean square over the classes", "Effect of each pixel,",
+    overall = still(
+        strength, response.size, colours(0, most, score, score),
+        "overall effect", "root mean square over the classes", "Effect of each pixel,",
     )  # fmt: skip
     with pictures:
-        show_stills([looks, signed, every], "computes")
+        show_stills([field, signed, overall], "computes")
 
 
-def atlas(checkpoint: Checkpoint, index: int) -> None:
+def show_class_averages(checkpoint: Checkpoint, index: int) -> None:
     dataset = test_images(checkpoint)
     if dataset is None:
-        st.info("No test images of this model's shape are here, so there is nothing to average.")
+        st.info(
+            "No test images of this model's shape are available, so there is nothing to average."
+        )
         return
     progress = st.progress(0.0)
-    found = []
+    fields_of = []
     for k, name in enumerate(dataset.tested):
         progress.progress(k / len(dataset.tested), f"Fields of class {plain(name)} …")
         label = dataset.classes.index(name)
-        found.append(class_fields(checkpoint, dataset, index, label))
+        fields_of.append(class_fields(checkpoint, dataset, index, label))
     progress.empty()
     size = checkpoint.header.input_shape[2], checkpoint.header.input_shape[1]
     kinds = (
-        ("mean", "where it looks, on average"),
-        ("deviation", "where that depends on the input"),
+        ("mean", "mean over the inputs"),
+        ("deviation", "standard deviation over the inputs"),
     )
-    stacks = [np.stack(fields) for fields in zip(*found, strict=True)]
+    stacks = [np.stack(fields) for fields in zip(*fields_of, strict=True)]
     tops = [float(np.percentile(stack, TOP_PERCENTILE)) for stack in stacks]
     for column, fields, top, (kind, note) in zip(
         st.columns(2, gap="medium"), stacks, tops, kinds, strict=True
     ):
-        top = top or tops[0]  # fixed densities do not deviate at all
+        top = top or tops[0]  # fixed densities have no deviation
         with column:
             show_classes(fields, dataset.tested, size, top, kind, note, f"atlas-{kind}")
     averaged = f"Over {averaged_images(dataset)} test images per class of {plain(dataset.title)}."

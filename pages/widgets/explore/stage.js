@@ -56,10 +56,10 @@ class Pair extends Stage {
       values: change, at: index, scale: data.scales[minus && index ? 1 : 0],
       left: data.way === "swipe" ? first : null,
       title: titles[index],
-      note: (minus && index ? "less before training, " : "") + notes[index],
+      note: (minus && index ? "minus before training, " : "") + notes[index],
       alt,
     });
-    this.says.innerHTML = `what it says<small>${escape(data.said[index])}</small>`;
+    this.says.innerHTML = `Prediction<small>${escape(data.said[index])}</small>`;
     if (probabilities) this.tell([probabilities[0], probabilities[index]],
       ([before, now]) => `${before} before, ${now} now`);
     this.numbers.textContent = data.numbers[index];

@@ -1,4 +1,4 @@
-"""The fields of all steps at once, moved in the browser: its slider waits for no server."""
+"""The fields of all steps, animated in the browser: its slider does not wait for the server."""
 
 from pathlib import Path
 
@@ -12,63 +12,65 @@ from densembed.fields.field import TOP_PERCENTILE, pixel_field
 from densembed.fields.measures import Densities
 from densembed.figures.theme import AFTER, AGAINST, BEFORE, FOR
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.canvas.moving import as_url, colours, moving, pack, said, text
-from pages.widgets.common.link import Numbers, check_link, in_link
+from pages.widgets.canvas.moving import as_url, colours, moving, pack, predictions, text
+from pages.widgets.common.parameter import Numbers, OneOf, Parameter
 from pages.widgets.explore.views import (
     CLASS,
     DENSITIES,
     OVER,
     PIXELS,
     SWIPE,
-    Seen,
+    Response,
     Show,
     class_field,
-    density_number,
+    density_parameter,
     of_channel,
 )
 from pages.widgets.inputs.choose import Input
 
 BOUND_PERCENTILE = 97
-"""Of the weights: their colour scale ends there, else a few large ones leave the others grey."""
+"""Percentile of the weights at which their colour scale ends, so that the others stay visible."""
 MIDDLE = 50
+DIVIDER = Parameter("divider", "Divider of the swipe", Numbers(0, 100), MIDDLE)
 DIM = 0.4
 """Brightness of the input under its densities."""
 _stage = moving("stage", Path(__file__).parent)
 
 
 def chosen_step(steps: list[int]) -> int:
-    """Index of the step that the slider came to rest on, else the link's, else the last one."""
-    kept, asked = st.session_state.get("moved_to"), in_link("step", "")
-    if kept is None:
-        check_link("step", "Step of training", steps, "the end of training", "one that was kept")
-        kept = int(asked) if asked in map(str, steps) else None
-    step = kept if kept in steps else steps[-1]
-    st.session_state["moved_to"] = step
-    if step == steps[-1]:
-        st.query_params.pop("step", None)
-    else:
-        st.query_params["step"] = str(step)
-    return steps.index(step)
+    """Index of the step where the slider stands, else of the link's step, else of the last one."""
+    parameter = Parameter(
+        "step", "Step of training", OneOf(steps), steps[-1], "a saved step", "the end of training"
+    )
+    state = st.session_state
+    if state.get("moved_to") is None:
+        parameter.check()
+        state["moved_to"] = parameter.value()
+    if state["moved_to"] not in steps:
+        state["moved_to"] = steps[-1]
+    parameter.write(state["moved_to"])
+    return steps.index(state["moved_to"])
 
 
 def _divider(swipes: bool) -> int:
-    """Where the swipe's divider came to rest, else where the link says, in percent."""
-    check_link("divider", "Divider of the swipe", Numbers(0, 100), MIDDLE)
-    linked = int(in_link("divider", str(MIDDLE)))
-    place = st.session_state.setdefault("divided", linked)
-    if swipes and place != MIDDLE:
-        st.query_params["divider"] = str(place)
-    else:
-        st.query_params.pop("divider", None)
+    """Where the divider of the swipe stands, else its place in the link, in percent."""
+    DIVIDER.check()
+    place = st.session_state.setdefault("divided", DIVIDER.value())
+    DIVIDER.write(place if swipes else MIDDLE)
     return place
 
 
 def show_stage(
-    checkpoint: Checkpoint, given: Input, seen: Seen, show: Show, index: int, hidden: list[str]
+    checkpoint: Checkpoint,
+    given: Input,
+    response: Response,
+    show: Show,
+    index: int,
+    hidden: list[str],
 ) -> None:
-    """Fields before training and at the slider's step, and what the model says, for every step."""
+    """Fields before training and at the slider's step, and the predictions at every step."""
     steps, header = checkpoint.steps, checkpoint.header
-    probabilities = None if given.content == Content.BLANK else seen.view.probabilities
+    probabilities = None if given.content == Content.BLANK else response.view.probabilities
     blank = ", for a blank picture" if probabilities is None else ""
     data = {
         "step": steps[index],
@@ -76,20 +78,20 @@ def show_stage(
         "by": "step",
         "titles": [checkpoint.moment(step) for step in steps],
         "notes": [f"epoch {checkpoint.epoch_of(step):.3g}{blank}" for step in steps],
-        "numbers": seen.numbers,
-        "said": said(probabilities, header.classes, len(steps)),
+        "numbers": response.numbers,
+        "said": predictions(probabilities, header.classes, len(steps)),
         "classes": header.classes,
         "right": given.label,
         "probabilities": None if probabilities is None else np.round(probabilities, 6).tolist(),
         "colours": [BEFORE, AFTER],
-        "legend": ["before training", "at the step"],
-        "size": seen.view.size,
+        "legend": ["before training", "at this step"],
+        "size": response.view.size,
         "way": show.way,
         "divider": _divider(show.way == SWIPE),
         "contours": show.contours,
         "hidden": hidden,
         "picture": _picture(given.pixels, show),
-        **_look(checkpoint, given.pixels, seen, show),
+        **_look(checkpoint, given.pixels, response, show),
     }
     _stage(
         data=data, key="stage", on_step_change=_moved, on_divider_change=_divided,
@@ -110,24 +112,24 @@ def _divided() -> None:
 def _chosen() -> None:
     """A click on a density opens it below."""
     st.session_state["density"] = st.session_state["stage"].density
-    st.session_state["more"] = "One density"
+    st.session_state["more"] = "density"
 
 
 def _picture(pixels: Tensor, show: Show) -> dict | None:
-    """What lies under the field, and how much of it the field covers."""
+    """The picture under the field, and the opacity of the field."""
     if show.way not in (OVER, DENSITIES):
         return None
     under = pixels if show.way == OVER else (pixels * DIM).byte()
     return {"url": as_url(under), "opacity": show.opacity}
 
 
-def _look(checkpoint: Checkpoint, pixels: Tensor, seen: Seen, show: Show) -> dict:
-    """The numbers to draw at every step and their colour scales."""
-    x, count = as_input(pixels[None]), len(seen.view.steps)
+def _look(checkpoint: Checkpoint, pixels: Tensor, response: Response, show: Show) -> dict:
+    """The values to draw at every step, and their colour scales."""
+    x, count = as_input(pixels[None]), len(response.view.steps)
     name = checkpoint.header.classes[show.label]
     alt = "Receptive field, a heatmap of the sum of the densities,"
     if show.way == DENSITIES:
-        scale, dots = _dots(seen.densities, show.label, f"weight for {name}")
+        scale, dots = _dots(response.densities, show.label, f"weight for {name}")
         alt = f"Densities as ellipses, coloured by their weight for {name},"
         return {"stack": None, "scales": [scale], "dots": dots, "alt": alt}
     if show.way == CLASS:
@@ -144,10 +146,15 @@ def _look(checkpoint: Checkpoint, pixels: Tensor, seen: Seen, show: Show) -> dic
         scales = [colours(0, top, "mass of the densities in a pixel, ΣΓ", "in this pixel")]
         alt = "Sum of Γ over the densities, a heatmap of the pixels,"
     else:
-        values = [of_channel(field, show.channel) for field in seen.view.fields]
+        values = [of_channel(field, show.channel) for field in response.view.fields]
         scales = [
-            colours(0, seen.view.top, "density per pixel²", "per pixel²"),
-            colours(-seen.view.top, seen.view.top, "difference, density per pixel²", "per pixel²"),
+            colours(0, response.view.top, "density per pixel²", "per pixel²"),
+            colours(
+                -response.view.top,
+                response.view.top,
+                "difference, density per pixel²",
+                "per pixel²",
+            ),
         ]
     return {**pack(np.stack(values)), "scales": scales, "dots": None, "alt": alt}
 
@@ -163,7 +170,7 @@ def _dots(placed: list[Densities], label: int, name: str) -> tuple[dict, dict]:
         "scale": [each.scale for each in placed],
         "weights": weights,
     }
-    opened = st.session_state.get("more") == "One density"
+    opened = st.session_state.get("more") == "density"
     scale = colours(-bound, bound, name, "")
     scale["stops"] = [(0, AGAINST), (0.5, "#55595e"), (1, FOR)]
     return scale, {
@@ -172,5 +179,5 @@ def _dots(placed: list[Densities], label: int, name: str) -> tuple[dict, dict]:
         "bound": bound,
         "against": AGAINST,
         "favour": FOR,
-        "chosen": density_number(count) if opened else None,
+        "chosen": density_parameter(count).value() if opened else None,
     }

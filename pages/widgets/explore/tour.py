@@ -1,20 +1,20 @@
-"""Five sentences for a first visit, one at a time, each beside what it speaks of."""
+"""A tour for a first visit: five texts, one at a time, each pointing at a part of the page."""
 
 import streamlit as st
 
-from pages.widgets.common.link import check_link, in_link
+from pages.widgets.common.parameter import Numbers, Parameter
 
 STOPS = [
-    ("the-input, .st-key-thumbnails", "This is the picture as the network gets it, 28 × 28 "
-     "pixels. Choose another one above, upload a photograph, or draw a digit."),
-    ("stage", "Bright is where the network looks: its receptive field, the sum of its densities, "
-     "before and after training, on one colour scale."),
-    ("stage", "Play shows how training moved it there, and beside or below it what the network "
-     "says at each step."),
-    ("showing", "Show each density by itself, and click one; or the difference, or what speaks for "
-     "a class."),
-    ("more", "Deeper: one density, what the network computes, all classes, and files to take away. "
-     "Copy link keeps the view as it is; the page Compare sets models side by side."),
+    ("the-input, .st-key-thumbnails", "This is the input of the network, 28 × 28 pixels. Choose "
+     "another picture above, upload a photograph, or draw a digit."),
+    ("stage", "The network looks where it is bright. This is its receptive field, the sum of its "
+     "densities, before and after training on one colour scale."),
+    ("stage", "Play shows how training moved the field, with the prediction of the network at each "
+     "step."),
+    ("showing", "Switch to densities and click one, or show the difference or the evidence for a "
+     "class."),
+    ("more", "To go further, look at one density, the effect of each pixel or all classes, or "
+     "export files. Copy link saves this view. The page Compare shows models side by side."),
 ]  # fmt: skip
 HTML = """
 <div class="tour" role="dialog" aria-label="A tour of five steps" hidden>
@@ -91,21 +91,22 @@ export default function({ parentElement, data, setStateValue }) {
   return () => light(0);
 }
 """
+TOUR = Parameter("tour", "Tour", Numbers(0, len(STOPS)), instead="the tour on a first visit")
 _tour = st.components.v2.component("tour", html=HTML, css=CSS, js=JS)
 
 
 def tour() -> None:
-    """The tour, at the link's `tour`: 1 to 5, or 0 for none; without it on a first visit only."""
-    names = [str(number) for number in range(len(STOPS) + 1)]
-    check_link("tour", "Tour", names, "what a first visit shows")
-    # Who hides parts made the page for a class: the tour would speak of what is not there.
-    asked = in_link("tour", "0" if "hide" in st.query_params else None)
+    """The tour, at the stop in the link (0 for none); without a stop, on a first visit only."""
+    TOUR.check()
+    stop = TOUR.value()
+    if stop is None and "hide" in st.query_params:
+        stop = 0  # a teacher hid parts of the page, which the tour would point at
     with st.container(key="tour"):
         _tour(
-            data={"stop": None if asked is None else int(asked), "stops": STOPS},
+            data={"stop": stop, "stops": STOPS},
             key="tour-card", on_stop_change=_keep,
         )  # fmt: skip
 
 
 def _keep() -> None:
-    st.query_params["tour"] = str(st.session_state["tour-card"].stop)
+    TOUR.write(st.session_state["tour-card"].stop)

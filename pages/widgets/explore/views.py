@@ -1,4 +1,4 @@
-"""The ways to show a receptive field: its sum, over the input, differences, densities, a class."""
+"""The ways to show a receptive field: the sum, over the input, differences, densities, a class."""
 
 from dataclasses import dataclass
 
@@ -18,20 +18,32 @@ from densembed.fields.measures import (
     weighted_field,
 )
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.common.cache import kept, seen_by
-from pages.widgets.common.link import FLAG, Numbers, check_link, in_link
+from pages.widgets.common.cache import kept, response_of
+from pages.widgets.common.parameter import Flag, Numbers, Parameter, Slugs
 
-FIELD, OVER, DIFFERENCE, SWIPE = "field", "on the input", "difference", "swipe"
-PIXELS, DENSITIES, CLASS = "pixels", "densities", "class weight"
-ANSWER = "its answer"
+FIELD, OVER, DIFFERENCE, SWIPE = "field", "overlay", "difference", "swipe"
+PIXELS, DENSITIES, CLASS = "pixels", "densities", "class"
+WAYS = {
+    FIELD: "field",
+    OVER: "over the input",
+    DIFFERENCE: "difference",
+    SWIPE: "swipe",
+    PIXELS: "per pixel",
+    DENSITIES: "densities",
+    CLASS: "weight for a class",
+}
+OLD_WAYS = {"on the input": OVER, "class weight": CLASS}
+PREDICTED, OLD_PREDICTED = "predicted", {"its answer": "predicted"}
 TOGETHER, COLOURS = "together", ["red", "green", "blue"]
+OPACITY = Parameter("opacity", "Opacity", Numbers(0.0, 1.0), 0.6)
+CONTOURS = Parameter("contours", "Contours", Flag(), False)
 
 
 @dataclass(frozen=True)
 class Show:
     """What is drawn: the way, the opacity over the input, the index of the class, contours.
 
-    `channel` is the colour whose field is shown, None for all of them together.
+    `channel` is the index of the colour whose field is shown, None for their sum.
     """
 
     way: str
@@ -42,7 +54,7 @@ class Show:
 
 
 def ways(checkpoint: Checkpoint) -> list[str]:
-    """Those that make sense for a model."""
+    """The ways that apply to a model."""
     linear = class_weights(checkpoint.network()) is not None
     return [
         FIELD,
@@ -55,64 +67,64 @@ def ways(checkpoint: Checkpoint) -> list[str]:
 
 
 def pick_show(checkpoint: Checkpoint, answer: int, asks_class: bool = False) -> Show:
-    """Widgets for the way to show the field, and for what that way asks.
+    """Widgets for the way to show the field, and for the settings of that way.
 
     Args:
-        answer: index of the class that the model says after training, the one shown unless
-            another is chosen.
-        asks_class: whether something else on the page needs the class.
+        answer: index of the class that the model predicts after training, the default.
+        asks_class: whether another part of the page needs the class.
     """
-    options, classes = ways(checkpoint), checkpoint.header.classes
-    opacity, label = 0.6, answer
+    classes = checkpoint.header.classes
     colours = [TOGETHER, *COLOURS] if checkpoint.header.input_shape[0] == len(COLOURS) else []
-    check_link("show", "Show", options, FIELD)
-    check_link("opacity", "Opacity", Numbers(0.0, 1.0), opacity)
-    check_link("for", "For the class", [ANSWER, *classes], ANSWER)
-    check_link("contours", "Contours", FLAG, "none")
-    check_link(
-        "channel", "Channel", colours, "all there is",
-        None if colours else "what a model of grey pictures has",
+    shown = Slugs({way: WAYS[way] for way in ways(checkpoint)}, OLD_WAYS)
+    labels = Slugs([PREDICTED, *classes], OLD_PREDICTED)
+    of_class = Parameter("for", "For class", labels, PREDICTED)
+    of_colour = Parameter(
+        "channel", "Channel", Slugs(colours), TOGETHER,
+        "" if colours else "available for a model of grey pictures",
     )  # fmt: skip
+    collapsed = {"label_visibility": "collapsed"}
     with st.container(horizontal=True, vertical_alignment="center"):
-        way = st.segmented_control(
-            "Show", options, default=FIELD, key="show", bind="query-params", required=True,
-            wrap=True, label_visibility="collapsed",
-        )  # fmt: skip
+        way = Parameter("show", "Show", shown, FIELD).draw(
+            st.segmented_control, required=True, wrap=True, **collapsed
+        )
+        opacity, label, contours, channel = OPACITY.default, answer, False, None
         if way == OVER:
-            opacity = st.slider(
-                "Opacity", 0.0, 1.0, 0.6, 0.1, "opacity %.1f", key="opacity", bind="query-params",
-                width=150, label_visibility="collapsed",
-            )  # fmt: skip
+            opacity = OPACITY.draw(
+                st.slider, step=0.1, format="opacity %.1f", width=150, **collapsed
+            )
+        else:
+            OPACITY.drop()
         if way in (DENSITIES, CLASS) or asks_class:
-            st.markdown("for the class", width="content")
-            chosen = st.selectbox(
-                "For the class", [ANSWER, *classes], key="for", bind="query-params", width=140,
-                label_visibility="collapsed",
-            )  # fmt: skip
-            label = answer if chosen == ANSWER else classes.index(chosen)
-        contours = way != DENSITIES and st.toggle("Contours", key="contours", bind="query-params")
-        channel = None
+            st.markdown("for class", width="content")
+            chosen = of_class.draw(st.selectbox, width=140, **collapsed)
+            label = answer if chosen == PREDICTED else classes.index(chosen)
+        else:
+            of_class.drop()
+        if way != DENSITIES:
+            contours = CONTOURS.draw(st.toggle)
+        else:
+            CONTOURS.drop()
         if colours and way != DENSITIES:
-            chosen = st.segmented_control(
-                "Channel", colours, default=TOGETHER, key="channel", bind="query-params",
-                required=True, label_visibility="collapsed",
-            )  # fmt: skip
+            chosen = of_colour.draw(st.segmented_control, required=True, **collapsed)
             channel = None if chosen == TOGETHER else COLOURS.index(chosen)
+        else:
+            of_colour.drop()
     return Show(way, opacity, label, contours, channel)
 
 
 def of_channel(values: np.ndarray, channel: int | None) -> np.ndarray:
     """A field (C, rows, columns) of one channel, or of all together: (rows, columns).
 
-    Densities that all channels share have one field, whichever is asked for.
+    Densities that all channels share have the same field in each of them.
     """
     return values.sum(0) if channel is None else values[channel % len(values)]
 
 
-def density_number(count: int) -> int:
-    """The density that is open, from 1: the one clicked or typed, else the link's."""
-    number = st.session_state.get("density") or int(in_link("density", "1"))
-    return min(max(number, 1), count)
+def density_parameter(count: int) -> Parameter:
+    """The number of the selected density, from 1; without densities none is valid."""
+    if not count:
+        return Parameter("density", "Density", Slugs(()), None, "available without densities")
+    return Parameter("density", "Density", Numbers(1, count), 1)
 
 
 def class_field(checkpoint: Checkpoint, pixels: Tensor, label: int, index: int) -> np.ndarray:
@@ -122,58 +134,57 @@ def class_field(checkpoint: Checkpoint, pixels: Tensor, label: int, index: int) 
 
 
 @dataclass(frozen=True)
-class Seen:
-    """All of a checkpoint's snapshots for one input: fields and opinions, densities, numbers."""
+class Response:
+    """Fields, predictions, densities and measures of all snapshots of a checkpoint for an input."""
 
     view: View
     densities: list[Densities] | None
     numbers: list[str]
 
 
-def see(checkpoint: Checkpoint, pixels: Tensor) -> Seen:
-    """What every step makes of an input: computed once, whatever is shown of it."""
+def respond(checkpoint: Checkpoint, pixels: Tensor) -> Response:
+    """The response of every snapshot to an input; cached."""
     key = "densities", checkpoint.digest, pixels.numpy().tobytes()
-    seen = seen_by(checkpoint, pixels)
-    placed, lines = kept.get(key, lambda: _placed(checkpoint, pixels, seen))
-    return Seen(seen, placed, lines)
+    shown = response_of(checkpoint, pixels)
+    placed, lines = kept.get(key, lambda: _placed(checkpoint, pixels, shown))
+    return Response(shown, placed, lines)
 
 
 def _placed(
-    checkpoint: Checkpoint, pixels: Tensor, seen: View
+    checkpoint: Checkpoint, pixels: Tensor, shown: View
 ) -> tuple[list[Densities] | None, list[str]]:
     placed = None
     if checkpoint.has_densities:
         x = as_input(pixels[None])
-        placed = [densities(checkpoint.network(k), x) for k in range(len(seen.steps))]
-    return placed, numbers_lines(seen, placed)
+        placed = [densities(checkpoint.network(k), x) for k in range(len(shown.steps))]
+    return placed, numbers_lines(shown, placed)
 
 
-def numbers_lines(seen: View, placed: list[Densities] | None) -> list[str]:
-    """Centre, spread and the like of the field at each step, a quiet line each.
+def numbers_lines(shown: View, placed: list[Densities] | None) -> list[str]:
+    """Centre, spread and other measures of the field at each step, one line each.
 
     Args:
         placed: the densities at each step, None where the model has none.
     """
     lines = []
-    for k in range(len(seen.fields)):
-        parts = [f"{name} {value}" for name, value in measures(seen, k).items()]
+    for k in range(len(shown.fields)):
+        parts = [f"{name} {value}" for name, value in measures(shown, k).items()]
         if placed:
-            parts.append(
-                f"densities moved {mean_displacement(placed[0], placed[k]):.1f} pixels on average"
-            )
+            distance = mean_displacement(placed[0], placed[k])
+            parts.append(f"densities have moved {distance:.1f} pixels on average since the start")
         lines.append(" · ".join(parts))
     return lines
 
 
-def measures(seen: View, index: int) -> dict[str, str]:
+def measures(shown: View, index: int) -> dict[str, str]:
     """Centre, spread, entropy and area of the field at a step, in words."""
-    total = seen.size[0] * seen.size[1]
-    found = measure(seen.fields[index], seen.fields[0], seen.x, seen.y)
-    shown = {
-        "centre": f"{found.centre[0]:.1f}, {found.centre[1]:.1f}",
-        "spread": f"{found.spread:.1f} pixels",
-        "entropy": f"{found.entropy:.1f} of {np.log2(total):.1f} bits",
-        f"{100 * MASS:.0f} % of the mass in": f"{found.area:.0f} of {total} pixels",
+    total = shown.size[0] * shown.size[1]
+    result = measure(shown.fields[index], shown.fields[0], shown.x, shown.y)
+    numbers = {
+        "centre": f"{result.centre[0]:.1f}, {result.centre[1]:.1f}",
+        "spread": f"{result.spread:.1f} pixels",
+        "entropy": f"{result.entropy:.1f} of {np.log2(total):.1f} bits",
+        f"{100 * MASS:.0f} % of the field in": f"{result.area:.0f} of {total} pixels",
     }
-    # Densities outside the picture, or narrower than the distance of the drawn points.
-    return shown if seen.fields[index].any() else dict.fromkeys(shown, "not drawn")
+    # Densities may lie outside the picture, or be narrower than the distance of the drawn points.
+    return numbers if shown.fields[index].any() else dict.fromkeys(numbers, "not drawn")

@@ -1,4 +1,4 @@
-"""Sliders that move, turn and disturb the input, to watch the field follow."""
+"""Sliders that transform the input, to see how the field follows."""
 
 from dataclasses import asdict, replace
 
@@ -6,7 +6,7 @@ import streamlit as st
 
 from densembed.data.images import Content
 from densembed.data.transform import Transform
-from pages.widgets.common.link import Numbers, carry, check_link
+from pages.widgets.common.parameter import Numbers, Parameter
 from pages.widgets.inputs.choose import Input
 
 SLIDERS = {
@@ -17,26 +17,22 @@ SLIDERS = {
     "blur": ("Blur", 0.0, 3.0, 0.25, "%.2f pixels"),
     "noise": ("Noise", 0.0, 0.5, 0.05, "%.2f of full ink"),
 }
-"""Label, least, most, step and format of each field of `Transform`, by its key in the link."""
+"""Label, minimum, maximum, step and format per field of `Transform`, by its key in the link."""
 
 
 def change_input(given: Input) -> Input:
-    """Sliders below the picture, not over it, and the input as they change it."""
+    """Sliders below the picture; the transformed input."""
     usual = asdict(Transform())
-    for key, (label, low, high, *_) in SLIDERS.items():
-        check_link(key, label, Numbers(low, high), f"{usual[key]:g}")
-        carry(key)
     with st.container(key="change"), st.expander("Move, turn, blur …"):
         places = [column for _ in range(0, len(SLIDERS), 2) for column in st.columns(2)]
         values = {
-            key: column.slider(
-                label, low, high, usual[key], step, form, key=key, bind="query-params",
-                persist_state="session",
+            key: Parameter(key, label, Numbers(low, high), usual[key]).draw(
+                column.slider, step=step, format=form, persist_state="session"
             )
             for column, (key, (label, low, high, step, form)) in zip(
                 places, SLIDERS.items(), strict=True
             )
-        }  # fmt: skip
+        }
         st.button("Reset", on_click=_reset, disabled=values == usual, width="stretch")
     if values == usual or given.content == Content.BLANK:
         return given

@@ -1,4 +1,4 @@
-"""Choosing a checkpoint: one that ships, one of a run, or a file of the visitor's own."""
+"""Choosing a checkpoint: a shipped one, one of a run, or a file of the visitor."""
 
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -13,22 +13,23 @@ from densembed.runs import gallery
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.errors import Errors
-from pages.widgets.common.link import asked, linked_select, notice, plain
+from pages.widgets.common.link import notice, plain
+from pages.widgets.common.parameter import Parameter, Slugs, requested
 
 OWN = "upload-"
-"""How the key of an uploaded file begins: in a link it tells what the file was."""
-BRING = "Bring a model of your own"
-KEPT = "Your file, kept for this session: a link to it says elsewhere that it is gone."
+"""Prefix of the key of an uploaded file, by which links to such files are recognised."""
+BRING = "Upload a model"
+KEPT = "Your file, which is deleted when this session ends. Links to it work only until then."
 ELSEWHERE = "elsewhere"
 MAX_BYTES = 5 * 2**20
 MAX_KEPT = 3
 MAX_VALUES = 2**20
-"""Snapshots × values of an input that a page draws: beyond it a file only exhausts the memory."""
+"""Limit on snapshots × values of an input, so that a file cannot exhaust the memory."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that a visitor brought: kept in memory, for this session only."""
+    """An uploaded file, kept in memory for this session only."""
 
     checkpoint: Checkpoint
     data: bytes
@@ -54,27 +55,27 @@ def _shown() -> set[str]:
 
 
 def titles(also: str = "") -> dict[str, str]:
-    """Every checkpoint that opens, by its key: a line for each, the visitor's own first.
+    """The titles of all readable checkpoints by key, uploaded files first.
 
-    Of the members of sweeps only the one of key `also`: they would flood a list.
+    Members of sweeps are left out, except the one with key `also`.
     """
-    found = {key: upload.title for key, upload in reversed(uploads().items())}
+    by_key = {key: upload.title for key, upload in reversed(uploads().items())}
     entries = {entry.key: entry for entry in gallery.entries()}
-    if also not in found | entries and (member := gallery.find(also)):
+    if also not in by_key | entries and (member := gallery.find(also)):
         entries[also] = member
     for entry in entries.values():
         try:
-            found[entry.key] = entry.title
+            by_key[entry.key] = entry.title
         except CheckpointError:
-            continue  # a run's file that is just being removed, or a stranger's file in the folder
-    several = Counter(found.values())
+            continue  # a file that is being deleted, or that is no checkpoint
+    several = Counter(by_key.values())
     return {
-        key: title if several[title] == 1 else f"{title} · {key}" for key, title in found.items()
+        key: title if several[title] == 1 else f"{title} · {key}" for key, title in by_key.items()
     }
 
 
 def first_choice(options: Collection[str]) -> str:
-    """The visitor's last file, else the mNN of the best data that is here."""
+    """The file uploaded last, else the model with a micro network for the available data."""
     mnn = "logistic-el-mnn-10-5"
     wanted = [mnn] if is_available("mnist") else [f"{mnn}-digits", mnn]
     wanted = [*reversed(uploads()), *wanted]
@@ -82,7 +83,7 @@ def first_choice(options: Collection[str]) -> str:
 
 
 def opened(key: str) -> Checkpoint:
-    """The checkpoint of a key among `titles`."""
+    """The checkpoint of a key of `titles`."""
     if key not in uploads():
         return gallery.find(key).open()
     checkpoint = uploads()[key].checkpoint
@@ -91,7 +92,7 @@ def opened(key: str) -> Checkpoint:
 
 
 def file_of(key: str) -> Callable[[], bytes]:
-    """What reads the file of a key among `titles`: later, in a thread that knows no session."""
+    """A function that reads the file of a key of `titles`, also in a thread without session."""
     if key in uploads():
         data = uploads()[key].data
         return lambda: data
@@ -101,21 +102,23 @@ def file_of(key: str) -> Callable[[], bytes]:
 def pick_checkpoint(
     label: str, key: str, default: str | None = None, story: bool = True
 ) -> Checkpoint:
-    """A select box over all checkpoints, and a way to bring one; ends the script with none.
+    """A select box of all checkpoints, and a button to upload one; stops the page without any.
 
     Args:
-        story: whether a shipped model is introduced by a sentence.
+        story: whether a shipped model has a sentence of introduction.
     """
-    options = titles(asked(key))
+    options = titles(requested(key))
     if not options:
-        st.info("There is no trained model yet. Train one: it takes some seconds.")
+        st.info("There is no trained model yet. Training one takes a few seconds.")
         st.page_link("pages/train.py", label="Train a model")
         st.stop()
     if default not in options:
         default = first_choice(options)
-    _name_gone_upload(key, default, options)
+    _report_deleted_upload(key, default, options)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = linked_select(label, options, key, default)
+        chosen = Parameter(key, label, Slugs(options), default, always=True).draw(
+            st.selectbox, persist_state="session"
+        )
         with (
             st.container(key=f"bring-{key}", width="content"),
             st.popover(BRING, icon=":material/upload_file:", help=BRING),
@@ -123,17 +126,18 @@ def pick_checkpoint(
             st.file_uploader(
                 "A densembed checkpoint", key=f"file-{key}",
                 on_change=_take, args=(key,),
-                help="A .safetensors file that densembed wrote, up to 5 MB. It is read in memory, "
-                "kept for this session alone, and never executed.",
+                help="A .safetensors file written by densembed, up to 5 MB. It is kept in memory "
+                "for "
+                "this session only, and never executed.",
             )  # fmt: skip
             if chosen in uploads() and not st.session_state.get(f"file-{key}"):
-                # It was brought on another page, or in another column: no × removes it here.
+                # Uploaded on another page or in another column, so this uploader has no × for it.
                 st.button("Remove this file", key=f"remove-{key}", on_click=forget, args=(chosen,))
     if complaint := st.session_state.pop(f"file-{key}-refused", None):
         st.error(plain(complaint))
     try:
         checkpoint = opened(chosen)
-    except CheckpointError as error:  # damage that the list did not see
+    except CheckpointError as error:  # damage that the title does not show
         st.error(plain(str(error)))
         st.stop()
     if chosen in uploads():
@@ -144,7 +148,7 @@ def pick_checkpoint(
 
 
 def _facts(checkpoint: Checkpoint) -> str:
-    """What the box has no room for on a phone."""
+    """Test error, data and parameters, for which the box on a phone has no room."""
     header = checkpoint.header
     title, images = plain(header.provenance.dataset_title), header.provenance.test_images
     if header.errors:
@@ -153,18 +157,19 @@ def _facts(checkpoint: Checkpoint) -> str:
     return f"{title}, {checkpoint.parameters:,} parameters."
 
 
-def _name_gone_upload(key: str, default: str, options: dict[str, str]) -> None:
-    wanted = asked(key)
+def _report_deleted_upload(key: str, default: str, options: dict[str, str]) -> None:
+    wanted = requested(key)
     if wanted.startswith(OWN) and wanted not in options and key not in st.session_state:
         notice(
-            "The link shows a model that a visitor had uploaded. Such a file is kept for their "
-            "session alone, so it is gone. Showing another one; with the file, upload it again."
+            "This link points to an uploaded model, which was deleted when its session ended. "
+            "Upload "
+            "the file again to see it."
         )
         st.query_params[key] = default
 
 
 def _take(key: str) -> None:
-    """Keep the file that was just brought, and choose it; or forget the one that was removed."""
+    """Keep the file that was just uploaded and select it; or drop the one that was removed."""
     file, brought = st.session_state[f"file-{key}"], st.session_state.pop(f"file-{key}-brought", "")
     if file is None:
         forget(brought)
@@ -178,7 +183,7 @@ def _take(key: str) -> None:
 
 
 def forget(brought: str) -> None:
-    """Take a visitor's file off the lists, and out of the page's link where it is shown."""
+    """Remove an uploaded file from the lists, and from the page's link."""
     _remove(brought)
     for key, value in list(st.query_params.items()):
         if value == brought:
@@ -192,21 +197,22 @@ def _remove(key: str) -> None:
 
 
 def keep(data: bytes, name: str) -> str:
-    """Keep a file for this session; its key. Raises CheckpointError with one sentence."""
+    """Keep a file for this session; returns its key. Raises CheckpointError with one sentence."""
     if len(data) > MAX_BYTES:
         raise CheckpointError(
-            f"The file has {len(data) / 2**20:,.1f} MB, and a checkpoint has at most "
-            f"{MAX_BYTES >> 20} MB here: choose a smaller one."
+            f"The file has {len(data) / 2**20:,.1f} MB, more than the {MAX_BYTES >> 20} MB that "
+            "are allowed. "
+            "Choose a smaller file."
         )
     checkpoint = Checkpoint.from_bytes(data)
     if len(checkpoint.steps) * prod(checkpoint.header.input_shape) > MAX_VALUES:
         raise CheckpointError(
-            "The file has more snapshots of larger pictures than these pages can draw: keep fewer."
+            "The file has more snapshots than these pages can draw. Train with fewer saved steps."
         )
     kept, key = uploads(), OWN + checkpoint.digest[:12]
     kept.pop(key, None)
     if checkpoint.config.dataset not in DATASETS:
-        # It may name a place on this machine: a stranger's file decides about none.
+        # An untrusted file must not select a folder of this machine.
         config = checkpoint.config.model_copy(update={"dataset": ELSEWHERE})
         header = checkpoint.header.model_copy(update={"config": config})
         checkpoint = Checkpoint(header, checkpoint.tensors)

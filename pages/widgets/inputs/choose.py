@@ -1,4 +1,4 @@
-"""Choosing an input: a test image of a data set, or a picture or drawing of one's own."""
+"""Choosing an input: a test image of a data set, an uploaded picture, or a drawing."""
 
 from dataclasses import dataclass
 
@@ -14,28 +14,24 @@ from densembed.fields import novelty
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.moving import as_url, colours
 from pages.widgets.canvas.stills import show_stills, still
-from pages.widgets.common.link import (
-    Numbers,
-    check_link,
-    in_link,
-    linked_choice,
-    linked_number,
-    name_wrong,
-    plain,
-)
+from pages.widgets.common.link import in_link, name_wrong, plain
 from pages.widgets.common.page import panel
+from pages.widgets.common.parameter import Numbers, Parameter, Slugs
 from pages.widgets.inputs import draw_pad, thumbnails
 
+SAMPLES, UPLOAD, DRAW = "samples", "upload", "draw"
+WAYS = {SAMPLES: "Samples", UPLOAD: "Upload", DRAW: "Draw"}
+OLD_WAYS = {text: slug for slug, text in WAYS.items()}
 MOST = 100_000
-"""Test images of a class: more than any data set has."""
+"""Upper bound on the number of test images per class of any data set."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """What the models get: pixels (C, H, W) uint8, the true class's index where it is known.
+    """The input of the models: pixels (C, H, W) uint8, and the index of the true class or None.
 
-    `content` and `clean` are those of `ModelInput` for an uploaded or drawn image; `changed` tells
-    that it was moved, turned or the like since.
+    `content` and `clean` are results of `read_picture` for a picture of the visitor. `changed` is
+    true if the picture was transformed.
     """
 
     pixels: Tensor
@@ -47,33 +43,33 @@ class Input:
 
     @property
     def own(self) -> bool:
-        """Whether a person brought it: it then travels in the link."""
+        """Whether the visitor uploaded or drew the picture, which is then part of the link."""
         return self.source in ("upload", "drawing")
 
 
 def pick_input(checkpoint: Checkpoint) -> Input:
-    """Widgets for the input; without a click it is a test image that is already there."""
+    """Widgets for the input, by default a test image."""
     bar, place = st.container(horizontal=True), st.container()
-    ways = ["Samples", "Upload", *(["Draw"] if checkpoint.reads_digits else [])]
-    if st.session_state.get("from", "Samples") not in ways:
-        st.session_state["from"] = "Samples"
-    check_link("from", "Input", ways, "samples")
-    way = linked_choice(bar.segmented_control, "Input", ways, "from", "Samples")
-    _note_linked(checkpoint)
-    if way == "Samples":
+    ways = {slug: text for slug, text in WAYS.items() if slug != DRAW or checkpoint.reads_digits}
+    way = Parameter("from", "Input", Slugs(ways, OLD_WAYS), SAMPLES).draw(
+        bar.segmented_control, required=True, persist_state="session"
+    )
+    _take_linked(checkpoint)
+    if way == SAMPLES:
         given = pick_sample(_dataset(checkpoint), bar, place)
     else:
         classes = checkpoint.header.classes
-        check_link("class", "Class", classes, "what is drawn or uploaded")
-        check_link("example", "Example", Numbers(1, MOST), "what is drawn or uploaded")
-        in_link("shuffle")  # of the samples, which may come back
-        given = _upload(checkpoint, bar) if way == "Upload" else _draw(checkpoint)
+        own = "the uploaded picture" if way == UPLOAD else "the drawing"
+        Parameter("class", "Class", Slugs(classes), instead=own).check()
+        Parameter("example", "Example", Numbers(1, MOST), 1, instead=own).check()
+        in_link("shuffle")  # applies again when the samples are chosen
+        given = _upload(checkpoint, bar) if way == UPLOAD else _draw(checkpoint)
     _write_link(given)
     return given
 
 
-def _note_linked(checkpoint: Checkpoint) -> None:
-    """Take the picture that a link brings. What this session wrote there itself is no news."""
+def _take_linked(checkpoint: Checkpoint) -> None:
+    """Store the picture in a link, unless this session itself wrote the link."""
     asked = in_link("ink")
     if asked is None or asked in st.session_state.setdefault("inks", set()):
         return
@@ -85,7 +81,7 @@ def _note_linked(checkpoint: Checkpoint) -> None:
         kind = f"a whole picture of {height} × {width} pixels" + (
             f" in {channels} channels" if channels > 1 else ""
         )
-        name_wrong("Picture", asked, kind, "none")
+        name_wrong("Picture", asked, kind, "an example")
     else:
         st.session_state["linked"] = asked
         for own in ("drawing", "picture"):
@@ -103,7 +99,7 @@ def _write_link(given: Input) -> None:
 
 
 def _linked(checkpoint: Checkpoint) -> Tensor | None:
-    """The picture that a link brought, until another one is drawn or uploaded."""
+    """The picture of a link, until another one is drawn or uploaded."""
     text = st.session_state.get("linked")
     if not text:
         return None
@@ -116,31 +112,36 @@ def _linked(checkpoint: Checkpoint) -> Tensor | None:
 
 
 def pick_sample(dataset: Dataset, bar, place) -> Input:
-    """Widgets for a test image: its class and number in `bar`, small ones to click in `place`.
+    """Widgets for a test image: class and number in `bar`, thumbnails to click in `place`.
 
-    The choice is the same on all pages, and in their links.
+    The choice is shared by all pages and is part of their links.
     """
     usual, tested = _usual_class(dataset), dataset.tested
     untested = [name for name in dataset.classes if name not in tested]
-    expected = "a class with test images" if in_link("class") in untested else None
-    check_link("class", "Class", tested, usual, expected)
-    wanted = linked_choice(
-        bar.pills, "Class", tested, "class", usual, format_func=plain, width="content",
+    expected = "a class with test images" if in_link("class") in untested else ""
+    options = Slugs({name: plain(name) for name in tested})
+    wanted = Parameter("class", "Class", options, usual, expected).draw(
+        bar.pills,
+        width="content",
         help=f"Without test images: {plain(', '.join(untested))}." if untested else None,
-    )  # fmt: skip
+        required=True,
+        persist_state="session",
+    )
     label = dataset.classes.index(wanted)
     choices = (dataset.test.labels == label).nonzero()[:, 0]
     with bar:
-        number = linked_number(
-            "Example", len(choices), "example", width=130,
-            help=f"{len(choices):,} test images of this class; the model did not learn from them.",
-        )  # fmt: skip
+        number = Parameter("example", "Example", Numbers(1, len(choices)), 1).draw(
+            st.number_input,
+            width=130,
+            help=f"{len(choices):,} test images of this class, not used in training.",
+            persist_state="session",
+        )
     thumbnails.row(dataset, choices, number, place)
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
 
 
 def _last_sample(checkpoint: Checkpoint) -> Input:
-    """The test image that was chosen last, until there is a picture; without any it stops."""
+    """The test image that was chosen last, shown until there is a picture; stops without any."""
     dataset = test_images(checkpoint)
     if dataset is None:
         st.stop()
@@ -157,10 +158,9 @@ def _usual_class(dataset: Dataset) -> str:
 
 
 def test_images(checkpoint: Checkpoint) -> Dataset | None:
-    """The data set that the model learned from where it is here, else the embedded digits.
+    """The data set that the model was trained on if it is available, else the built-in digits.
 
-    Its classes are in the order of the model's. None where it is neither, or is not any more what
-    the model knows: other classes, another shape.
+    Its classes are in the order of the model's. None if neither has the model's classes and shape.
     """
     for name in (checkpoint.config.dataset, "digits"):
         if not is_available(name):
@@ -175,7 +175,7 @@ def test_images(checkpoint: Checkpoint) -> Dataset | None:
 
 
 def _dataset(checkpoint: Checkpoint) -> Dataset:
-    """As `test_images`; offers to fetch it, and ends the script where there is none."""
+    """As `test_images`; offers to download the data set, and stops the page without any."""
     own = checkpoint.config.dataset
     if own in DATASETS and not is_available(own):
         _offer_download(own)
@@ -183,10 +183,12 @@ def _dataset(checkpoint: Checkpoint) -> Dataset:
     if dataset is None:
         title = plain(checkpoint.header.provenance.dataset_title)
         st.info(
-            f"The folder “{title}” that it learned from is gone or has changed, "
-            "so there are no test images: put it back, or upload a picture."
+            f"The folder “{title}”, on which the model was trained, was not found or has changed, "
+            "so "
+            "there are no test images. Restore the folder, or upload a picture."
             if is_folder(own)
-            else f"No test images of {title} for this model are here. Upload a picture instead."
+            else f"No test images of {title} for this model are available. Upload a picture "
+            "instead."
         )
         st.stop()
     return dataset
@@ -195,7 +197,7 @@ def _dataset(checkpoint: Checkpoint) -> Dataset:
 def _offer_download(name: str) -> None:
     source = DATASETS[name]
     if st.button(
-        f"Get {source.title}'s test images",
+        f"Download the test images of {source.title}",
         help=f"Downloads the data set once, {source.download_size}.",
     ):
         try:
@@ -206,20 +208,21 @@ def _offer_download(name: str) -> None:
 
 
 def _upload(checkpoint: Checkpoint, bar) -> Input:
-    """A file of any name is taken: its content decides, so that all else gets our own sentence."""
+    """An uploaded picture. Any file is accepted, so that the error message is our own."""
     digit = checkpoint.reads_digits
     file = bar.file_uploader(
         "A picture of a handwritten digit" if digit else "A picture", key="upload",
         on_change=_drop_removed,
-        help=f"Photograph, scan or drawing, up to {MAX_BYTES >> 20} MB. It is read in memory and "
-        "never stored; the page's link carries the small picture that the model gets.",
+        help=f"Photograph, scan or drawing, up to {MAX_BYTES >> 20} MB. It is processed in memory "
+        "and never "
+        "stored. The link of the page contains the small picture that is the model's input.",
     )  # fmt: skip
     if file is not None:
         if file.size > MAX_BYTES:
             _forget_picture()
             st.error(
                 f"The picture has {file.size / 2**20:,.1f} MB, more than the {MAX_BYTES >> 20} MB "
-                "that are read, so an example is shown. Choose a smaller picture."
+                "that are allowed, so an example is shown. Choose a smaller picture."
             )
         else:
             st.session_state["picture"] = file.getvalue()
@@ -230,11 +233,13 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
             return Input(pixels, None, "upload", _content(pixels) if digit else Content.IMAGE)
         st.info(
             (
-                "Choose a picture: one digit, any colour, any size. It is found and centred."
+                "Choose a picture of one digit, of any colour and size. The digit is found and "
+                "centred "
+                "automatically."
                 if digit
-                else "Choose a picture of any size: its middle is cut out and made small."
+                else "Choose a picture of any size. It is cropped at the centre and scaled down."
             )
-            + " Until then an example is shown."
+            + " An example is shown until you choose one."
         )
         return _last_sample(checkpoint)
     try:
@@ -247,7 +252,7 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
 
 
 def _drop_removed() -> None:
-    """What was taken out of the uploader leaves the page and its link, too."""
+    """Remove a picture from the page and its link when it is removed from the uploader."""
     if st.session_state["upload"] is None:
         _forget_picture()
 
@@ -258,7 +263,7 @@ def _forget_picture() -> None:
 
 
 def _draw(checkpoint: Checkpoint) -> Input:
-    """What is on the pad, which `show_input` draws where the input is shown."""
+    """The drawing on the pad, which `show_input` draws."""
     nothing = Input(
         torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8),
         None,
@@ -288,29 +293,29 @@ def _read(data: bytes, checkpoint: Checkpoint) -> ModelInput:
 
 
 def show_input(given: Input, checkpoint: Checkpoint) -> None:
-    """The picture that the model gets, or the pad with that picture beside its tools."""
+    """The input of the model, or the pad with the input beside its tools."""
     size = f"{given.pixels.shape[1]} × {given.pixels.shape[2]}"
-    size += ", changed" if given.changed else ""
+    size += ", edited" if given.changed else ""
     if given.source != "drawing":
         show_picture(given.pixels, size)
         return
     notes = {
         Content.BLANK: "no digit yet",
-        Content.SEVERAL_DIGITS: "several digits: it reads one at a time",
+        Content.SEVERAL_DIGITS: "several digits: draw one at a time",
     }
     if unlike(given, checkpoint):
-        notes[Content.DIGIT] = "unlike what this model learned"
-    panel("draw a digit", notes.get(given.content, f"read as {size}, the small picture"))
+        notes[Content.DIGIT] = "unlike the training images"
+    panel("draw a digit", notes.get(given.content, f"scaled to {size} (small picture)"))
     linked = _linked(checkpoint)
     base = None if linked is None else as_url(linked, checkpoint.reads_digits)
     draw_pad.pad(as_url(given.pixels), base)
 
 
 def show_picture(pixels: Tensor, note: str) -> None:
-    """The picture that the model gets, in the panel that all pages have for it."""
+    """The input of the model, in the panel that all pages have for it."""
     channels, height, width = pixels.shape
     ink = colours(0, 1, "ink, 0 to 1", "ink", "Greys_r")
-    alt = "The picture that the model gets:"
+    alt = "The input of the model:"
     shown = still(pixels[0].numpy() / 255, (width, height), ink, "the input", note, alt)
     if channels > 1:  # in its colours
         shown |= {"stack": None, "picture": {"url": as_url(pixels), "opacity": 1}}
@@ -318,29 +323,32 @@ def show_picture(pixels: Tensor, note: str) -> None:
 
 
 def unlike(given: Input, checkpoint: Checkpoint) -> bool:
-    """Whether an input is unlike what a model learned from, as far as its data are here."""
+    """Whether an input is unlike the training images of a model, if these are available."""
     picture = ModelInput(given.pixels, given.content, given.clean)
     return novelty.unlike_training(picture, checkpoint) is True
 
 
 def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
-    """Say what a person should know of this input before believing the models.
+    """Warn about an input for which predictions are unreliable.
 
     Args:
-        checkpoints: by what each is called on the page, "the second model".
+        checkpoints: by their names on the page, such as "the second model".
     """
     if given.source == "drawing":
-        return  # said beside the pad: a message above it would move it under the pen
+        return  # the pad has its own note: a message above would move the pad under the pen
     if given.content == Content.BLANK:
-        st.warning("No digit was found in the picture, so there is nothing to read.")
+        st.warning("No digit found. Is the picture blank?")
     elif given.content == Content.SEVERAL_DIGITS:
-        st.warning("There seem to be several digits; the model reads one at a time.")
+        st.warning(
+            "The picture seems to contain several digits, but the model reads one at a time."
+        )
     elif given.own:
         strange = [name for name, checkpoint in checkpoints.items() if unlike(given, checkpoint)]
         if strange:
             st.warning(
-                f"This is unlike what {' and '.join(strange)} learned from: a model names a class "
-                "whatever it is shown, so do not believe the answer."
+                f"This picture is unlike the training images of {' and '.join(strange)}. A model "
+                "always "
+                "picks a class, so treat this answer with caution."
             )
     else:
         others: dict[str, list[str]] = {}
@@ -349,9 +357,8 @@ def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
                 others.setdefault(checkpoint.header.provenance.dataset_title, []).append(name)
         for own, names in sorted(others.items()):
             text = " and ".join(names)
-            are, their = ("is", "its") if len(names) == 1 else ("are", "their")
+            was, is_ = ("was", "is") if len(names) == 1 else ("were", "are")
             st.info(
-                f"{text[0].upper()}{text[1:]} learned from {plain(own)} and {are} shown "
-                f"{plain(title_of(given.source))}: expect more errors than on "
-                f"{their} own kind of picture."
+                f"{text[0].upper()}{text[1:]} {was} trained on {plain(own)} but {is_} shown "
+                f"{plain(title_of(given.source))}, so expect more errors."
             )

@@ -1,4 +1,4 @@
-"""A pad to draw a digit on, with a pen of three sizes, undo and clear; a finger draws, too."""
+"""A pad to draw a digit on with a mouse or a finger, with undo and clear."""
 
 import base64
 
@@ -12,10 +12,10 @@ HTML = """
   aria-label="Pad to draw a digit on"></canvas>
 <div class="tools">
   <label>pen <input type="range" min="16" max="72" step="4" value="44"
-    aria-label="Size of the pen"></label>
+    aria-label="Pen size"></label>
   <button type="button" class="undo">Undo</button>
   <button type="button" class="clear">Clear</button>
-  <figure><img alt="What the model gets"></figure>
+  <figure><img alt="The input of the model"></figure>
 </div>
 </div>
 """
@@ -132,11 +132,11 @@ _pad = st.components.v2.component("draw_pad", html=HTML, css=CSS, js=JS)
 
 
 def pad(given: str, base: str | None) -> None:
-    """The pad, with what was drawn on it before; `drawn` tells what is on it.
+    """The pad with the current drawing; `drawn` returns the drawing.
 
     Args:
-        given: what the model gets of it, as a data URL.
-        base: a picture that lies under the strokes until it is undone, as a data URL.
+        given: the model's input that results from the drawing, as a data URL.
+        base: a picture under the strokes, which can be undone, as a data URL.
     """
 
     def keep() -> None:
@@ -153,7 +153,7 @@ def pad(given: str, base: str | None) -> None:
 
 
 def drawn() -> bytes | None:
-    """The PNG that is on the pad: as untrusted as any upload. None where nothing was drawn."""
+    """The drawing as PNG, untrusted like any upload; None if nothing was drawn."""
     drawing = st.session_state.get("drawing")
     url = drawing.get("png") if isinstance(drawing, dict) else None
     if not isinstance(url, str) or not url.startswith(PREFIX) or len(url) > MAX_URL:

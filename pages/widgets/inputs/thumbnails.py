@@ -1,4 +1,4 @@
-"""A row of small test images of a class to choose from, and another handful at a click."""
+"""A row of small test images of a class to choose from, which can be shuffled."""
 
 import base64
 
@@ -9,10 +9,11 @@ from torch import Tensor
 
 from densembed.data import Dataset
 from densembed.data.codec import to_png
-from pages.widgets.common.link import Numbers, check_link, in_link
+from pages.widgets.common.parameter import Numbers, Parameter
 
 COUNT = 16
 SEEDS = 10**6
+SHUFFLE = Parameter("shuffle", "Shuffle", Numbers(0, SEEDS), instead="the first examples")
 HTML = '<div class="row"></div>'
 CSS = """
 .row {display: flex; gap: 4px; overflow-x: auto; padding: 2px;}
@@ -55,7 +56,7 @@ _row = st.components.v2.component("thumbnails", html=HTML, css=CSS, js=JS)
 
 
 def row(dataset: Dataset, choices: Tensor, number: int, place) -> None:
-    """Thumbnails of some of the test images `choices`; a click makes one the example.
+    """Thumbnails of some of the test images `choices`; a click selects one as the example.
 
     Args:
         choices: indices into the test images, the first one being example 1.
@@ -75,13 +76,11 @@ def row(dataset: Dataset, choices: Tensor, number: int, place) -> None:
 
 
 def _numbers(count: int) -> list[int]:
-    """The first ones until they were shuffled, here or where the link comes from."""
-    check_link("shuffle", "Shuffle", Numbers(0, SEEDS), "the first examples")
-    linked = in_link("shuffle")
-    seed = st.session_state.setdefault("shuffled", None if linked is None else int(linked))
-    if seed is not None:
-        st.query_params["shuffle"] = str(seed)
-    else:
+    """Numbers of the thumbnails: the first examples until shuffled, here or in the link."""
+    SHUFFLE.check()
+    seed = st.session_state.setdefault("shuffled", SHUFFLE.value())
+    SHUFFLE.write(seed)
+    if seed is None:
         return list(range(1, min(count, COUNT) + 1))
     return (np.random.default_rng(seed).permutation(count)[:COUNT] + 1).tolist()
 
@@ -91,5 +90,5 @@ def _pick() -> None:
 
 
 def _shuffle() -> None:
-    """Another handful."""
+    """Show other examples."""
     st.session_state["shuffled"] = int(st.session_state["thumbnails"].shuffle) % SEEDS

@@ -1,4 +1,4 @@
-"""A pad to draw a signal on: one column a pixel, from 0 at the bottom to 1 at the top."""
+"""A pad to draw a signal on: one column per pixel, from 0 at the bottom to 1 at the top."""
 
 import streamlit as st
 
@@ -59,6 +59,6 @@ _pad = st.components.v2.component("lab_pad", html=HTML, css=CSS, js=JS)
 
 
 def pad(values: list[float], key: str, on_draw) -> None:
-    """The pad, showing `values`; `on_draw()` runs when a stroke ends, the new values then being
+    """The pad with `values`. `on_draw()` is called at the end of a stroke, with the new values in
     `st.session_state[key].drawn`."""
     _pad(data={"values": values}, key=key, on_drawn_change=on_draw)

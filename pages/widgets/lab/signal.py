@@ -1,4 +1,4 @@
-"""One signal through one layer: choices in, five strips out."""
+"""The tab “One signal”: the controls of a layer, and its computation in five strips."""
 
 import numpy as np
 import streamlit as st
@@ -9,7 +9,8 @@ from densembed.figures.lab import strips_figure
 from densembed.functional.densities import FAMILIES, in_words
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART
-from pages.widgets.lab.controls import Controls
+from pages.widgets.common.parameter import Flag, Numbers, OneOf, Parameter, Slugs, Text
+from pages.widgets.lab.controls import KEPT, number
 from pages.widgets.lab.pad import pad
 
 BETAS = (0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500, 1000)
@@ -18,60 +19,68 @@ MAX_WINDOW, MAX_STRIDE = 8, 4
 FAMILY_CHOICES = {name: in_words(name) for name in FAMILIES}
 
 
-def signal_tab(controls: Controls) -> None:
+def signal_tab() -> None:
     picture, bench = st.columns([7, 3], gap="medium")
     with bench, st.container(key="lab-bench"):
         left, right = st.columns(2)
         with left:
-            layer = controls.choice(
-                "layer", "Layer", lab.LAYERS, "density",
-                "A choice of densities: y = wᵀΓx + b (Section 2, eq. 4).",
-            )  # fmt: skip
+            layer = Parameter("layer", "Layer", Slugs(lab.LAYERS), "density").draw(
+                st.selectbox,
+                caption="A choice of densities: y = wᵀΓx + b (Section 2, eq. 4).",
+                **KEPT,
+            )
         with right:
-            source = controls.choice(
-                "signal", "Signal", lab.SIGNALS, "wave",
-                "x(t) = Σ xₙ Δ(t; [n−1, n]): steps (Section 2.1, eq. 7).",
-            )  # fmt: skip
-        x = _signal(controls, source)
+            source = Parameter("signal", "Signal", Slugs(lab.SIGNALS), "wave").draw(
+                st.selectbox,
+                caption="x(t) = Σ xₙ Δ(t; [n−1, n]): steps (Section 2.1, eq. 7).",
+                **KEPT,
+            )
+        x = _signal(source)
         verdict = st.container(key="lab-verdict", gap="xsmall")
-        reading, row, position, say = BENCHES[layer](controls, x)
+        reading, row, position, remark = BENCHES[layer](x)
     with verdict:
-        _verdict(reading, say)
+        _verdict(reading, remark)
     with picture:
         st.plotly_chart(
-            strips_figure(reading, row, position), key="strips", config=CHART,
+            strips_figure(reading, row, position),
+            key="strips",
+            config=CHART,
             alt=_alternative(reading, lab.LAYERS[layer], row),
-        )  # fmt: skip
+        )
 
 
-def _signal(controls: Controls, source: str) -> np.ndarray:
+def _signal(source: str) -> np.ndarray:
     if source == "own":
-        return _own(controls)
+        return _own()
     if source == "digit":
-        return _digit_row(controls)
+        return _digit_row()
     left, right = st.columns(2) if source == "noise" else [st.container()] * 2
     with left:
-        size = controls.whole(
-            "pixels", "Pixels N", lab.MIN_PIXELS, lab.MAX_PIXELS, 24,
-            "The resolution of x, untied from the number of densities (Section 2).",
-        )  # fmt: skip
+        size = Parameter("pixels", "Pixels N", Numbers(lab.MIN_PIXELS, lab.MAX_PIXELS), 24).draw(
+            st.number_input,
+            step=1,
+            caption="The resolution of x, independent of the number of densities (Section 2).",
+            **KEPT,
+        )
     seed = 0
     if source == "noise":
         with right:
-            seed = controls.whole(
-                "seed", "Seed", 0, 9999, 0, "The same seed gives the same xₙ (eq. 7)."
+            seed = Parameter("seed", "Seed", Numbers(0, 9999), 0).draw(
+                st.number_input, step=1, caption="The same seed gives the same xₙ (eq. 7).", **KEPT
             )
     return lab.signal(source, size, seed)
 
 
-def _digit_row(controls: Controls) -> np.ndarray:
+def _digit_row() -> np.ndarray:
     columns = st.columns(2)
     with columns[0]:
-        digit = controls.whole("digit", "Digit", 0, 9, 3, "Of the embedded digits (eq. 9).")
+        digit = Parameter("digit", "Digit", Numbers(0, 9), 3).draw(
+            st.number_input, step=1, caption="One of the built-in digits (eq. 9).", **KEPT
+        )
     pixels = digit_pixels(digit, 0)
     with columns[1]:
-        row = controls.whole(
-            "line", "Row", 1, len(pixels), 10, "Of its 28, from the top: xₙ (eq. 7)."
+        row = Parameter("line", "Row", Numbers(1, len(pixels)), 10).draw(
+            st.number_input, step=1, caption="One of its 28 rows, from the top: xₙ (eq. 7).", **KEPT
         )
     return pixels[row - 1]
 
@@ -83,18 +92,26 @@ def digit_pixels(digit: int, index: int) -> np.ndarray:
     return as_input(test.images[chosen, 0]).double().numpy()
 
 
-def _own(controls: Controls) -> np.ndarray:
-    typed = controls.text(
-        "values", "Values", "0 0 0.2 0.8 1 0.6 0.2 0 0 0.5 0.5 0", lab.parse_values, "a signal",
-        f"The xₙ of eq. 7: {lab.MIN_PIXELS} to {lab.MAX_PIXELS} numbers, spaces or commas between.",
-    )  # fmt: skip
+def _own() -> np.ndarray:
+    typed = Parameter(
+        "values",
+        "Values",
+        Text(lab.parse_values, "a signal"),
+        "0 0 0.2 0.8 1 0.6 0.2 0 0 0.5 0.5 0",
+    ).draw(
+        st.text_input,
+        max_chars=1000,
+        caption=f"{lab.MIN_PIXELS} to {lab.MAX_PIXELS} numbers xₙ (eq. 7), separated by spaces or "
+        "commas.",
+        **KEPT,
+    )
     try:
         x = lab.parse_values(typed)
     except ValueError as error:
         st.error(f"{plain(str(error))} Write numbers such as 0 0.5 1.")
         st.stop()
     pad([float(value) for value in x], "pad", _drawn)
-    st.caption("Or draw them: drag across the pad, from 0 at its foot to 1 at its top.")
+    st.caption("Or draw them: drag across the pad, from 0 at the bottom to 1 at the top.")
     return x
 
 
@@ -102,61 +119,70 @@ def _drawn() -> None:
     st.session_state["values"] = lab.format_values(st.session_state["pad"].drawn)
 
 
-def _row(controls: Controls, count: int, label: str = "Density i") -> int:
-    row = controls.whole(
-        "row", label, 1, count, (count + 1) // 2,
-        "Highlights one density, its row of Γ and its bar: (Γx)ᵢ = ∫ x(t) φᵢ(t) dt (eq. 5).",
-        slide=True,
-    )  # fmt: skip
+def _row(count: int, label: str = "Density i") -> int:
+    row = Parameter("row", label, Numbers(1, count), (count + 1) // 2).draw(
+        st.slider,
+        step=1,
+        caption="Highlights a density, its row of Γ and its bar: (Γx)ᵢ = ∫ x(t) φᵢ(t) dt (eq. 5).",
+        **KEPT,
+    )
     return row - 1
 
 
-def _linear(controls: Controls, x: np.ndarray):
+def _linear(x: np.ndarray):
     st.caption(
-        "One uniform density a pixel, Δ(t; [n−1, n]), collects exactly one element of x: "
+        "One uniform density per pixel, Δ(t; [n−1, n]), collects exactly one element of x: "
         "Γ is the identity (Section 3.1, eq. 11)."
     )
-    row = _row(controls, len(x))
-    say = "Γ = I, so wᵀΓx + b is the ordinary neuron (Section 3.1)."
-    return lab.fully_connected(x), row, None, say
+    row = _row(len(x))
+    remark = "Γ = I, so wᵀΓx + b is the ordinary neuron (Section 3.1)."
+    return lab.fully_connected(x), row, None, remark
 
 
-def _window(controls: Controls, x: np.ndarray) -> tuple[int, int]:
+def _window(x: np.ndarray) -> tuple[int, int]:
     left, right = st.columns(2)
     with left:
-        taps = controls.whole(
-            "k", "Kernel K", 1, min(MAX_WINDOW, len(x)), 3,
-            "Weights, and the densities of a position (eq. 12).",
-        )  # fmt: skip
+        taps = Parameter("k", "Kernel K", Numbers(1, min(MAX_WINDOW, len(x))), min(3, len(x))).draw(
+            st.number_input,
+            step=1,
+            caption="Number of weights, and of densities per position (eq. 12).",
+            **KEPT,
+        )
     with right:
-        stride = controls.whole(
-            "s", "Stride S", 1, MAX_STRIDE, 1, "Pixels from one position to the next (eq. 12)."
+        stride = Parameter("s", "Stride S", Numbers(1, MAX_STRIDE), 1).draw(
+            st.number_input,
+            step=1,
+            caption="Pixels from one position to the next (eq. 12).",
+            **KEPT,
         )
     return taps, stride
 
 
-def _kernel(controls: Controls, taps: int) -> np.ndarray:
-    name = controls.choice(
-        "w", "Kernel w", lab.KERNELS, "edge",
-        "The weights that all positions share: y = wᵀΓˡx (Section 3.2, eq. 4).",
-    )  # fmt: skip
+def _kernel(taps: int) -> np.ndarray:
+    name = Parameter("w", "Kernel w", Slugs(lab.KERNELS), "edge").draw(
+        st.selectbox,
+        caption="The weights, shared by all positions: y = wᵀΓˡx (Section 3.2, eq. 4).",
+        **KEPT,
+    )
     return lab.kernel(name, taps)
 
 
-def _position(controls: Controls, x: np.ndarray, taps: int, stride: int) -> int:
+def _position(x: np.ndarray, taps: int, stride: int) -> int:
     count = (len(x) - taps) // stride + 1
-    position = controls.whole(
-        "l", "Position l", 1, count, (count + 1) // 2,
-        "The output whose densities are drawn: it starts at (l−1)S (eq. 12).", slide=True,
-    )  # fmt: skip
+    position = Parameter("l", "Position l", Numbers(1, count), (count + 1) // 2).draw(
+        st.slider,
+        step=1,
+        caption="The output whose densities are drawn: it starts at (l−1)S (eq. 12).",
+        **KEPT,
+    )
     return position - 1
 
 
-def _convolution(controls: Controls, x: np.ndarray):
-    taps, stride = _window(controls, x)
-    position = _position(controls, x, taps, stride)
-    weights = _kernel(controls, taps)
-    row = _row(controls, taps, "Tap i")
+def _convolution(x: np.ndarray):
+    taps, stride = _window(x)
+    position = _position(x, taps, stride)
+    weights = _kernel(taps)
+    row = _row(taps, "Tap i")
     reading = lab.convolution(x, weights, stride, position)
     return (
         reading,
@@ -166,102 +192,128 @@ def _convolution(controls: Controls, x: np.ndarray):
     )
 
 
-def _adaptive_convolution(controls: Controls, x: np.ndarray):
-    amplitude = controls.number(
-        "p", "Amplitude p, pixels", 0.5, 2.0 * MAX_WINDOW, 4.5, 0.05,
+def _adaptive_convolution(x: np.ndarray):
+    amplitude = number(
+        "p",
+        "Amplitude p, pixels",
+        0.5,
+        2.0 * MAX_WINDOW,
+        4.5,
+        0.05,
         "The K taps share [(l−1)S, (l−1)S + p] in equal parts; at p = K it is the ordinary "
         "convolution (Section 3.3, eqs. 13 and 15).",
-    )  # fmt: skip
-    taps, stride = _window(controls, x)
-    normalize = controls.flag(
-        "normalised", "Normalised",
-        "As printed a tap has height 1, so mass p/K; normalised it has mass 1 (eq. 15).",
-    )  # fmt: skip
-    position = _position(controls, x, taps, stride)
-    weights = _kernel(controls, taps)
-    row = _row(controls, taps, "Tap i")
+    )
+    taps, stride = _window(x)
+    normalize = Parameter("normalised", "Normalised", Flag(), False).draw(
+        st.toggle,
+        caption="As printed a tap has height 1, so mass p/K; normalised it has mass 1 (eq. 15).",
+        **KEPT,
+    )
+    position = _position(x, taps, stride)
+    weights = _kernel(taps)
+    row = _row(taps, "Tap i")
     reading = lab.convolution(x, weights, stride, position, amplitude, normalize)
     if amplitude == taps:
-        say = f"p = K = {taps}: the same layer (Section 3.3)."
+        remark = f"p = K = {taps}: the same layer (Section 3.3)."
     else:
-        say = f"p = {amplitude:g}. Drag it to K = {taps}, and the difference is 0."
-    return reading, row, position, say
+        remark = f"p = {amplitude:g}. Drag it to K = {taps}, and the difference is 0."
+    return reading, row, position, remark
 
 
-def _pooling(controls: Controls, x: np.ndarray):
-    beta = controls.scale(
-        "beta", "β", BETA_STEPS, 5.0,
-        "Weights a pixel by e^(βx): minimum to the left, mean at 0, maximum to the right "
+def _pooling(x: np.ndarray):
+    beta = Parameter("beta", "β", OneOf(BETA_STEPS, nearest=True), 5.0).draw(
+        st.select_slider,
+        caption="Weights a pixel by e^(βx): minimum to the left, mean at 0, maximum to the right "
         "(Section 3.4, eqs. 16 and 17).",
-    )  # fmt: skip
+        **KEPT,
+    )
     left, right = st.columns(2)
     with left:
-        window = controls.whole(
-            "window", "Window k", 1, min(MAX_WINDOW, len(x)), 4,
-            "Pixels in the interval Jᵢ of a density (eq. 16).",
-        )  # fmt: skip
+        window = Parameter(
+            "window", "Window k", Numbers(1, min(MAX_WINDOW, len(x))), min(4, len(x))
+        ).draw(
+            st.number_input,
+            step=1,
+            caption="Pixels in the interval Jᵢ of a density (eq. 16).",
+            **KEPT,
+        )
     with right:
-        stride = controls.whole(
-            "stride", "Stride", 1, MAX_WINDOW, window, "Pixels from one Jᵢ to the next (eq. 16)."
+        stride = Parameter("stride", "Stride", Numbers(1, MAX_WINDOW), window).draw(
+            st.number_input, step=1, caption="Pixels from one Jᵢ to the next (eq. 16).", **KEPT
         )
     reading = lab.adaptive_pooling(x, window, stride, beta)
-    row = _row(controls, len(reading.output))
+    row = _row(len(reading.output))
     limit = "the minimum" if beta < 0 else "the maximum"
-    say = (
-        "β = 0: the same layer as the average pooling (Section 3.4)." if beta == 0
+    remark = (
+        "β = 0: the same layer as the average pooling (Section 3.4)."
+        if beta == 0
         else f"Within log(k)/|β| = log({window})/{abs(beta):g} = "
         f"{np.log(window) / abs(beta):.3g} of {limit}; the average at β = 0."
-    )  # fmt: skip
-    return reading, row, None, say
+    )
+    return reading, row, None, remark
 
 
-def _density(controls: Controls, x: np.ndarray):
+def _density(x: np.ndarray):
     size = len(x)
     left, right = st.columns(2)
     with left:
-        family = controls.choice(
-            "family", "Family", FAMILY_CHOICES, "logistic",
-            "Any with a primitive F: Γᵢₙ = Fᵢ(n) − Fᵢ(n−1) (eq. 8).",
-        )  # fmt: skip
+        family = Parameter("family", "Family", Slugs(FAMILY_CHOICES), "logistic").draw(
+            st.selectbox,
+            caption="Any family with a primitive F: Γᵢₙ = Fᵢ(n) − Fᵢ(n−1) (eq. 8).",
+            **KEPT,
+        )
     with right:
-        count = controls.whole(
-            "count", "Densities B", 1, size, min(6, size),
-            "Rows of Γ; all but yours stand on an even grid (eq. 4).",
-        )  # fmt: skip
-    row = _row(controls, count)
+        count = Parameter("count", "Densities B", Numbers(1, size), min(6, size)).draw(
+            st.number_input,
+            step=1,
+            caption="One row of Γ per density. All but the selected one are evenly spaced (eq. 4).",
+            **KEPT,
+        )
+    row = _row(count)
     locations, scales = lab.grid_places(size, count, family)
-    _follow_grid(controls, family, (size, count, row))
-    locations[row] = controls.number(
-        "mu", f"Location μ of density {row + 1}, pixels", 0.0, float(size),
-        float(locations[row]), 0.05,
-        "Where it looks; it slides within the domain [0, N] (Section 4.1, eqs. 18 and 21).",
-    )  # fmt: skip
-    scales[row] = controls.number(
-        "scale", f"Scale s of density {row + 1}, pixels", 0.01, size / 2,
-        float(scales[row]), 0.01,
-        "How widely it looks: narrow ones pick a pixel, wide ones average (eqs. 18 and 21).",
-    )  # fmt: skip
-    truncate = controls.flag(
-        "truncate", "Truncate to the signal",
-        "Divides by the mass within [0, N], F(N) − F(0) < 1, so that every row of Γ sums to 1; "
-        "the paper does not (eq. 6).",
-    )  # fmt: skip
-    reading = lab.embedding(x, family, locations, scales, truncate)
-    say = (
-        "No torch layer is this one. This comes nearest: 0 for uniform densities on the grid "
-        "where B divides N."
+    _follow_grid(family, (size, count, row))
+    locations[row] = number(
+        "mu",
+        f"Location μ of density {row + 1}, pixels",
+        0.0,
+        float(size),
+        float(locations[row]),
+        0.05,
+        "Where the density looks, within the domain [0, N] (Section 4.1, eqs. 18 and 21).",
     )
-    return reading, row, None, say
+    scales[row] = number(
+        "scale",
+        f"Scale s of density {row + 1}, pixels",
+        0.01,
+        size / 2,
+        float(scales[row]),
+        0.01,
+        "How widely it looks: a narrow one picks a pixel, a wide one averages (eqs. 18, 21).",
+    )
+    truncate = Parameter("truncate", "Truncate to the signal", Flag(), False).draw(
+        st.toggle,
+        caption="Divides by the mass within [0, N], F(N) − F(0) < 1, so that every row of Γ sums "
+        "to 1; the paper does not (eq. 6).",
+        **KEPT,
+    )
+    reading = lab.embedding(x, family, locations, scales, truncate)
+    remark = (
+        "PyTorch has no such layer. The closest is adaptive average pooling, which it equals for "
+        "uniform densities on the grid if B divides N."
+    )
+    return reading, row, None, remark
 
 
-def _follow_grid(controls: Controls, family: str, grid: tuple) -> None:
-    """A density just taken up starts from the grid; of another family, with the same spread."""
-    before = controls.memory.get("placed")
-    controls.memory["placed"] = (grid, family)
+def _follow_grid(family: str, grid: tuple) -> None:
+    """A newly selected density starts on the grid; with another family, its spread stays."""
+    before = st.session_state.get("lab-placed")
+    st.session_state["lab-placed"] = (grid, family)
     if before is None or before == (grid, family):
         return
     if before[0] != grid:
-        controls.forget("mu", "scale")
+        for key in ("mu", "scale"):
+            st.session_state.pop(key, None)
+            st.query_params.pop(key, None)
     elif "scale" in st.session_state:
         scale = lab.same_spread(st.session_state["scale"], before[1], family)
         st.session_state["scale"] = round(scale, 2)
@@ -276,13 +328,13 @@ BENCHES = {
 }
 
 
-def _verdict(reading: lab.Reading, say: str) -> None:
-    """How far the layer is from torch's."""
-    st.markdown("Largest difference to torch’s")
+def _verdict(reading: lab.Reading, remark: str) -> None:
+    """The largest difference between the layer and its counterpart in PyTorch."""
+    st.markdown("Largest difference from the PyTorch layer")
     with st.container(horizontal=True, gap="medium"):
         for reference in reading.references:
             st.metric(reference.name, lab.readable(reference.difference), width="content")
-    st.caption(say)
+    st.caption(remark)
 
 
 def _alternative(reading: lab.Reading, layer: str, row: int) -> str:

@@ -1,4 +1,4 @@
-"""Where we read the paper otherwise than it is printed."""
+"""Where we depart from the printed text of the paper."""
 
 import streamlit as st
 
@@ -6,19 +6,19 @@ from densembed.training.config import RunConfig
 
 USUAL = RunConfig()
 DEVIATIONS = f"""
-- **s(β).** The paper prints (p, q) = (0, 1), which would make the scale a constant, while its
-  parameter counts include β. We read (1, 0): s = N σ(β).
-- **μ(α).** The appendix has μ = N σ(4α), the main text leaves out the 4. We follow the appendix,
-  which was run.
-- **Batch size** is not printed; we take {USUAL.batch_size}. **Initial deviations** 0.4 and 0.3
-  are read as standard deviations.
-- **Training "paper"** is Adam with one cycle up to {USUAL.learning_rate:g} for
-  {USUAL.epochs} epochs. **"tuned"** changes the learning rates and where the densities start, the
-  same for all rows, chosen on 10,000 training images that were held out; never the number of
-  parameters. **"colour"** is "tuned" with the rates chosen on held-out images of Table 2.
+- **s(β).** The paper prints (p, q) = (0, 1), which would make the scale a constant, although its
+  parameter counts include β. We use (1, 0): s = N σ(β).
+- **μ(α).** The appendix has μ = N σ(4α), the main text omits the 4. We follow the appendix, which
+  is the code that was run.
+- **Batch size** is not printed; we use {USUAL.batch_size}. We take the **initial deviations** 0.4
+  and 0.3 as standard deviations.
+- **Training "paper"** uses Adam with a one-cycle schedule up to {USUAL.learning_rate:g} for
+  {USUAL.epochs} epochs. **"tuned"** has other learning rates and initial densities, the same for
+  all rows, chosen on 10,000 held-out training images; the number of parameters is the same.
+  **"colour"** is "tuned" with the learning rates chosen on held-out images of Table 2.
 """
 
 
 def show() -> None:
-    with st.expander("What we read differently from what is printed"):
+    with st.expander("Where we depart from the printed text"):
         st.markdown(DEVIATIONS)

@@ -1,4 +1,4 @@
-"""The Paper page's sections beyond Table 1. Each is there once its results are in the gallery."""
+"""Sections of the page Paper beyond Table 1, shown if their results are in the gallery."""
 
 from collections.abc import Sequence
 
@@ -19,13 +19,13 @@ KINDS = {"fixed": "With fixed densities", "moving": "With a micro network"}
 
 
 def show() -> None:
-    """All sections for which there are results."""
+    """Show all sections that have results."""
     for section in (table2, families_section, frontier_section, robustness_section):
         section()
 
 
 def _made_by(command: str, rows: Sequence[dict] = ()) -> str:
-    """The command that makes these results: with its number of seeds where that is not the usual.
+    """The command that reproduces these results, with its number of seeds if not the default.
 
     Args:
         rows: the results, each with its `errors`.
@@ -33,18 +33,17 @@ def _made_by(command: str, rows: Sequence[dict] = ()) -> str:
     seeds = max((len(row["errors"]) for row in rows), default=0)
     if rows and seeds != EXPERIMENTS[command.split()[0]].seeds:
         command += f" --seeds {seeds}"
-    return f"Made by `python -m densembed reproduce {command}`."
+    return f"Reproduce with `python -m densembed reproduce {command}`."
 
 
 def table2() -> None:
-    """Table 2, colour photographs, and what their compression costs."""
-    found = results("table2-")
-    own = [table for table in found if table["recipe"] == "paper"]  # where it is, the yardstick
-    for table in (own or found)[:1]:
+    """Table 2: colour photographs, and the cost of their compression."""
+    tables = results("table2-")
+    own = [table for table in tables if table["recipe"] == "paper"]  # the baseline, if available
+    for table in (own or tables)[:1]:
         st.subheader(f"Table 2: {title(table['dataset'])}", anchor=False)
         st.markdown(
-            "The same networks on small colour photographs, with densities of their own for each "
-            "channel."
+            "The same networks on small colour photographs, with separate densities per channel."
         )
         show_table("table2", slug(table["dataset"]), "recipe2")
         linear = [row for row in table["rows"] if row["model"] == "linear"]
@@ -55,14 +54,16 @@ def table2() -> None:
             for of in ("", "paper_")
         )
         st.markdown(
-            "These pictures were compressed as JPEG, the paper's were not. For comparison, the "
-            f"linear model, which has no densities: {ours} by recipe {table['recipe']}, "
+            "These pictures were compressed as JPEG, unlike the paper's. For comparison, the "
+            "linear "
+            f"model, which has no densities, has an error of {ours} with recipe {table['recipe']} "
+            "and "
             f"{theirs} in the paper."
         )
 
 
 def families_section() -> None:
-    """Which density is best, and what the fields look like."""
+    """A comparison of the families of densities, and their fields."""
     for table in results("families-")[:1]:
         st.subheader("Which density?", anchor=False)
         st.markdown(families.finding(table))
@@ -77,7 +78,7 @@ def families_section() -> None:
                     families_figure(table, kind), key=f"families-errors-{kind}", config=CHART,
                     alt=f"Test error of each family of densities. {words}",
                 )  # fmt: skip
-                st.markdown("Their fields after training, for the first test image:")
+                st.markdown("Fields after training, for the first test image:")
                 st.plotly_chart(
                     family_fields_figure(table, kind), key=f"families-{kind}", config=CHART,
                     alt=f"Receptive fields of every family. {words}",
@@ -90,23 +91,23 @@ def families_section() -> None:
 
 
 def frontier_section() -> None:
-    """How few errors so many parameters can make."""
+    """The lowest error by number of parameters."""
     for table in results("frontier-")[:1]:
-        st.subheader("How far do so few parameters go?", anchor=False)
+        st.subheader("How low can the error get with few parameters?", anchor=False)
         st.markdown(frontier.finding(table))
         st.plotly_chart(
             frontier_figure(table), key="frontier", config=CHART,
             alt="Test error against the number of parameters",
         )  # fmt: skip
         st.caption(
-            f"Network and recipe were chosen on training images that were held out; the test "
-            f"images of {title(table['dataset'])} were looked at once. No picture is augmented. "
+            f"Network and recipe were chosen on held-out training images; the test images of "
+            f"{title(table['dataset'])} were used once. The training images were not augmented. "
             + _made_by("frontier", table["entries"])
         )
 
 
 def robustness_section() -> None:
-    """Errors on changed pictures, and the field that follows the digit."""
+    """Errors on transformed pictures, and the field that follows the digit."""
     for table in results("robustness-")[:1]:
         st.subheader("Does the field follow the digit?", anchor=False)
         st.markdown(robustness.finding(table))
@@ -114,15 +115,16 @@ def robustness_section() -> None:
         for row in moving[:1]:
             st.plotly_chart(
                 following_figure(table, row["model"]), key="following", config=CHART,
-                alt="A digit at several places and the receptive field that it gets at each",
+                alt="A digit at several places, and the receptive field at each",
             )  # fmt: skip
             places = len(row["pictures"])
             st.caption(f"{describe(row['model'])}: the field for one digit at {places} places.")
         st.plotly_chart(
             robustness_figure(table), key="robustness", config=CHART,
-            alt="Test error on shifted, scaled, turned and noisy digits",
+            alt="Test error on shifted, scaled, rotated and noisy digits",
         )  # fmt: skip
         st.caption(
-            f"{table['test_images']:,} test images of {title(table['dataset'])}; no network "
-            "learned from changed pictures. " + _made_by("robustness")
+            f"{table['test_images']:,} test images of {title(table['dataset'])}. No network was "
+            "trained on "
+            "transformed pictures. " + _made_by("robustness")
         )

@@ -10,8 +10,8 @@ from densembed.figures.paper import FIGURE1, figure1_of
 from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.common.link import check_link
 from pages.widgets.common.page import CHART, panel
+from pages.widgets.common.parameter import Parameter, Slugs
 
 STYLE = """
 <style>
@@ -32,28 +32,23 @@ def show() -> None:
     st.subheader("Figure 1: where the densities lie", anchor="figure-1")
     entries = {model: gallery.find(model) for model in FIGURE1}
     if not all(entries.values()):
-        st.caption("The three models of the figure are not in the gallery.")
+        st.caption("The gallery does not contain the three models of this figure.")
         return
     checkpoints = {model: entry.open() for model, entry in entries.items()}
     own = checkpoints[FIGURE1[0]].config.dataset
     dataset = load_dataset(own if is_available(own) else "digits")
     st.markdown(
-        "Bright is where much of the densities' mass lies. With a micro network (a) the densities "
-        "move with the input; without one (b, c), the field is the same for every input. Choose "
-        "other inputs:"
+        "The network looks where it is bright. With a micro network (a) the densities move with "
+        "the "
+        "input. Without one (b, c), the field is the same for every input. Choose other inputs:"
     )
     classes, tested = list(dataset.classes), dataset.tested
     chosen = []
     with st.container(horizontal=True):
         for k in range(3):
-            usual = (7, 2, 1)[k] % len(tested)
-            check_link(f"input{k + 1}", f"Input {k + 1}", tested, tested[usual])
-            chosen.append(
-                st.selectbox(
-                    f"Input {k + 1}", tested, index=usual,
-                    key=f"input{k + 1}", bind="query-params", width=110,
-                )
-            )  # fmt: skip
+            usual = tested[(7, 2, 1)[k] % len(tested)]
+            parameter = Parameter(f"input{k + 1}", f"Input {k + 1}", Slugs(tested), usual)
+            chosen.append(parameter.draw(st.selectbox, width=110))
     labels = dataset.test.labels
     first = [int((labels == classes.index(name)).nonzero()[0, 0]) for name in chosen]
     figures = figure1_of(checkpoints, dataset.test.images[first])
@@ -62,7 +57,7 @@ def show() -> None:
         left, right = st.columns([3, 2], gap="small")
     for part, model, column in zip("abc", FIGURE1, (left, right, right), strict=True):
         with column:
-            note = "a field for each input" if part == "a" else "the same for every input"
+            note = "one field per input" if part == "a" else "the same for every input"
             panel(f"({part}) {describe(model)}", note)
             st.plotly_chart(
                 figures[model].update_layout(width=None, height=None), key=f"figure1-{part}",
@@ -71,8 +66,9 @@ def show() -> None:
             )  # fmt: skip
     shown = ", ".join(f"[{describe(model)}](/?model={model})" for model in FIGURE1)
     st.caption(
-        "All fields of one model share its scale, which ends at the "
-        f"{TOP_PERCENTILE:g}th percentile of the brightest one. Each model has its own scale: "
+        "All fields of a model share one scale, which ends at the "
+        f"{TOP_PERCENTILE:g}th percentile of the brightest field. The models have different "
+        "scales: "
         "25 densities have a smaller sum than 225. "
         f"[All three on one scale, in Compare]({ONE_SCALE}). In Explore: {shown}."
         + _trained_by(checkpoints)
@@ -84,7 +80,7 @@ def show() -> None:
 
 
 def _trained_by(checkpoints: dict[str, Checkpoint]) -> str:
-    """The command that trains these models and draws their figure, where one does."""
+    """The command that trains these models and draws their figure, if all have one recipe."""
     recipes = {recipe_of(checkpoint.config) for checkpoint in checkpoints.values()}
     if len(recipes) > 1 or None in recipes:
         return ""

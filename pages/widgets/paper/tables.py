@@ -1,4 +1,4 @@
-"""A table of the paper beside what came of training it anew: the plot, a finding, the numbers."""
+"""A table of the paper next to our results: a plot, a summary, the numbers."""
 
 import streamlit as st
 
@@ -7,16 +7,16 @@ from densembed.figures.paper import table_figure
 from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import CheckpointError
-from pages.widgets.common.link import check_link
 from pages.widgets.common.page import CHART
+from pages.widgets.common.parameter import Parameter, Slugs
 
 ARXIV = "https://arxiv.org/abs/2006.12779"
 RECIPES = {
-    "colour": "Our training: one recipe for all rows, tuned on held-out images of these pictures.",
-    "tuned": "Our training: one recipe for all rows, tuned on held-out training images of MNIST.",
-    "paper": "Our training: the paper's recipe, as far as it is printed.",
+    "colour": "Our training uses one recipe for all rows, tuned on held-out images of the data.",
+    "tuned": "Our training uses one recipe for all rows, tuned on held-out images of MNIST.",
+    "paper": "Our training follows the paper where it gives details.",
 }
-NEAREST = "the run nearest the mean"
+NEAREST = "typical run"
 SHOWN = (
     "learning_rate", "density_rate", "scale_start", "location_start", "epochs", "batch_size",
     "weight_decay", "locator_rate", "locator_decay",
@@ -31,18 +31,16 @@ def show_table(table: str, dataset: str, key: str = "recipe") -> None:
         dataset: the data set that its results file names.
         key: of the choice of the recipe, in the link as well.
     """
-    found = {recipe: gallery.result(f"{table}-{dataset}-{recipe}") for recipe in RECIPES}
-    found = {recipe: results for recipe, results in found.items() if results}
-    if not found:
-        st.info(f"There are no results yet. Make them: `{_command(table, dataset, 'paper')}`.")
+    by_recipe = {recipe: gallery.result(f"{table}-{dataset}-{recipe}") for recipe in RECIPES}
+    by_recipe = {recipe: results for recipe, results in by_recipe.items() if results}
+    if not by_recipe:
+        st.info(f"There are no results yet. Run `{_command(table, dataset, 'paper')}`.")
         return
-    check_link(key, "Training", found, next(iter(found)))
-    recipe = st.segmented_control(
-        "Training", list(found), default=next(iter(found)), key=key, bind="query-params",
-        required=True,
-    )  # fmt: skip
+    recipe = Parameter(key, "Training", Slugs(list(by_recipe)), next(iter(by_recipe))).draw(
+        st.segmented_control, required=True
+    )
     st.caption(RECIPES[recipe])
-    results = found[recipe]
+    results = by_recipe[recipe]
     rows = results["rows"]
     figure = table_figure(rows)
     st.plotly_chart(
@@ -50,21 +48,16 @@ def show_table(table: str, dataset: str, key: str = "recipe") -> None:
         alt="Test error of each model, ours and the paper's, with error bars",
     )  # fmt: skip
     st.caption(
-        f"Each mark of ours is the mean of {_runs(rows)} trainings; each bar is ± one standard "
-        "deviation."
-        + (
-            " The axis is logarithmic: equal distances are equal factors."
-            if figure.layout.xaxis.type == "log"
-            else ""
-        )
+        f"Our marks are means of {_runs(rows)} trainings; bars are ± one standard deviation."
+        + (" The axis is logarithmic." if figure.layout.xaxis.type == "log" else "")
     )
-    st.markdown(_finding(rows) + _by_other_recipes(rows, found))
-    with st.expander("The numbers, and where each comes from"):
+    st.markdown(_finding(rows) + _by_other_recipes(rows, by_recipe))
+    with st.expander("The numbers, and how to reproduce them"):
         _numbers(table, results, recipe)
 
 
 def _runs(rows: list[dict]) -> str:
-    """Over how many trainings a mean is."""
+    """The number of trainings per mean."""
     counts = {len(row["errors"]) for row in rows}
     return " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
 
@@ -89,7 +82,7 @@ def _finding(rows: list[dict]) -> str:
 
 
 def _by_parameters(rows: list[dict]) -> str:
-    """The paper's point, where our rows bear it out: as good with far fewer parameters."""
+    """A model with a micro network that beats the dense network with fewer parameters."""
     by_name = {row["model"]: row for row in rows}
     dense = by_name.get("mlp-50")
     moving = [row for row in rows if "-mnn-" in row["model"]]
@@ -99,35 +92,36 @@ def _by_parameters(rows: list[dict]) -> str:
         return ""
     least = min(better, key=lambda row: row["parameters"])
     return (
-        f" {describe(least['model'])} makes fewer mistakes than the {describe('mlp-50')} "
-        f"({least['mean']:.2f} % against {bar:.2f} %), with {least['parameters']:,} "
-        f"parameters in place of {dense['parameters']:,}."
+        f" {describe(least['model'])} has a lower error than the {describe('mlp-50')} "
+        f"({least['mean']:.2f} % against {bar:.2f} %), with {least['parameters']:,} instead of "
+        f"{dense['parameters']:,} parameters."
     )
 
 
-def _by_other_recipes(rows: list[dict], found: dict[str, dict]) -> str:
-    """What networks without densities reach where another recipe suits them better."""
+def _by_other_recipes(rows: list[dict], by_recipe: dict[str, dict]) -> str:
+    """The errors of networks without densities with a recipe that suits them better."""
     text = ""
     for row in rows:
         if "-el-" in row["model"] or row["mean"] <= row["paper_mean"]:
             continue
         others = {
             recipe: other["mean"]
-            for recipe, results in found.items()
+            for recipe, results in by_recipe.items()
             for other in results["rows"]
             if other["model"] == row["model"]
         }
         best = min(others, key=others.get)
         if others[best] < row["mean"]:
             text += (
-                f" {describe(row['model'])} has no densities: by recipe {best} it ends at "
-                f"{others[best]:.2f} %."
+                " The settings were tuned for density layers and do not suit "
+                f"{describe(row['model'])}: "
+                f"with recipe {best} its error is {others[best]:.2f} %."
             )
     return text
 
 
 def shipped_link(row: dict, results: dict) -> str | None:
-    """The link to the checkpoint that a row's number comes from, None where it does not ship."""
+    """The link to the shipped checkpoint of a row, None without one."""
     config = results["config"]
     data = "" if results["dataset"] == "mnist" else f"-{slug(results['dataset'])}"
     key = f"{row['model']}{data}"
@@ -140,7 +134,7 @@ def shipped_link(row: dict, results: dict) -> str | None:
         return None
     own = checkpoint.config.model_dump()
     if any(own.get(name) != value for name, value in config.items()):
-        return None  # of the other recipe
+        return None  # trained with another recipe
     errors = checkpoint.errors or []
     if not any(abs(own - error) < 1e-3 for own in errors for error in row["errors"]):
         return None
@@ -151,7 +145,7 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
     rows, config = results["rows"], results["config"]
     command = _command(table, results["dataset"], recipe)
     links = {row["model"]: shipped_link(row, results) for row in rows}
-    # A column of nothing would read "None" in each row.
+    # Without links, the column would contain "None" in each row.
     linked = any(links.values())
     st.dataframe(
         [
@@ -163,7 +157,7 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
                 "difference": round(row["mean"] - row["paper_mean"], 2),
                 "our runs, %": ", ".join(f"{error:.2f}" for error in row["errors"]),
                 **({NEAREST: links[row["model"]]} if linked else {}),
-                "made by": f"{command} --rows {row['model']}",
+                "command": f"{command} --rows {row['model']}",
             }
             for row in rows
         ],
@@ -178,10 +172,10 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
         f"{name.replace('_', ' ')} {config[name]}" for name in SHOWN if name in config
     )
     absent = "" if linked else (
-        " The checkpoints of this training do not ship; the command makes them."
+        " The checkpoints of this training are not shipped; the command creates them."
     )  # fmt: skip
     st.caption(
-        f"Ours: mean ± standard deviation over {_runs(rows)} seeds from 0, made by "
-        f"`{command}`, with {settings}.{absent} The paper's: as printed in its "
+        f"Ours: mean ± standard deviation over {_runs(rows)} seeds from 0. Reproduce with "
+        f"`{command}`; settings: {settings}.{absent} The paper's: as printed in "
         f"[{table.replace('table', 'Table ')}]({ARXIV})."
     )

@@ -1,4 +1,4 @@
-"""How long an epoch of training takes."""
+"""Training time per epoch."""
 
 import streamlit as st
 
@@ -11,14 +11,16 @@ def show() -> None:
     times = gallery.result("times-mnist")
     if not times:
         return
-    st.subheader("How long an epoch takes", anchor="times")
+    st.subheader("Training time per epoch", anchor="times")
     st.plotly_chart(
         times_figure(times["rows"]), key="times", config=CHART,
-        alt="Seconds of training an epoch for each model",
+        alt="Seconds per epoch for each model",
     )  # fmt: skip
     st.caption(
         f"Mean and standard deviation of {times['runs']} epochs of MNIST, 60,000 images, on "
-        f"{times['machine']['device']}, with {times['machine']['threads']} CPU threads. Made by "
-        "`python -m densembed reproduce times`. The paper's figure shows times on a GeForce GTX "
-        "1050 without numbers in the text, so it is not repeated here."
+        f"{times['machine']['device']}, with {times['machine']['threads']} CPU threads. Reproduce "
+        "with "
+        "`python -m densembed reproduce times`. The paper shows times on a GeForce GTX 1050 in a "
+        "figure "
+        "without numbers, so they are not repeated here."
     )

@@ -1,4 +1,4 @@
-"""The cluster that all tabs share, and what the widgets about training have in common."""
+"""The cluster that all tabs share, and functions for the widgets about training."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ WORDS = {
 }  # fmt: skip
 TROUBLE = "trouble"
 LOOK_EVERY = 2.0
-"""Seconds between two looks at a run or sweep that is at rest."""
+"""Seconds between two checks of a run or sweep that is not live."""
 
 
 RESUME = "DENSEMBED_RESUME"
@@ -31,61 +31,62 @@ RESUME = "DENSEMBED_RESUME"
 
 @st.cache_resource
 def cluster() -> Cluster:
-    """The server's one; where `DENSEMBED_RESUME` says so, it goes on with what is half done."""
-    found = Cluster()
+    """The cluster of this server. With `DENSEMBED_RESUME` set, it resumes unfinished runs."""
+    server = Cluster()
     if os.environ.get(RESUME, "") not in ("", "0") and not read_only():
-        with telling():
-            recover(found)
-    return found
+        with reporting_errors():
+            recover(server)
+    return server
 
 
 @st.cache_data(show_spinner=False, max_entries=1000)
 def estimate(config: RunConfig) -> float:
-    """Seconds that a config trains on this machine. Raises ValueError where it cannot."""
+    """Estimated seconds of a training on this machine. Raises ValueError for an invalid config."""
     return estimate_seconds(config, load_dataset(config.dataset))
 
 
 def estimate_wait(run: Run) -> float | None:
-    """Seconds until a run that waits may start, None where that cannot be known here."""
+    """Estimated seconds until a queued run may start, None without an estimate."""
     ahead = cluster().ahead(run) or []
     try:
         lefts = [seconds_left(one, _estimate_here) for one in ahead]
-    except (DataError, ValueError):  # a device that only a worker has, or data that is damaged
+    except (DataError, ValueError):  # a device of a worker, or damaged data
         return None
     return waiting_seconds(lefts, max(1, cluster().at_once(run)))
 
 
 def _estimate_here(config: RunConfig) -> float:
     if not is_available(config.dataset):
-        raise DataError("The data would have to be downloaded first.")
+        raise DataError("The data is not downloaded yet.")
     return estimate(config)
 
 
 def is_live(run: Run, state: str) -> bool:
-    """Whether something may happen to it by itself."""
+    """Whether the state of a run may change by itself."""
     return state in LIVE or (state == "interrupted" and cluster().place(run) is not None)
 
 
 @contextlib.contextmanager
-def telling() -> Iterator[None]:
-    """What cannot be done is a sentence: here, or after a callback where `tell` is called."""
+def reporting_errors() -> Iterator[None]:
+    """Keep an error as a sentence for `show_error`, also from within a callback."""
     try:
         yield
     except OSError as error:
-        reason = error.strerror or "it is gone"
-        st.session_state[TROUBLE] = f"The run's folder cannot be written: {reason}."
-    except (DataError, ValueError) as error:  # no scheduler, a setting that is no number
+        reason = error.strerror or "it was deleted"
+        st.session_state[TROUBLE] = f"The folder of the run cannot be written: {reason}."
+    except (DataError, ValueError) as error:  # no scheduler, or an invalid setting
         st.session_state[TROUBLE] = str(error)
 
 
-def tell() -> None:
+def show_error() -> None:
+    """Show the error that `reporting_errors` kept."""
     if sentence := st.session_state.pop(TROUBLE, ""):
         st.error(plain(sentence))
 
 
 def start(config: RunConfig) -> bool:
-    """Queue a new run and show it; whether that could be done."""
-    with telling():
+    """Queue a new run and show it; returns whether that was possible."""
+    with reporting_errors():
         run = Run.create(config)
         cluster().submit(run, execute)
         follow(run=run.identifier)
@@ -94,17 +95,17 @@ def start(config: RunConfig) -> bool:
 
 
 def watch(look: Callable[[], object]) -> None:
-    """Have the whole page drawn anew when what `look` tells changes: another tab may do that."""
+    """Rerun the whole page when the result of `look` changes, for example by another tab."""
     st.fragment(_watch, run_every=LOOK_EVERY)(look, look())
 
 
-def _watch(look: Callable[[], object], seen: object) -> None:
-    if look() != seen:
+def _watch(look: Callable[[], object], before: object) -> None:
+    if look() != before:
         st.rerun()
 
 
 def follow(**link: str) -> None:
-    """Show one run or sweep, and no other; what else the page's link says stays."""
+    """Link to one run or sweep and no other; the rest of the page's link stays."""
     for name in ("run", "sweep"):
         st.query_params.pop(name, None)
     st.query_params.update(link)

@@ -10,7 +10,7 @@ from densembed.data.folder import Folder
 from pages.widgets.common.link import plain
 
 SHAPES = {
-    "": "as they are, or 32 × 32",
+    "": "Original size if all agree, otherwise 32 × 32",
     "1x28x28": "28 × 28, grey",
     "3x32x32": "32 × 32, colour",
     "3x48x48": "48 × 48, colour",
@@ -18,27 +18,27 @@ SHAPES = {
 }
 LAYOUT = (
     "One subfolder per class, named after the class, with pictures of any size and format. Folders "
-    "named train and test are used as such; otherwise about a fifth of each class is kept for "
+    "named train and test are used as such; otherwise about a fifth of each class is used for "
     "testing."
 )
 SHOWN = 5
 KEPT = {"persist_state": "session"}
-"""What is filled in stays when a visitor looks at another page."""
+"""Forms keep their values when the visitor opens another page."""
 
 
 def pick_folder() -> str | None:
-    """Widgets for the folder and the pictures' size; the data set's name, None without one."""
+    """Widgets for the folder and the size of the pictures; the name of the data set, or None."""
     columns = st.columns([5, 2], vertical_alignment="bottom")
     path = columns[0].text_input(
-        "Folder, on the machine where this app runs", key="new-folder", **KEPT, max_chars=180,
+        "Folder on the server", key="new-folder", **KEPT, max_chars=180,
         placeholder="/home/me/photos", help=LAYOUT,
     )  # fmt: skip
     shapes = list(SHAPES)
     if (own := st.session_state.get("new-shape", "")) not in SHAPES:
-        shapes.append(own)  # a duplicated run's
+        shapes.append(own)  # of a duplicated run
     shape = columns[1].selectbox(
         "Size", shapes, format_func=lambda shape: SHAPES.get(shape, shape), key="new-shape", **KEPT,
-        help="Every picture is brought to this size: cut to its shape at the middle, and resized.",
+        help="Every picture is cropped at the centre to this shape, and resized.",
     )  # fmt: skip
     if not path.strip():
         st.caption(LAYOUT)
@@ -47,7 +47,7 @@ def pick_folder() -> str | None:
 
 
 def folder_fields(name: str) -> dict[str, str]:
-    """What the widgets hold for a data set of that name."""
+    """Values of the widgets for a data set of that name."""
     if not is_folder(name):
         return {}
     path, shape = name.removeprefix(FOLDER), ""
@@ -58,7 +58,7 @@ def folder_fields(name: str) -> dict[str, str]:
 
 
 def show_folder(name: str) -> bool:
-    """Read the folder and say what is in it; whether it can be trained on."""
+    """Read the folder and describe it; returns whether it can be used for training."""
     try:
         with st.spinner("Reading the pictures …"):
             dataset = load_dataset(name)
@@ -68,17 +68,17 @@ def show_folder(name: str) -> bool:
     channels, height, width = dataset.input_shape
     kind = "grey" if channels == 1 else "colour"
     text = (
-        f"{dataset.title}: {len(dataset.classes):,} classes, {len(dataset.train):,} pictures to "
-        f"train on and {len(dataset.test):,} to test, {height} × {width}, {kind}."
+        f"{dataset.title}: {len(dataset.classes):,} classes, {len(dataset.train):,} training and "
+        f"{len(dataset.test):,} test pictures, {height} × {width}, {kind}."
     )
     if dataset.left_out:
         first = ", ".join(dataset.left_out[:SHOWN])
         more = len(dataset.left_out) - SHOWN
-        text += f" Left out, as no pictures: {first}" + (
+        text += f" Files that are not pictures: {first}" + (
             f" and {more:,} more." if more > 0 else "."
         )
     notes = list(dataset.notes[:SHOWN])
     if (more := len(dataset.notes) - SHOWN) > 0:
-        notes.append(f"And {more:,} more notes of the kind.")
+        notes.append(f"{more:,} more notes.")
     st.text("\n".join([text, *notes]))
     return True

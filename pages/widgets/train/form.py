@@ -1,4 +1,4 @@
-"""What is to be trained: three choices, and the rest under More."""
+"""The form of a new training: model, data and epochs, and further settings."""
 
 import streamlit as st
 from pydantic import ValidationError
@@ -38,20 +38,25 @@ def train_form() -> None:
         st.session_state.setdefault(f"new-epochs-{source}", EPOCHS.get(source, 5))
         epochs = st.number_input(
             "Epochs", 1, 10_000, key=f"new-epochs-{source}", **KEPT,
-            help="Passes over the training images.",
+            help="Passes through the training images.",
         )  # fmt: skip
     dataset = pick_folder() if source == FOLDER else source
-    with st.expander("More"):
+    with st.expander("More settings"):
         more = st.columns(4)
         rate = more[0].number_input(
             "Learning rate", 1e-6, 1e6, step=0.001, format="%g", key="new-rate", **KEPT,
-            help="Maximum of the one-cycle schedule; the paper's is 0.002.",
+            help="Maximum of the one-cycle schedule. The paper uses 0.002.",
         )  # fmt: skip
         batch = more[1].number_input(
-            "Batch size", 1, 100_000, key="new-batch", **KEPT, help="Images in a step."
+            "Batch size", 1, 100_000, key="new-batch", **KEPT, help="Images per step."
         )
         seed = more[2].number_input(
-            "Seed", 0, 2**31 - 1, key="new-seed", **KEPT, help="The same seed, the same result."
+            "Seed",
+            0,
+            2**31 - 1,
+            key="new-seed",
+            **KEPT,
+            help="Runs with the same seed give the same result.",
         )
         device = more[3].selectbox(
             "Device", ["auto", "cpu", "cuda", "mps"], key="new-device", **KEPT
@@ -76,15 +81,15 @@ def train_form() -> None:
         if started:
             st.session_state.pop("new-other", None)
             st.rerun()
-    _say_how_long(bar, config)
+    _show_duration(bar, config)
 
 
-def _say_how_long(bar, config: RunConfig) -> None:
+def _show_duration(bar, config: RunConfig) -> None:
     if not is_available(config.dataset):
         source = DATASETS[config.dataset]
-        bar.caption(f"{source.title} is downloaded first ({source.download_size}).")
+        bar.caption(f"{source.title} will be downloaded first ({source.download_size}).")
     elif cluster().scheduler:
-        bar.caption("On the machines behind the scheduler.")
+        bar.caption("Runs on the machines of the scheduler.")
     else:
         try:
             bar.caption(f"About {duration(estimate(config))} on this machine.")
@@ -92,25 +97,25 @@ def _say_how_long(bar, config: RunConfig) -> None:
             DataError,
             ValueError,
         ) as error:  # damaged data, or pictures too small for the model
-            bar.caption(f"No estimate: {plain(str(error))}")
+            bar.caption(f"No time estimate: {plain(str(error))}")
 
 
 def source_of(config: RunConfig) -> str:
-    """What of the form's data sets it is."""
+    """The choice in the form for the data set of a config."""
     return FOLDER if is_folder(config.dataset) else config.dataset
 
 
 def _others() -> dict:
-    """What a duplicated run was told beyond the form's fields: kept, and said."""
+    """Settings of a duplicated run that the form has no fields for; shown as a caption."""
     other = st.session_state.get("new-other", {})
     if other:
-        said = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in other.items())
-        st.caption(f"As in the run that was duplicated: {plain(said)}.")
+        text = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in other.items())
+        st.caption(f"From the duplicated run: {plain(text)}.")
     return other
 
 
 def fill_in(config: RunConfig) -> None:
-    """Fill in the form with what a run was told."""
+    """Fill in the form with the settings of a run."""
     fields = {
         "new-model": config.model, "new-data": source_of(config), **folder_fields(config.dataset),
         f"new-epochs-{source_of(config)}": config.epochs, "new-rate": config.learning_rate,

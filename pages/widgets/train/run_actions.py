@@ -1,7 +1,7 @@
-"""What a person can do with a run: a row of verbs, those that its state allows.
+"""Buttons for the actions that the state of a run allows.
 
-They are callbacks. A page that follows a run draws itself anew every second, and what is asked in
-a script, after the widget, is lost where that script is cut short by the page's own redraw.
+The actions are callbacks. A page that follows a run is redrawn every second; code after a button
+would be lost if the redraw interrupts the script.
 """
 
 import contextlib
@@ -12,37 +12,43 @@ import streamlit as st
 from densembed.data import DATASETS
 from densembed.runs import MAX_NAME, Run, execute
 from densembed.training.config import RunConfig
-from pages.widgets.train.cluster import LIVE, cluster, start, telling
+from pages.widgets.train.cluster import LIVE, cluster, reporting_errors, start
 from pages.widgets.train.folder import FOLDER
 from pages.widgets.train.form import fill_in, source_of
 
 CHANGED = "run-changed"
-"""Set by a verb: the whole page is to be drawn anew, not only the part that follows the run."""
+"""Set by an action: rerun the whole page, not only the part that follows the run."""
 
 
-def run_verbs(run: Run, state: str, config: RunConfig) -> None:
+def run_buttons(run: Run, state: str, config: RunConfig) -> None:
     row = st.container(horizontal=True, vertical_alignment="center")
     wish = run.request()
     waits = state == "queued" and cluster().place(run) is None
     if state in LIVE and not waits:
-        verb(row, "Pause", run.pause, disabled=wish in ("pause", "stop"))
+        action_button(row, "Pause", run.pause, disabled=wish in ("pause", "stop"))
     if waits:
-        verb(row, "Start here", cluster().submit, run)
+        action_button(row, "Start here", cluster().submit, run, execute)
     if state in ("paused", "interrupted") or (state == "failed" and run.resume_path.is_file()):
-        verb(row, "Resume", _resume, run)
-        verb(row, "One epoch", _resume, run, 1, help="Go on to the epoch's end, and pause.")
+        action_button(row, "Resume", _resume, run)
+        action_button(
+            row, "One epoch", _resume, run, 1, help="Continue to the end of the epoch, then pause."
+        )
         if changed := run.changed_data:
-            verb(
+            action_button(
                 row, "Resume with the changed data", _resume, run, None, changed,
-                help="The rest of the epochs uses the data as they are now.",
+                help="The remaining epochs use the current data.",
             )  # fmt: skip
     if state in (*LIVE, "paused", "interrupted"):
-        verb(row, "Stop", run.stop, disabled=wish == "stop")
+        action_button(row, "Stop", run.stop, disabled=wish == "stop")
     if state in LIVE:
         return
-    verb(row, "Start again", start, config, help="With the same seed: the same result.")
+    action_button(
+        row, "Run again", start, config, help="Same settings and seed, so the same result."
+    )
     if source_of(config) in (*DATASETS, FOLDER):
-        verb(row, "Change and start", fill_in, config, help="Fills in the form above.")
+        action_button(
+            row, "Edit settings and rerun", fill_in, config, help="Fills in the form above."
+        )
     with contextlib.suppress(OSError):
         row.download_button(
             "Download", run.checkpoint_path.read_bytes(), f"{run.identifier}.safetensors",
@@ -51,16 +57,18 @@ def run_verbs(run: Run, state: str, config: RunConfig) -> None:
     with row.popover("Rename"):
         key = f"name-{run.identifier}"
         rename = partial(_rename, run, key)
-        # Enter saves the name as the button does; who clicks the button saves it twice.
+        # Both Enter and the button save the name; a click on the button saves it twice.
         st.text_input("Name", run.name, MAX_NAME, key=key, on_change=_do, args=(CHANGED, rename))
-        verb(st, "Rename", rename)
+        action_button(st, "Rename", rename)
     with row.popover("Delete"):
-        st.write("What it learned is lost for good.")
-        verb(st, "Delete for good", _delete, run)
+        st.write("The trained model will be deleted.")
+        action_button(st, "Delete permanently", _delete, run)
 
 
-def verb(row, name: str, action, *args, changed: str = CHANGED, key: str = "", **kwargs) -> None:
-    """A button that does something, says what went wrong, and has the whole page drawn anew."""
+def action_button(
+    row, name: str, action, *args, changed: str = CHANGED, key: str = "", **kwargs
+) -> None:
+    """A button for an action; errors are reported, and the whole page is rerun."""
     row.button(
         name, key=key or name.lower().replace(" ", "-"), on_click=_do,
         args=(changed, action, *args), **kwargs,
@@ -69,7 +77,7 @@ def verb(row, name: str, action, *args, changed: str = CHANGED, key: str = "", *
 
 def _do(changed: str, action, *args) -> None:
     st.session_state[changed] = True
-    with telling():
+    with reporting_errors():
         action(*args)
 
 

@@ -18,7 +18,7 @@ def run_list(shown: str) -> None:
     runs = all_runs()
     st.subheader("Runs", anchor=False)
     if not runs:
-        st.caption("None yet. The first one appears here as soon as you start it.")
+        st.caption("No runs yet. They appear here as soon as you start one.")
     for run in on_page(runs, PAGE):
         config = run.config
         if config is None:

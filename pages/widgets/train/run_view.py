@@ -1,4 +1,4 @@
-"""One run as it goes: how far it is, what can be done, its receptive field and its curves."""
+"""One run: its progress, its actions, its receptive field and its curves."""
 
 import time
 
@@ -31,18 +31,18 @@ from pages.widgets.train.cluster import (
     is_live,
     watch,
 )
-from pages.widgets.train.run_actions import CHANGED, run_verbs
+from pages.widgets.train.run_actions import CHANGED, run_buttons
 
 INTERRUPTED = (
-    "It ended without a word: the server was stopped, or the run's folder is full or cannot be "
-    "written. What it had is kept."
+    "The process ended unexpectedly: the server was stopped, or the folder of the run is full or "
+    "cannot be written. The last saved state can be resumed."
 )
 CURVES_EVERY = 3.0
 
 
 def run_view(run: Run) -> None:
-    """Follows a run that is live by itself; to be called where it is to be seen."""
-    st.session_state.pop(CHANGED, None)  # the whole page is being drawn anew as it is
+    """Show a run, updated while it is live."""
+    st.session_state.pop(CHANGED, None)  # the whole page is being redrawn anyway
     live = is_live(run, run.state())
     st.fragment(_follow, run_every=1.0 if live else None)(run, live)
     if not live:
@@ -53,10 +53,10 @@ def _follow(run: Run, was_live: bool) -> None:
     events = run.events()
     state = run.state()
     if st.session_state.pop(CHANGED, False) or (was_live and not is_live(run, state)):
-        st.rerun()  # the whole page: the polling ends and the list says how it went
+        st.rerun()  # the whole page, to end the polling and update the list
     config = run.config
     if config is None:
-        st.warning("This run is gone, or needs a plugin that is not loaded here.")
+        st.warning("This run was deleted, or needs a plugin that is not loaded.")
         return
     st.subheader(plain(run.name) or describe(config.model), anchor=False)
     # In containers, so that each part keeps its place: where the lines above change while the page
@@ -65,7 +65,7 @@ def _follow(run: Run, was_live: bool) -> None:
         _status(run, state, events, config)
     with st.container():
         if not read_only():
-            run_verbs(run, state, config)
+            run_buttons(run, state, config)
     course = _now_and_then(run, events, state == "running")
     ended = state != "paused" and not is_live(run, state)
     pictures(run.checkpoint(), course, run.identifier, ended)
@@ -82,19 +82,19 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
     )
     place = cluster().place(run) if state in ("queued", "interrupted") else None
     if state == "queued" and place is None:
-        st.info("Waiting to start, but not on this server: the one that queued it may have ended.")
+        st.info("Queued, but not on this server: the server that queued this run may have stopped.")
         return
     if state in LIVE or place is not None:
         if wanting := cluster().wanting(run):
             st.info(plain(wanting))
         elif state == "interrupted":
-            st.progress(0.0, "its process died; going on from what was kept …")
+            st.progress(0.0, "the process ended; resuming from the last saved state …")
         elif state == "queued":
             st.progress(0.0, _waiting(run, place) + " …")
         elif last:
             share = last["step"] / last["steps"]
             line = f"{WORDS[state]} · step {last['step']:,} of {last['steps']:,}"
-            rate = f"{last['images_per_second']:,.0f} images a second"
+            rate = f"{last['images_per_second']:,.0f} images per second"
             left = seconds_after(last, config)
             rest = f"{duration(left)} left" if left else ""
             st.progress(share, " · ".join(filter(None, (line, error, rate, rest))))
@@ -111,13 +111,13 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
         (st.success if state == "done" else st.info)(f"{text.capitalize()}.")
     if run.checkpoint_path.is_file():
         st.page_link(
-            "pages/explore.py", label="Show it in Explore", icon=":material/arrow_forward:",
+            "pages/explore.py", label="Show in Explore", icon=":material/arrow_forward:",
             query_params={"model": run.identifier},
         )  # fmt: skip
 
 
 def _starting(events: list[dict], config: RunConfig) -> tuple[float, str]:
-    """How far the download is, where there is one: share and words for a progress bar."""
+    """Share and text for a progress bar before the first step, for example of a download."""
     if not events or events[-1]["kind"] != "download":
         return 0.0, "starting …"
     received, size = events[-1]["received"], events[-1]["size"]
@@ -127,7 +127,7 @@ def _starting(events: list[dict], config: RunConfig) -> tuple[float, str]:
 
 
 def _test_images(run: Run) -> int | None:
-    """On how many test images its error rests."""
+    """The number of test images of a run."""
     try:
         return Checkpoint.peek(run.checkpoint_path).provenance.test_images
     except CheckpointError:
@@ -137,7 +137,7 @@ def _test_images(run: Run) -> int | None:
 def _waiting(run: Run, place: int) -> str:
     if not place:
         return WORDS["queued"]
-    text = f"{WORDS['queued']} · {place:,} before it"
+    text = f"{WORDS['queued']} · {place:,} ahead in the queue"
     seconds = estimate_wait(run)
     return text if seconds is None else f"{text} · about {duration(seconds)}"
 
@@ -145,10 +145,10 @@ def _waiting(run: Run, place: int) -> str:
 def pictures(
     checkpoint: Checkpoint | None, course: Course, name: str = "", ended: bool = False
 ) -> None:
-    """One pinned test image, its receptive field before training and now, and the curves.
+    """A test image, its receptive field before training and now, and the curves.
 
     Args:
-        ended: whether nothing more will come of the run.
+        ended: whether the run is over.
     """
     picture, fields, curve = st.columns([62, 125, 62], gap="small")
     with curve:
@@ -157,35 +157,38 @@ def pictures(
         fields.caption(
             "The run ended before its first checkpoint, so there is no receptive field to show."
             if ended
-            else "The receptive field appears with the first steps."
+            else "The receptive field appears after the first steps."
         )
         return
     if not checkpoint.has_densities:
         picture.caption("No learned densities: the field is the same everywhere, at any step.")
     with picture:
         pinned, what = _pin(checkpoint)
-    seen = view(checkpoint, pinned, [0, -1])
+    shown = view(checkpoint, pinned, [0, -1])
     last = checkpoint.steps[-1]
     titles = ("before training", f"after {last:,} steps")
     notes = ("epoch 0", f"epoch {checkpoint.epoch_of(last):.3g}")
-    scale = colours(0, seen.top, NAME, UNIT)
+    scale = colours(0, shown.top, NAME, UNIT)
     alt = f"Receptive field, a heatmap, for {what},"
     with fields:
         show_stills(
             [
-                still(values.sum(0), seen.size, scale, title, note, alt)
-                for values, title, note in zip(seen.fields, titles, notes, strict=True)
+                still(values.sum(0), shown.size, scale, title, note, alt)
+                for values, title, note in zip(shown.fields, titles, notes, strict=True)
             ],
             "run-fields",
         )
 
 
 def _pin(checkpoint: Checkpoint) -> tuple[Tensor, str]:
-    """The picture whose field is watched, and what it is; another one is a click away."""
+    """The picture whose field is shown, and its description; a popover selects another one."""
     shown = st.container()
     own = test_images(checkpoint)
     if own is None or own.name != checkpoint.config.dataset:
-        pixels, what = torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8), "a blank one"
+        pixels, what = (
+            torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8),
+            "a blank picture",
+        )
     else:
         deeper = st.popover("Another image", width="stretch")
         given = pick_sample(own, deeper.container(horizontal=True), deeper)
@@ -196,12 +199,12 @@ def _pin(checkpoint: Checkpoint) -> tuple[Tensor, str]:
 
 
 def _curves(course: Course, name: str, ended: bool) -> None:
-    panel("how it goes", "error at each epoch's end")
+    panel("progress", "error at the end of each epoch")
     if not course.steps and not course.errors:
         st.caption(
             "The run ended before its first steps, so there are no curves."
             if ended
-            else "The curves begin with the first steps."
+            else "The curves appear after the first steps."
         )
         return
     log = st.session_state.get("log-scale", False)
@@ -215,7 +218,7 @@ def _curves(course: Course, name: str, ended: bool) -> None:
 
 
 def _now_and_then(run: Run, events: list[dict], live: bool) -> Course:
-    """The curves of some seconds ago: each new chart would end a drag within it."""
+    """The curves, updated every few seconds: each new chart would end a drag within it."""
     name, drawn, course = st.session_state.get("course", ("", 0.0, None))
     kept = name == run.identifier and course.steps
     if not live or not kept or time.monotonic() - drawn >= CURVES_EVERY:

@@ -1,4 +1,4 @@
-"""What a sweep tries: models, and values of other fields."""
+"""The form of a new sweep: models, and values of other settings."""
 
 import streamlit as st
 
@@ -7,7 +7,7 @@ from densembed.runs.sweep import Sweep
 from densembed.runs.sweep_plan import FIXED, Plan, make_plan, read_values
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
-from pages.widgets.train.cluster import cluster, follow, model_name, telling
+from pages.widgets.train.cluster import cluster, follow, model_name, reporting_errors
 from pages.widgets.train.folder import KEPT
 from pages.widgets.train.form import MODELS
 
@@ -34,10 +34,10 @@ def sweep_form() -> None:
     )
     epochs = columns[2].number_input("Epochs", 1, 10_000, 20, key="sweep-epochs", **KEPT)
     seeds = columns[3].number_input(
-        "Seeds", 1, 100, 3, key="sweep-seeds", **KEPT, help="Trainings of each combination."
+        "Seeds", 1, 100, 3, key="sweep-seeds", **KEPT, help="Trainings per combination."
     )
     varied = st.multiselect(
-        "Try several values of",
+        "Settings to vary",
         VARIED,
         ["learning_rate"],
         format_func=_words,
@@ -52,7 +52,7 @@ def sweep_form() -> None:
                 help=f"{RunConfig.model_fields[name].description}: values, separated by commas",
             )  # fmt: skip
     if not models:
-        st.caption("Choose a model to begin with.")
+        st.caption("Choose at least one model.")
         return
     try:
         grid = {"model": models} | {name: read_values(_words(name), texts[name]) for name in texts}
@@ -61,21 +61,22 @@ def sweep_form() -> None:
         st.error(plain(str(error)))
         return
     bar = st.container(horizontal=True, vertical_alignment="center")
-    if bar.button("Start the sweep", type="primary", key="start-sweep"):
+    if bar.button("Start sweep", type="primary", key="start-sweep"):
         with bar, st.spinner("Starting …"):
             started = _start(plan)
         if started:
             st.rerun()
     count = len(plan.combinations()) * seeds
-    bar.caption(f"{count:,} trainings; those of one shape train in one step.")
+    bar.caption(f"{count:,} trainings. Models of the same shape are trained together.")
     if not is_available(dataset):
         bar.caption(
-            f"{DATASETS[dataset].title} is downloaded first ({DATASETS[dataset].download_size})."
+            f"{DATASETS[dataset].title} will be downloaded first "
+            f"({DATASETS[dataset].download_size})."
         )
 
 
 def _start(plan: Plan) -> bool:
-    with telling():
+    with reporting_errors():
         sweep = Sweep.create(plan)
         sweep.submit(cluster())
         follow(sweep=sweep.identifier)

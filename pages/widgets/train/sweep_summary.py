@@ -1,4 +1,4 @@
-"""A sweep's plan in words, as Markdown."""
+"""The plan of a sweep in words, as Markdown."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
 
 NAMED = 3
-"""Models that a heading names; more are counted there."""
+"""Maximum number of models that a heading names; more are counted."""
 LISTED = 6
-"""Values that are all said; of more the first ones and the last."""
+"""Maximum number of values that are all listed; of more, the first ones and the last."""
 
 
 def heading(plan: Plan) -> str:
-    """What is tried: the models by name where they are few, and how many values of what else."""
+    """The models by name if they are few, and the number of values per other setting."""
     parts = [
         ", ".join(map(describe, values)) if _named(name, values)
         else f"{len(values)} value{'s' * (len(values) > 1)} of {_words(name)}"
@@ -25,7 +25,7 @@ def heading(plan: Plan) -> str:
 
 
 def extent(plan: Plan) -> str:
-    """Data, epochs and seeds, as far as they are the same for all its trainings."""
+    """Data, epochs and seeds, as far as they are the same for all trainings."""
     base, same = plan.base, {"dataset", "epochs"} - set(plan.grid)
     parts = [
         plain(title(base.dataset)) if "dataset" in same else "",
@@ -36,18 +36,18 @@ def extent(plan: Plan) -> str:
 
 
 def caption(plan: Plan) -> str:
-    """All that `heading` leaves out: the extent, other settings that are not usual, the values."""
-    said = {"model", "dataset", "epochs", "seeds", *plan.grid}
+    """The rest of the plan: its extent, settings other than the defaults, and the values."""
+    shown = {"model", "dataset", "epochs", "seeds", *plan.grid}
     settings = [
         f"{_words(name)} {getattr(plan.base, name)}"
         for name, field in RunConfig.model_fields.items()
-        if name not in said and getattr(plan.base, name) != field.default
+        if name not in shown and getattr(plan.base, name) != field.default
     ]
     varied = []
-    for name, told in plan.grid.items():
+    for name, entries in plan.grid.items():
         values = list(dict.fromkeys(change[name] for change in plan.combinations()))
         if name == "model":
-            varied += [] if _named(name, told) else [_list([describe(one) for one in values])]
+            varied += [] if _named(name, entries) else [_list([describe(one) for one in values])]
         else:
             varied.append(f"{_words(name)} {_list(values)}")
     return " · ".join([extent(plan), *map(plain, settings + varied)])

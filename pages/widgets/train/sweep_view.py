@@ -1,4 +1,4 @@
-"""One sweep as it goes: a table and a plot of what is finished, and the list of all."""
+"""One sweep: a table and a plot of its results; and the list of all sweeps."""
 
 import streamlit as st
 
@@ -10,21 +10,21 @@ from pages.widgets.common.link import plain
 from pages.widgets.common.listing import line, on_page, pager
 from pages.widgets.common.page import CHART
 from pages.widgets.train.cluster import WORDS, cluster, watch
-from pages.widgets.train.run_actions import verb
+from pages.widgets.train.run_actions import action_button
 from pages.widgets.train.sweep_summary import caption, extent, heading
 
 CHANGED = "sweep-changed"
 PAGE = "sweeps-page"
 DECIMALS = st.column_config.NumberColumn(format="%.2f")
-OPENS = "nearest the mean"
+OPENS = "typical run"
 LINK = st.column_config.LinkColumn(
-    display_text="in Explore", help="The training whose error is nearest the mean, not the best."
+    display_text="open in Explore", help="The training whose error is closest to the mean."
 )
 
 
 def sweep_view(sweep: Sweep) -> None:
-    """Follows a sweep that is under way by itself."""
-    st.session_state.pop(CHANGED, None)  # the whole page is being drawn anew as it is
+    """Show a sweep, updated while it is running."""
+    st.session_state.pop(CHANGED, None)  # the whole page is being redrawn anyway
     live = _is_live(sweep)
     st.fragment(_follow, run_every=2.0 if live else None)(sweep, live)
     if not live:
@@ -41,7 +41,7 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
     if st.session_state.pop(CHANGED, False) or was_live != live:
         st.rerun()
     if sweep.plan is None:
-        st.warning("This sweep is gone, or needs a plugin that is not loaded here.")
+        st.warning("This sweep was deleted, or needs a plugin that is not loaded.")
         return
     rows = sweep.rows()
     over = sum(len(row.errors) + row.diverged for row in rows)
@@ -54,12 +54,12 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
     elif state == "done":
         st.success(f"Done: {total:,} trainings.")
     else:
-        kept = f"{over:,} of {total:,} trainings are finished and kept."
+        kept = f"{over:,} of {total:,} trainings are finished and saved."
         st.info(
             " ".join(filter(None, (f"{WORDS[state].capitalize()}:", plain(sweep.reason()), kept)))
         )
     if not read_only():
-        _verbs(sweep, live, state, some=over > 0)
+        _buttons(sweep, live, state, some=over > 0)
     if over:
         table, plot = st.columns(2, gap="medium")
         table.dataframe(
@@ -73,26 +73,28 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
             alt="Test error of each combination against its parameters",
         )  # fmt: skip
     else:
-        st.caption("A line appears with each group of trainings that is finished.")
+        st.caption("Results appear here as each group finishes.")
 
 
 def _compare(sweep: Sweep, rows: list[Row]) -> None:
-    """The way to the two rows of the least errors, side by side."""
+    """A link to the two models with the lowest errors in Compare."""
     best = sorted((row for row in rows if row.errors), key=lambda row: row.errors.mean)[:2]
     if len(best) == 2:
         first, second = (sweep.key(row.typical) for row in best)
         st.page_link(
-            "pages/compare.py", label="Show the two best in Compare",
+            "pages/compare.py", label="Compare the two best",
             icon=":material/arrow_forward:", query_params={"first": first, "second": second},
         )  # fmt: skip
 
 
-def _verbs(sweep: Sweep, live: bool, state: str, some: bool) -> None:
+def _buttons(sweep: Sweep, live: bool, state: str, some: bool) -> None:
     row = st.container(horizontal=True, vertical_alignment="center")
     if live:
-        verb(row, "Stop", sweep.stop, changed=CHANGED, key="stop-sweep")
+        action_button(row, "Stop", sweep.stop, changed=CHANGED, key="stop-sweep")
     elif state != "done":
-        verb(row, "Resume", lambda: sweep.submit(cluster()), changed=CHANGED, key="resume-sweep")
+        action_button(
+            row, "Resume", lambda: sweep.submit(cluster()), changed=CHANGED, key="resume-sweep"
+        )
     if some:
         row.download_button(
             "Download as CSV", sweep.as_csv(), f"sweep-{sweep.identifier}.csv", "text/csv",
@@ -100,8 +102,14 @@ def _verbs(sweep: Sweep, live: bool, state: str, some: bool) -> None:
         )  # fmt: skip
     if not live:
         with row.popover("Delete"):
-            st.write("What its models learned is lost for good.")
-            verb(st, "Delete for good", lambda: _delete(sweep), changed=CHANGED, key="delete-sweep")
+            st.write("The trained models will be deleted.")
+            action_button(
+                st,
+                "Delete permanently",
+                lambda: _delete(sweep),
+                changed=CHANGED,
+                key="delete-sweep",
+            )
 
 
 def _delete(sweep: Sweep) -> None:
@@ -135,7 +143,7 @@ def sweep_list(shown: str) -> None:
     st.subheader("Sweeps", anchor=False)
     sweeps = all_sweeps()
     if not sweeps:
-        st.caption("None yet. The first one appears here as soon as you start it.")
+        st.caption("No sweeps yet. They appear here as soon as you start one.")
     for sweep in on_page(sweeps, PAGE):
         if sweep.plan is None:
             continue
