@@ -30,9 +30,9 @@ FLAGS = [
     "--disable-background-networking",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost",  # no network but the app
 ]
-PATIENCE = 60_000
+PATIENCE = 30_000
 """Milliseconds that one try of `expect` waits; it tries again while something happens."""
-LONGEST = 600_000
+LONGEST = 120_000
 """Milliseconds after which a click or a change of address hangs; not a measure of speed."""
 # A line of a traceback in our own code. A tab that closes while the server writes to it leaves a
 # traceback of Streamlit's own in the log.

@@ -140,7 +140,7 @@ def test_a_checkpoint_against_itself_is_exactly_zero_at_every_step(visit):
         assert not shown(page, "change.second").any()
         slide(page, "ArrowLeft")
     stage_at(page, 0, "columns")
-    expect(page.get_by_text("The second model is the first itself")).to_be_visible()
+    expect(page.get_by_text("The second model is the same as the first")).to_be_visible()
 
 
 def test_one_slider_moves_every_field_and_no_field_is_sent_again(visit):
@@ -186,12 +186,12 @@ def test_one_slider_moves_every_field_and_no_field_is_sent_again(visit):
 def test_a_warning_that_goes_leaves_the_slider_where_it_is(visit):
     steps = Checkpoint.open(DIGITS).steps
     page = visit(f"/compare?{PAIR}&class=Z")
-    expect(page.get_by_text("“Class” is “Z”")).to_be_visible()
+    expect(page.get_by_text("sets “Class” to “Z”")).to_be_visible()
     shown(page, "field.first")
     slide(page, "Home")
     slide(page, "ArrowRight")
     page.wait_for_url(f"**step={steps[1]}*")
-    expect(page.get_by_text("“Class” is “Z”")).to_be_hidden()
+    expect(page.get_by_text("sets “Class” to “Z”")).to_be_hidden()
     stage_at(settle(page), steps[1], "columns")
     slide(page, "ArrowRight")
     stage_at(page, steps[2], "columns")

@@ -156,7 +156,7 @@ def test_a_thumbnail_is_the_example(visit):
 def test_the_field_follows_a_slider_of_the_input(visit):
     page = visit("/?tour=0")
     before = painted(page, "after")
-    page.get_by_role("button", name="Move, turn, blur").click()
+    page.get_by_text("Move, turn, blur").click()
     page.get_by_role("slider", name="Turn clockwise").press("ArrowRight")
     page.wait_for_url("**turn=5*")
     turned = repainted(page, "after", before)

@@ -75,7 +75,7 @@ def test_a_row_of_gamma_answers_a_hover(visit):
 
     until(page, answers)
     expect(label).to_be_visible()
-    expect(label).to_contain_text("the whole row: mass 1")
+    expect(label).to_contain_text("whole row: mass 1")
 
 
 @pytest.mark.parametrize("link", ["", "?tab=picture"])

@@ -96,7 +96,7 @@ def test_run_goes_on_when_all_tabs_are_closed(visit):
 
 def test_high_learning_rate_ends_in_a_sentence(visit):
     page = visit("/train")
-    page.get_by_text("More", exact=True).click()
+    page.get_by_text("More settings", exact=True).click()
     rate = page.get_by_role("spinbutton", name="Learning rate")
     rate.fill("1000")
     rate.press("Enter")

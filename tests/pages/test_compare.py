@@ -22,6 +22,7 @@ from pages.widgets.common.cache import averaged_images
 from pages.widgets.common.downloads import printed
 from tests.pages.conftest import (
     ROOT,
+    as_read,
     assert_shows,
     charts,
     columns,
@@ -272,12 +273,12 @@ def test_link_to_a_model_that_is_gone_is_named(small_gallery, side):
 
 def test_models_that_learned_from_other_data_are_named(mnist_model):
     app = visit("compare", models="3", first="small", second="other", third="other")
-    (said,) = (info.value for info in app.info)
+    (said,) = (as_read(info.value) for info in app.info)
     assert said.startswith(
-        "The second model and the third model were trained on MNIST but are shown digits"
+        "The second model and the third model were trained on MNIST but are shown scikit-learn"
     )
-    (said,) = (info.value for info in visit(model="other").info)
-    assert said.startswith("This model was trained on MNIST but is shown digits")
+    (said,) = (as_read(info.value) for info in visit(model="other").info)
+    assert said.startswith("This model was trained on MNIST but is shown scikit-learn digits")
 
 
 def test_models_of_other_shapes_compare_but_for_the_input(small_gallery, trained):

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from densembed.experiments import families, frontier, robustness
-from densembed.experiments.frontier import Candidate, Slugs
+from densembed.experiments.frontier import Candidate, Choice
 from densembed.experiments.paper import TABLES
 from densembed.experiments.reproduce import Result, table_report
 from densembed.functional.densities import FAMILIES
@@ -44,7 +44,7 @@ def reports(tmp_path_factory, trained, digits):
         patch.setattr(families, "FAMILIES", {k: FAMILIES[k] for k in ("logistic", "laplace")})
         patch.setattr(families, "TIMED", 1)
         patch.setattr(robustness, "FOLLOWED", 10)
-        choice = Slugs(
+        choice = Choice(
             Candidate("densities", jobs[0].config.model, 3018, 3160),
             {"learning_rate": 0.01, "weight_decay": 0.0},
             9.0,

@@ -236,7 +236,8 @@ def test_runs_are_listed_newest_first_with_a_link(small_gallery, runs_root):
     order = sorted((first.identifier, second.identifier), reverse=True)
     assert shown == [f"run={identifier}" for identifier in order]
     lines = [line.value for line in app.markdown if "epochs" in line.value]
-    assert "scikit-learn digits \\(8×8\\, upscaled\\)" in lines[order.index(first.identifier)]
+    line = as_read(lines[order.index(first.identifier)])
+    assert "scikit-learn digits (8×8, upscaled)" in line
 
 
 def test_many_runs_are_listed_in_pages(small_gallery, runs_root):

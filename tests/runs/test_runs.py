@@ -650,7 +650,7 @@ def test_one_epoch_asked_for_within_one_ends_with_it(new):
 
 def test_resume_takes_a_pause_back(new, monkeypatch):
     """However close the two are: it goes on, or is queued again."""
-    monkeypatch.setattr(folder, "PATIENCE", 0.3)
+    monkeypatch.setattr(folder, "LOCK_SECONDS", 0.3)
     run = new(epochs=ENDLESS)
     for wait in (0.0, 0.2, 0.4, 0.6):
         worker = InThread(run)
