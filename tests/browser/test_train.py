@@ -102,7 +102,8 @@ def test_high_learning_rate_ends_in_a_sentence(visit):
     rate.press("Enter")
     settle(page)
     start(page, 100)
-    says(page, "Diverged: The loss became too large")
+    says(page, "Diverged · test error")
+    says(page, "The loss became too large")
     says(page, "was saved.")
 
 
