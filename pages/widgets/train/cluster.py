@@ -94,9 +94,14 @@ def start(config: RunConfig) -> bool:
     return False
 
 
-def watch(look: Callable[[], object]) -> None:
-    """Rerun the whole page when the result of `look` changes, for example by another tab."""
-    st.fragment(_watch, run_every=LOOK_EVERY)(look, look())
+def watch(look: Callable[[], object], before: object) -> None:
+    """Rerun the whole page when the result of `look` changes, for example by another tab.
+
+    Args:
+        before: the result of `look` before anything that depends on it was drawn: a change while
+            the page was being drawn counts, too.
+    """
+    st.fragment(_watch, run_every=LOOK_EVERY)(look, before)
 
 
 def _watch(look: Callable[[], object], before: object) -> None:

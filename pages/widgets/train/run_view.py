@@ -43,10 +43,16 @@ CURVES_EVERY = 3.0
 def run_view(run: Run) -> None:
     """Show a run, updated while it is live."""
     st.session_state.pop(CHANGED, None)  # the whole page is being redrawn anyway
-    live = is_live(run, run.state())
+    before = _changeable(run)
+    live = is_live(run, before[0])
     st.fragment(_follow, run_every=1.0 if live else None)(run, live)
     if not live:
-        watch(lambda: (run.state(), run.name, run.path.is_dir()))
+        watch(lambda: _changeable(run), before)
+
+
+def _changeable(run: Run) -> tuple[str, str, bool]:
+    """What another tab or the run itself may change on the page."""
+    return run.state(), run.name, run.path.is_dir()
 
 
 def _follow(run: Run, was_live: bool) -> None:

@@ -25,10 +25,16 @@ LINK = st.column_config.LinkColumn(
 def sweep_view(sweep: Sweep) -> None:
     """Show a sweep, updated while it is running."""
     st.session_state.pop(CHANGED, None)  # the whole page is being redrawn anyway
-    live = _is_live(sweep)
+    before = _changeable(sweep)
+    live = before[0]
     st.fragment(_follow, run_every=2.0 if live else None)(sweep, live)
     if not live:
-        watch(lambda: (_is_live(sweep), sweep.state(), sweep.plan is None))
+        watch(lambda: _changeable(sweep), before)
+
+
+def _changeable(sweep: Sweep) -> tuple[bool, str, bool]:
+    """What another tab or the sweep itself may change on the page."""
+    return _is_live(sweep), sweep.state(), sweep.plan is None
 
 
 def _is_live(sweep: Sweep) -> bool:
