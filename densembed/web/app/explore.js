@@ -1,0 +1,430 @@
+// @ts-check
+// Explore: one model, one input, and the field at every saved step of training.
+
+import { mount as mountPair } from "../panels/pair.js";
+import { mount as mountStills } from "../panels/stills.js";
+import { choice, list, make, slider, toggle, count } from "./controls.js";
+import { InputControls, inputParameters } from "./input.js";
+import { flag, number, oneOf, readLink, writeLink } from "./parameters.js";
+import { spriteOf } from "./pictures.js";
+import { RESOLUTION, Response } from "./response.js";
+
+/**
+ * @import { Checkpoint } from "../engine/densembed.js"
+ * @import { Host } from "./host.js"
+ * @import { Input } from "./input.js"
+ * @import { Parameter, State } from "./parameters.js"
+ * @import { Samples } from "./samples.js"
+ * @import { Scale } from "../panels/types.js"
+ */
+
+const WAYS = {
+  field: "field", overlay: "over the input", difference: "difference", swipe: "swipe",
+  pixels: "per pixel", densities: "densities", class: "weight for a class",
+};
+const DETAILS = { about: "What am I looking at?", density: "One density", classes: "All classes" };
+const PREDICTED = "predicted";
+const DIM = 0.4;  // brightness of the input under its densities
+const AVERAGED = 20;  // test images per class
+const MOST = 97;  // percentile of the weights at which their colour scale ends
+const AWAKE = 300;  // ms of rest after which the colour scale takes all steps into account
+
+/**
+ * @param {Checkpoint} checkpoint
+ * @returns {string[]} the ways to show the field of a model
+ */
+function waysOf(checkpoint) {
+  const linear = checkpoint.network(0).classWeights(0) !== null;
+  return ["field", "overlay", "difference", "swipe",
+    ...(checkpoint.hasDensities ? ["pixels", "densities"] : []), ...(linear ? ["class"] : [])];
+}
+
+/**
+ * @param {string[]} keys of the models
+ * @param {Checkpoint} checkpoint
+ * @param {Samples} samples
+ * @returns {Record<string, Parameter>}
+ */
+function parametersOf(keys, checkpoint, samples) {
+  const { classes, steps } = checkpoint;
+  const count = checkpoint.hasDensities ? checkpoint.network(0).count : 0;
+  const channels = checkpoint.inputShape[0] === 3 ? ["together", "red", "green", "blue"] : ["together"];
+  return {
+    model: oneOf("Model", keys, keys[0]),
+    ...inputParameters(samples),
+    step: oneOf("Step of training", steps.map(String), String(steps[steps.length - 1])),
+    show: oneOf("Show", waysOf(checkpoint), "field", { "on the input": "overlay" }),
+    opacity: number("Opacity", 0, 1, 0.6),
+    for: oneOf("For class", [PREDICTED, ...classes], PREDICTED),
+    contours: flag("Contours"),
+    channel: oneOf("Channel", channels, "together"),
+    more: oneOf("More", Object.keys(DETAILS), null),
+    density: number("Density", 1, Math.max(1, count), 1, true),
+    divider: number("Divider of the swipe", 0, 100, 50, true),
+  };
+}
+
+export class Explore {
+  /**
+   * @param {HTMLElement} root
+   * @param {Host} host
+   */
+  constructor(root, host) {
+    this.host = host;
+    this.root = root;
+    const set = (/** @type {State} */ changes) => this.set(changes);
+    this.model = list("Model", (model) => this.open(model));
+    this.story = make("p", { className: "note" });
+    this.controls = make("div");
+    this.way = choice("Show", (show) => set({ show }));
+    this.opacity = slider("Opacity", { low: 0, high: 1, step: 0.1 },
+      (value) => value.toFixed(1), (opacity) => set({ opacity }));
+    this.label = list("for class", (name) => set({ for: name }));
+    this.contours = toggle("Contours", (contours) => set({ contours }));
+    this.channel = choice("Channel", (channel) => set({ channel }));
+    this.details = choice("More", (more) => set({ more: this.state?.more === more ? null : more }),
+      "pills");
+    this.density = count("Density", (density) => set({ density }));
+    this.pair = host.part("pair");
+    this.input = host.part("stills");
+    this.detail = host.part("stills");
+    this.text = make("div", { className: "text" });
+    this.left = make("div", { className: "left" }, this.input.element);
+    root.append(
+      make("div", { className: "choices" },
+        make("div", {}, this.model.element, this.story), this.controls),
+      make("div", { className: "scene" }, this.left,
+        make("div", {},
+          make("div", { className: "bar" }, this.way.element, this.opacity.element,
+            this.label.element, this.contours.element, this.channel.element),
+          this.pair.element)),
+      make("div", { className: "bar" }, this.details.element),
+      make("div", { className: "details" }, this.density.element, this.text, this.detail.element));
+    this.dragInput();
+    this.open(host.link().get("model"));
+  }
+
+  /**
+   * Show another model; what else is chosen stays where the model has it.
+   * @param {string | null} key
+   */
+  async open(key) {
+    const { host } = this;
+    const keys = Object.keys(host.models);
+    const link = this.state && this.parameters
+      ? writeLink(this.parameters, this.state) : host.link();
+    const model = key !== null && key in host.models ? key : keys[0];
+    if (this.state) link.set("model", model);
+    const checkpoint = await host.models[model].open();
+    const samples = host.samples(checkpoint);
+    this.checkpoint = checkpoint;
+    this.parameters = parametersOf(keys, checkpoint, samples);
+    const first = !this.state;
+    const { state, problems } = readLink(this.parameters, link);
+    if (first) host.report(problems);
+    if (samples !== this.inputs?.samples) {
+      const strokes = this.inputs?.strokes ?? [];
+      this.inputs = new InputControls(host, samples, (changes) => this.set(changes));
+      this.inputs.strokes = strokes;
+      this.controls.replaceChildren(this.inputs.bar);
+      this.left.replaceChildren(this.input.element, this.inputs.pad.element, this.inputs.changes);
+    }
+    this.state = state;
+    this.response = undefined;
+    this.model.show(model, Object.fromEntries(
+      Object.entries(host.models).map(([name, { title }]) => [name, title])));
+    this.story.textContent = host.models[model].story;
+    this.draw();
+  }
+
+  /** @param {State} changes */
+  set(changes) {
+    if (!this.state || !this.parameters) return;
+    Object.assign(this.state, changes);
+    this.frame ??= requestAnimationFrame(() => { this.frame = undefined; this.draw(); });
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.rest(), AWAKE);
+  }
+
+  /** What waits until nothing has changed for a moment: the link, and the scale of all steps. */
+  rest() {
+    const { state, parameters, response } = this;
+    if (!state || !parameters) return;
+    this.host.setLink(writeLink(parameters, state));
+    if (!response || this.whole === response) return;
+    this.whole = response;
+    this.draw();
+  }
+
+  draw() {
+    const { checkpoint, state, inputs, host } = this;
+    if (!checkpoint || !state || !inputs) return;
+    const input = inputs.input(state);
+    const channel = state.channel === "together" ? null
+      : ["red", "green", "blue"].indexOf(String(state.channel));
+    const same = this.response && this.response.checkpoint === checkpoint
+      && this.response.channel === channel
+      && this.response.pixels.every((value, k) => value === input.pixels[k]);
+    const response = same && this.response || new Response(checkpoint, input.pixels, channel);
+    this.response = response;
+    inputs.show(state);
+    this.showInput(input);
+    this.showWays(input);
+    this.showPair(input, response);
+    this.showDetails(response);
+    if (this.whole !== response) {
+      clearTimeout(this.resting);
+      this.resting = setTimeout(() => this.rest(), AWAKE);
+    }
+  }
+
+  /** @param {Input} input */
+  showInput({ pixels, note }) {
+    const { inputs, state, host, checkpoint } = this;
+    if (!inputs || !checkpoint) return;
+    const [channels, height, width] = checkpoint.inputShape;
+    const url = spriteOf([pixels], checkpoint.inputShape);
+    const drawing = state?.from === "draw";
+    this.input.element.hidden = drawing;
+    if (drawing) return inputs.showPad(url);
+    const scale = { low: 0, high: 1, name: "ink, 0 to 1", unit: "ink", open: false,
+      stops: host.theme.scales.ink };
+    const values = channels === 1 ? Float32Array.from(pixels, (value) => value / 255) : null;
+    mountStills(this.input.root, { columns: 1, shared: null, figures: [{
+      values, shape: [height, width], size: [width, height], scale, title: "the input", note,
+      alt: "The input of the model:", picture: values ? null : { url, opacity: 1 },
+    }] });
+  }
+
+  /** Dragging the picture moves the ink under the pointer. */
+  dragInput() {
+    const element = this.input.root;
+    element.onpointerdown = (event) => {
+      const plot = event.target instanceof Element && event.target.closest(".plot");
+      if (!plot || !this.state || !this.checkpoint || event.button) return;
+      const cell = plot.getBoundingClientRect().width / this.checkpoint.inputShape[2];
+      const [x, y] = [event.clientX, event.clientY];
+      const [right, down] = [Number(this.state.right), Number(this.state.down)];
+      element.setPointerCapture(event.pointerId);
+      const moved = (/** @type {number} */ start, /** @type {number} */ by) =>
+        Math.max(-8, Math.min(8, Math.round(2 * (start + by / cell)) / 2));
+      element.onpointermove = (move) => this.set({
+        right: moved(right, move.clientX - x), down: moved(down, move.clientY - y),
+      });
+      element.onpointerup = element.onpointercancel = () => { element.onpointermove = null; };
+    };
+  }
+
+  /** The index of the class whose weights are shown: by default of the prediction. */
+  get classIndex() {
+    const { state, response, checkpoint } = this;
+    if (!state || !response || !checkpoint) return 0;
+    if (state.for !== PREDICTED) return checkpoint.classes.indexOf(String(state.for));
+    const shares = [...response.probabilities(response.last)];
+    return shares.indexOf(Math.max(...shares));
+  }
+
+  /** @param {Input} _input */
+  showWays(_input) {
+    const { checkpoint, state } = this;
+    if (!checkpoint || !state) return;
+    const ways = waysOf(checkpoint);
+    this.way.show(String(state.show), Object.fromEntries(
+      Object.entries(WAYS).filter(([slug]) => ways.includes(slug))));
+    this.opacity.show(Number(state.opacity));
+    this.opacity.element.hidden = state.show !== "overlay";
+    this.label.show(String(state.for), Object.fromEntries(
+      [PREDICTED, ...checkpoint.classes].map((name) => [name, name])));
+    this.label.element.hidden = !["densities", "class"].includes(String(state.show));
+    this.contours.show(Boolean(state.contours));
+    this.contours.element.hidden = state.show === "densities";
+    const colours = checkpoint.inputShape[0] === 3 ? ["together", "red", "green", "blue"] : [];
+    this.channel.show(String(state.channel), Object.fromEntries(colours.map((name) => [name, name])));
+    this.channel.element.hidden = !colours.length;
+  }
+
+  /**
+   * @param {Input} input
+   * @param {Response} response
+   */
+  showPair(input, response) {
+    const { checkpoint, state, host } = this;
+    if (!checkpoint || !state) return;
+    const { steps, classes } = checkpoint;
+    const step = Number(state.step);
+    const name = classes[this.classIndex];
+    const look = this.look(response, name);
+    mountPair(this.pair.root, {
+      ...look, step, steps, by: "step",
+      size: response.size, shape: response.shape,
+      titles: steps.map((each) => checkpoint.moment(each)),
+      notes: steps.map((each) => `epoch ${Number(checkpoint.epochOf(each).toPrecision(3))}`
+        + (input.blank ? ", for a blank picture" : "")),
+      numbers: { at: (/** @type {number} */ k) => response.numbers(k) },
+      predictions: { at: (/** @type {number} */ k) =>
+        input.blank ? "none: no digit found" : response.prediction(k) },
+      probabilities: input.blank ? null
+        : { at: (/** @type {number} */ k) => [...response.probabilities(k)] },
+      classes, right: input.label === null ? null : classes.indexOf(input.label),
+      colours: [host.theme.colours.before, host.theme.colours.after],
+      legend: ["before training", "at this step"],
+      way: String(state.show), divider: Number(state.divider), contours: Boolean(state.contours),
+      hidden: [],
+      picture: this.under(input),
+    }, {
+      step: (chosen) => this.set({ step: String(chosen) }),
+      divider: (divider) => this.set({ divider }),
+      density: (density) => this.set({ density, more: "density" }),
+    });
+  }
+
+  /** @param {Input} input */
+  under({ pixels }) {
+    const { state, checkpoint } = this;
+    if (!state || !checkpoint || !["overlay", "densities"].includes(String(state.show))) return null;
+    const dimmed = state.show === "densities" ? DIM : 1;
+    return { url: spriteOf([pixels], checkpoint.inputShape, dimmed), opacity: Number(state.opacity) };
+  }
+
+  /**
+   * The fields of all steps with their scales, or the densities.
+   * @param {Response} response
+   * @param {string} name of the class
+   */
+  look(response, name) {
+    const { state, host } = this;
+    const label = this.classIndex;
+    const { density, signed } = host.theme.scales;
+    const current = response.checkpoint.steps.indexOf(Number(state?.step));
+    /** @type {(high: number, name: string, unit: string) => Scale} */
+    const positive = (high, title, unit) =>
+      ({ low: 0, high: high || 1, name: title, unit, open: true, stops: density });
+    /** @type {(high: number, name: string, unit: string) => Scale} */
+    const both = (high, title, unit) =>
+      ({ low: -high || -1, high: high || 1, name: title, unit, open: true, stops: signed });
+    if (state?.show === "densities") {
+      const { against, for: favour } = host.theme.colours;
+      const last = response.densities(response.last).weights;
+      const weights = last && [...last[label]].map(Math.abs).sort((a, b) => a - b);
+      const bound = weights?.[Math.floor(MOST / 100 * (weights.length - 1))] || 1;
+      const scale = both(bound, `weight for ${name}`, "");
+      scale.stops = [[0, against], [0.5, "#55595e"], [1, favour]];
+      const chosen = state.more === "density" ? Number(state.density) : null;
+      return {
+        fields: null, scales: [scale], alt: `Densities as ellipses, coloured by their weight for ${name},`,
+        densities: (/** @type {number} */ k) => {
+          const { loc, scale: sizes, weights: own } = response.densities(k);
+          return { loc, scale: sizes, weights: own?.[label] ?? new Float32Array(loc.length / 2),
+            bound, against, favour, chosen };
+        },
+      };
+    }
+    if (state?.show === "class") return {
+      fields: { at: (/** @type {number} */ k) => response.classField(k, label) }, densities: null,
+      scales: [both(response.classTop(label), `weight for ${name} × density per pixel²`, "per pixel²")],
+      alt: `Densities times their weights for ${name}, summed,`,
+    };
+    if (state?.show === "pixels") return {
+      fields: { at: response.perPixel }, densities: null,
+      shape: /** @type {[number, number]} */ ([response.size[1], response.size[0]]),
+      scales: [positive(response.perPixelTop(), "mass of the densities in a pixel, ΣΓ", "in this pixel")],
+      alt: "Sum of Γ over the densities, a heatmap of the pixels,",
+    };
+    // While something moves the scale is of three steps: all of them are computed at rest.
+    const top = response.top(this.whole === response
+      ? response.checkpoint.steps.keys() : [0, current, response.last]);
+    return {
+      fields: { at: response.field }, densities: null,
+      scales: [positive(top, "density per pixel²", "per pixel²"),
+        both(top, "difference, density per pixel²", "per pixel²")],
+      alt: "Receptive field, a heatmap of the sum of the densities,",
+    };
+  }
+
+  /** @param {Response} response */
+  showDetails(response) {
+    const { checkpoint, state, host } = this;
+    if (!checkpoint || !state) return;
+    this.details.show(state.more === null ? null : String(state.more), Object.fromEntries(
+      Object.entries(DETAILS).filter(([slug]) => slug !== "density" || checkpoint.hasDensities)));
+    const current = checkpoint.steps.indexOf(Number(state.step));
+    const opened = state.more;
+    this.density.element.hidden = opened !== "density";
+    this.detail.element.hidden = opened !== "density" && opened !== "classes";
+    this.text.replaceChildren();
+    if (opened === "about") this.text.append(make("p", {}, this.about()));
+    if (opened === "density") this.showDensity(response, current);
+    if (opened === "classes") this.showClasses(current);
+  }
+
+  about() {
+    const { checkpoint, host, state } = this;
+    if (!checkpoint || !state) return "";
+    const count = checkpoint.parameters.toLocaleString("en");
+    const densities = checkpoint.hasDensities
+      ? "Instead of one weight per pixel, it learns densities: functions over the picture whose "
+        + "integral is 1. The heatmaps show their sum per square pixel, on one colour scale. "
+        + "What the network reads of a density is the mean brightness of the picture under it."
+      : "It has no learned densities: its field is the same everywhere, before and after training.";
+    return `${checkpoint.title} has ${count} parameters. ${densities} ◂ marks the true class.`;
+  }
+
+  /**
+   * @param {Response} response
+   * @param {number} current
+   */
+  showDensity(response, current) {
+    const { state, host } = this;
+    const { loc, scale, weights } = response.densities(current);
+    const total = loc.length / 2;
+    const number = Math.min(Number(state?.density), total);
+    this.density.show(number, total);
+    const at = number - 1;
+    const pair = (/** @type {Float32Array} */ values) =>
+      [values[2 * at], values[2 * at + 1]].map((value) => value.toFixed(2)).join(", ");
+    const lines = [`location (column, row): ${pair(loc)} pixels`, `scale: ${pair(scale)} pixels`];
+    if (weights) {
+      const own = this.checkpoint?.classes.map((name, label) => ({ name, weight: weights[label][at] }))
+        .sort((a, b) => b.weight - a.weight) ?? [];
+      const [most, least] = [own[0], own[own.length - 1]];
+      lines.push(`raises the score of ${most.name} most, lowers that of ${least.name} most`);
+    }
+    this.text.append(...lines.map((line) => make("p", {}, line)));
+    const values = response.network(current).densityField(response.result(current), at,
+      { resolution: RESOLUTION });
+    mountStills(this.detail.root, { columns: 1, shared: null, figures: [{
+      values, shape: response.shape, size: response.size, title: `density ${number}`, note: "on its own",
+      alt: "One density, a heatmap:", scale: { low: 0, high: Math.max(...values) || 1, open: true,
+        name: "density per pixel²", unit: "per pixel²", stops: host.theme.scales.density },
+    }] });
+  }
+
+  /** The mean field of each class, over some of its test images. @param {number} current */
+  showClasses(current) {
+    const { checkpoint, inputs, host } = this;
+    if (!checkpoint || !inputs) return;
+    const { samples } = inputs;
+    const means = samples.tested.map((name) => {
+      const count = Math.min(AVERAGED, samples.count(name));
+      /** @type {Float32Array | undefined} */
+      let sum;
+      for (let example = 1; example <= count; example++) {
+        const { field } = new Response(checkpoint, samples.image(name, example));
+        const values = field(current);
+        sum = sum ? sum.map((value, k) => value + values[k] / count)
+          : values.map((value) => value / count);
+      }
+      return /** @type {Float32Array} */ (sum);
+    });
+    const top = Math.max(...means.map((values) => Math.max(...values))) || 1;
+    const scale = { low: 0, high: top, open: false, name: "density per pixel²", unit: "per pixel²",
+      stops: host.theme.scales.density };
+    const [, height, width] = checkpoint.inputShape;
+    mountStills(this.detail.root, { columns: 5,
+      shared: { title: "mean", note: `over up to ${AVERAGED} test images per class`, scale },
+      figures: means.map((values, k) => ({
+        values, shape: [height * RESOLUTION, width * RESOLUTION], size: [width, height], scale,
+        title: samples.tested[k], note: "", alt: "Mean field, a heatmap, class",
+      })) });
+  }
+}

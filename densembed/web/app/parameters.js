@@ -1,0 +1,115 @@
+// @ts-check
+// The state of a view in its link: each parameter reads, checks and writes its own value.
+
+/**
+ * @typedef {string | number | boolean | null} Value
+ * @typedef {Record<string, Value>} State
+ * @typedef {object} Parameter
+ * @property {string} label what the page calls it
+ * @property {Value} usual the value of a link without this parameter
+ * @property {(text: string) => Value | undefined} read the value of a text; undefined if invalid
+ * @property {string} expected what a link may contain, after "which is not"
+ */
+
+/**
+ * One of several slugs.
+ * @param {string} label
+ * @param {readonly string[]} slugs
+ * @param {Value} usual
+ * @param {Record<string, string>} [old] slug by a value of older links
+ * @returns {Parameter}
+ */
+export function oneOf(label, slugs, usual, old = {}) {
+  const expected = slugs.length && slugs.length <= 10 ? `one of ${slugs.join(", ")}` : "available";
+  /** @param {string} text */
+  const read = (text) => {
+    const slug = slugs.includes(text) ? text : old[text];
+    return slug !== undefined && slugs.includes(slug) ? slug : undefined;
+  };
+  return { label, usual, expected, read };
+}
+
+/**
+ * A number from `low` to `high`; a whole number if `whole`.
+ * @param {string} label
+ * @param {number} low
+ * @param {number} high
+ * @param {Value} usual
+ * @param {boolean} [whole]
+ * @returns {Parameter}
+ */
+export function number(label, low, high, usual, whole = false) {
+  /** @param {string} text */
+  const read = (text) => {
+    const value = Number(text);
+    const valid = text.trim() && value >= low && value <= high && (!whole || Number.isInteger(value));
+    return valid ? value : undefined;
+  };
+  const kind = whole ? "a whole number" : "a number";
+  const bound = (/** @type {number} */ end) => end.toLocaleString("en").replace("-", "−");
+  return { label, usual, expected: `${kind} from ${bound(low)} to ${bound(high)}`, read };
+}
+
+/**
+ * @param {string} label
+ * @param {boolean} [usual]
+ * @returns {Parameter}
+ */
+export function flag(label, usual = false) {
+  /** @param {string} text */
+  const read = (text) =>
+    ["true", "1"].includes(text) ? true : ["false", "0"].includes(text) ? false : undefined;
+  return { label, usual, expected: "true or false", read };
+}
+
+/**
+ * @param {string} label
+ * @param {(text: string) => boolean} isValid
+ * @param {string} expected
+ * @returns {Parameter}
+ */
+export function text(label, isValid, expected) {
+  return { label, usual: null, expected, read: (value) => (isValid(value) ? value : undefined) };
+}
+
+/**
+ * The state in a link, and a sentence about each part of the link that is invalid.
+ * @param {Record<string, Parameter>} parameters
+ * @param {URLSearchParams} link
+ * @returns {{ state: State, problems: string[] }}
+ */
+export function readLink(parameters, link) {
+  /** @type {State} */
+  const state = {};
+  /** @type {string[]} */
+  const problems = [];
+  for (const [key, { label, usual, read, expected }] of Object.entries(parameters)) {
+    const written = link.get(key);
+    const value = written === null ? usual : read(written);
+    state[key] = value === undefined ? usual : value;
+    if (value === undefined)
+      problems.push(`The link sets “${label}” to “${short(written ?? "")}”, `
+        + `which is not ${expected}. The usual value is shown.`);
+  }
+  for (const key of link.keys())
+    if (!(key in parameters)) problems.push(`This view has no parameter “${short(key)}”.`);
+  return { state, problems };
+}
+
+/** @param {string} written */
+const short = (written) => (written.length > 40 ? `${written.slice(0, 40)}…` : written);
+
+/**
+ * The parameters of a state that differ from the usual values.
+ * @param {Record<string, Parameter>} parameters
+ * @param {State} state
+ */
+export function writeLink(parameters, state) {
+  const link = new URLSearchParams();
+  for (const [key, { usual }] of Object.entries(parameters)) {
+    const value = state[key];
+    if (value === null || value === undefined || value === usual) continue;
+    link.set(key, typeof value === "number" ? String(Number(value.toPrecision(10))) : String(value));
+  }
+  return link;
+}
