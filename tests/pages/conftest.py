@@ -97,9 +97,7 @@ def component(app: AppTest, name: str) -> dict:
 
 def stage(app: AppTest) -> dict:
     """What Explore sends to be drawn and moved in the browser, its arrays as arrays."""
-    (element,) = (
-        each for each in app.get("bidi_component") if each.proto.component_name == "stage"
-    )
+    (element,) = (each for each in app.get("bidi_component") if each.proto.component_name == "pair")
     data = json.loads(element.proto.json)
     if data["stack"]:
         packed = np.frombuffer(base64.b64decode(data["stack"]), "<u2")
@@ -119,7 +117,7 @@ def stills(app: AppTest) -> dict[str, list[dict]]:
     """
     found = {}
     for element in app.get("bidi_component"):
-        if element.proto.component_name != "still":
+        if element.proto.component_name != "stills":
             continue
         data = json.loads(element.proto.json)
         for each in data["figures"]:

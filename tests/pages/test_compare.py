@@ -86,7 +86,7 @@ def test_two_models_on_one_scale(mnist_model, trained):
     ):
         np.testing.assert_allclose(probabilities, seen.probabilities, 1e-4, 1e-6)
         best = seen.probabilities[-1]
-        assert side["said"][-1] == f"{best.argmax()} ({100 * best.max():.1f} %)"
+        assert side["predictions"][-1] == f"{best.argmax()} ({100 * best.max():.1f} %)"
     assert sent["right"] == 7
 
 
@@ -304,8 +304,8 @@ def test_models_that_know_other_classes_are_compared_but_for_their_words(small_g
     app = visit("compare", first="small", second="letters")
     sent = shows(app, {"first": (trained, -1), "second": (trained, -1)})
     assert sent["note"] == "the second has other classes"
-    assert sent["asked"] == [0]
-    assert sent["sides"]["second"]["said"][-1][0] in "abcdefghij"
+    assert sent["comparable"] == [0]
+    assert sent["sides"]["second"]["predictions"][-1][0] in "abcdefghij"
 
 
 def test_table_marks_what_differs(mnist_model, trained):

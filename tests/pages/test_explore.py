@@ -170,7 +170,7 @@ def test_upload_without_ink_gets_no_opinion(small_gallery, pictures):
     app = upload(visit(), pictures["empty"])
     assert "No digit" in warnings(app)[0]
     assert stage(app)["probabilities"] is None
-    assert "no digit" in stage(app)["said"][-1]
+    assert "no digit" in stage(app)["predictions"][-1]
     assert not shown_input(app)["values"].any()
 
 

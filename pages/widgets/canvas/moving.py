@@ -1,12 +1,8 @@
-"""Components that are animated in the browser; encoding of fields; colour scales."""
+"""What components show: encoded fields, colour scales, pictures, predictions."""
 
 import base64
-import math
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-import streamlit as st
 from plotly.colors import get_colorscale, unlabel_rgb
 from torch import Tensor
 
@@ -14,35 +10,8 @@ from densembed.data.codec import to_png
 from densembed.fields.field import LARGEST, finite
 from densembed.figures.theme import DENSITY_SCALE, SIGNED_SCALE
 
-FOLDER = Path(__file__).parent
 LEVELS = 65535
 """A field has 16 bits per cell: the error is at most 1/131070 of the range over all steps."""
-
-
-def moving(name: str, folder: Path = FOLDER) -> Callable:
-    """A component: the shared script and style, then those of the files `name` in a folder."""
-
-    def read(file: str, place: Path = folder) -> str:
-        return (place / file).read_text("utf-8")
-
-    js, css = (read(f"moving.{kind}", FOLDER) + read(f"{name}.{kind}") for kind in ("js", "css"))
-    component = st.components.v2.component(name, html=read(f"{name}.html"), css=css, js=js)
-
-    def draw(*, data: dict, **kwargs):
-        return component(data=as_json(data), **kwargs)
-
-    return draw
-
-
-def as_json(value):
-    """Data for a component, with null for numbers that JSON cannot represent."""
-    if isinstance(value, dict):
-        return {key: as_json(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [as_json(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def pack(values: np.ndarray) -> dict:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pages.widgets.canvas.moving import colours, moving, pack
+from pages.widgets.canvas.moving import colours, pack
+from pages.widgets.common.component import component
 
 NAME, UNIT = "density per pixel²", "per pixel²"
 CLASSES_IN_A_ROW = 5
-_still = moving("still")
+_stills = component("densembed/panels/stills", "densembed/panels/panel.css")
 
 
 def still(
@@ -28,7 +29,7 @@ def still(
 
 def show_stills(figures: Sequence[dict], key: str) -> None:
     """Fields side by side, each with its own colour bar."""
-    _still(data={"figures": figures, "columns": len(figures), "together": None}, key=key)
+    _stills(data={"figures": figures, "columns": len(figures), "shared": None}, key=key)
 
 
 def show_classes(
@@ -45,5 +46,5 @@ def show_classes(
         still(values, size, scale, own, "", f"{title}, a heatmap, class")
         for values, own in zip(fields, classes, strict=True)
     ]
-    together = {"title": title, "note": note, "scale": scale}
-    _still(data={"figures": figures, "columns": CLASSES_IN_A_ROW, "together": together}, key=key)
+    shared = {"title": title, "note": note, "scale": scale}
+    _stills(data={"figures": figures, "columns": CLASSES_IN_A_ROW, "shared": shared}, key=key)

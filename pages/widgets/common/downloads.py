@@ -12,6 +12,7 @@ from densembed.figures import export
 from densembed.figures.film import film
 from densembed.figures.printed import DPI, KINDS, SIZES, WIDTHS
 from densembed.training.checkpoint import Checkpoint
+from pages.widgets.common.component import component
 from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.explore.views import CLASS, Show, class_field
 from pages.widgets.inputs.checkpoints import file_of
@@ -25,30 +26,7 @@ PRINTED = Parameter(
     "two-columns",
 )
 MIMES = ("image/svg+xml", "application/pdf", "image/png")
-HTML = '<button type="button">Copy link</button>'
-CSS = """
-button {
-  font: 14px var(--st-font, sans-serif); color: var(--st-text-color); background: none;
-  cursor: pointer; padding: 5px 12px; border-radius: 16px; white-space: nowrap; width: 100%;
-  border: 1px solid var(--st-border-color, #8884);
-}
-button:hover {color: var(--st-primary-color); border-color: var(--st-primary-color);}
-"""
-JS = """
-export default function({ parentElement }) {
-  const button = parentElement.querySelector("button");
-  button.onclick = async () => {
-    try {
-      await navigator.clipboard.writeText(window.location.href);
-      button.textContent = "Copied";
-      setTimeout(() => { button.textContent = "Copy link"; }, 1500);
-    } catch {  // no clipboard without HTTPS or permission
-      window.prompt("The link of this view", window.location.href);
-    }
-  };
-}
-"""
-_copy = st.components.v2.component("copy_link", html=HTML, css=CSS, js=JS)
+_copy = component("pages/common/copy_link")
 
 
 def copy_link() -> None:

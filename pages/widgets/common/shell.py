@@ -1,68 +1,52 @@
-"""The HTML document of the pages: Streamlit's own, with a script that runs before it."""
+"""The HTML document of the pages and the JavaScript modules that it imports."""
 
+import hashlib
+import json
 from collections.abc import Iterable
 from importlib.resources import files
 
 import streamlit as st
-from starlette.responses import HTMLResponse
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-SCRIPT = """
-<script>
-// Streamlit tries every part of the address until it finds its server, and each miss is an error in
-// the console: tell it.
-window.__streamlit = { BACKEND_BASE_URL: location.origin + "PLACE/" };
-// Streamlit adds an entry to the browser's history whenever a page writes a parameter into its
-// address. Only another page is another entry: so Back leaves a page at the first click.
-const push = history.pushState;
-let left = null;  // a page's address as it was when a link to another page was clicked
-history.pushState = function (state, title, url) {
-  const same = new URL(url ?? "", location.href).pathname === location.pathname;
-  // The next page's parameters arrive before its path.
-  if (left && !same) history.replaceState(history.state, "", left);
-  if (!same) left = null;
-  (same ? history.replaceState : push).call(history, state, title, url);
-};
-addEventListener("popstate", () => { left = null; });
-addEventListener("click", (event) => {
-  const link = event.target.closest?.("a[href]");
-  if (link && link.origin === location.origin && link.pathname !== location.pathname)
-    left = location.href;
-  // On a phone the menu lies over the page, and Streamlit leaves it open over the next one.
-  const close = '[data-testid="stSidebarCollapseButton"] button';
-  if (event.target.closest?.('[data-testid="stSidebarNavLink"]') && innerWidth <= 768)
-    setTimeout(() => document.querySelector(close)?.click());
-}, true);
-// A chart is as wide as on the screen: on paper it is scaled, or its right side would be cut off.
-addEventListener("beforeprint", () => {
-  for (const chart of document.querySelectorAll(".js-plotly-plot .svg-container")) {
-    const [width, height] = [chart.offsetWidth, chart.offsetHeight];
-    chart.style.setProperty("--shape", `${width} / ${height}`);
-    chart.style.setProperty("--wide", `${width}px`);
-    for (const part of chart.querySelectorAll(":scope > .main-svg"))
-      part.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  }
-});
-addEventListener("afterprint", () => {
-  for (const part of document.querySelectorAll(".js-plotly-plot .main-svg"))
-    part.removeAttribute("viewBox");
-});
-</script>
-"""
+from pages.widgets.common.component import modules
+
+FOREVER = "public, max-age=31536000, immutable"
 
 
 def routes(pages: Iterable[str]) -> list[Route]:
-    """The document at the address of each page, for `st.App`.
+    """The modules, and the document at the address of each page, for `st.App`.
+
+    The document is Streamlit's own, with an import map and a module that runs before Streamlit's.
 
     Args:
         pages: paths after the server's address, "" for the first page.
     """
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     base = f"/{base}" if base else ""
+    scripts = modules()
+    digest = hashlib.sha256(json.dumps(scripts).encode()).hexdigest()[:16]
+    imports = {f"{name}/": f"{base}/modules/{digest}/{name}/" for name in ("densembed", "pages")}
+    head = (
+        f'<head><script type="importmap">{json.dumps({"imports": imports})}</script>'
+        f'<script type="module" src="{imports["pages/"]}common/shell.js"></script>'
+    )
     html = (files("streamlit") / "static" / "index.html").read_text(encoding="utf-8")
-    html = html.replace("<head>", "<head>" + SCRIPT.replace("PLACE", base), 1)
+    html = html.replace("<head>", head, 1)
 
-    def document(_request) -> HTMLResponse:
+    def document(_request: Request) -> Response:
         return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
-    return [Route(f"{base}/{page}", document) for page in pages]
+    def module(request: Request) -> Response:
+        if (script := scripts.get(request.path_params["name"])) is None:
+            return Response("There is no such module.", 404)
+        # A page that was open when the server was updated asks with the digest of its document.
+        current = request.path_params["digest"] == digest
+        headers = {"Cache-Control": FOREVER if current else "no-cache"}
+        return Response(script, media_type="text/javascript", headers=headers)
+
+    return [
+        Route(f"{base}/modules/{{digest}}/{{name:path}}", module),
+        *(Route(f"{base}/{page}", document) for page in pages),
+    ]

@@ -1,7 +1,5 @@
 """Models side by side at all moments of their trainings, animated in the browser."""
 
-from pathlib import Path
-
 import numpy as np
 import streamlit as st
 from torch import Tensor
@@ -10,15 +8,16 @@ from densembed.data.images import Content
 from densembed.fields.field import View
 from densembed.figures.theme import SERIES
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.canvas.moving import colours, moving, pack, predictions
+from pages.widgets.canvas.moving import colours, pack, predictions
 from pages.widgets.common.cache import kept, response_of
+from pages.widgets.common.component import component
 from pages.widgets.compare.models import SLIDERS, ComparedModel, Moment, rest_at
 from pages.widgets.explore.views import measures
 from pages.widgets.inputs.choose import Input
 
 PARTS = ("predictions", "differences", "numbers", "steps")
 """Parts that a link may hide."""
-_columns = moving("columns", Path(__file__).parent)
+_columns = component("densembed/panels/columns", "densembed/panels/panel.css")
 
 
 def show_columns(
@@ -60,7 +59,7 @@ def show_columns(
                 "at": moment.snapshots[k],
                 "moments": _moments(compared[k], len(responses[k]["numbers"])),
                 "numbers": responses[k]["numbers"],
-                "said": predictions(
+                "predictions": predictions(
                     None if no_ink else responses[k]["probabilities"],
                     compared[k].checkpoint.header.classes,
                     len(responses[k]["each"]),
@@ -69,7 +68,7 @@ def show_columns(
             for k in shown
         ],
         "measures": responses[0]["measures"],
-        "asked": comparable,
+        "comparable": comparable,
         "classes": classes,
         "right": given.label,
         "probabilities": None

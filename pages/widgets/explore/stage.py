@@ -1,7 +1,5 @@
 """The fields of all steps, animated in the browser: its slider does not wait for the server."""
 
-from pathlib import Path
-
 import numpy as np
 import streamlit as st
 from torch import Tensor
@@ -12,7 +10,8 @@ from densembed.fields.field import TOP_PERCENTILE, pixel_field
 from densembed.fields.measures import Densities
 from densembed.figures.theme import AFTER, AGAINST, BEFORE, FOR
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.canvas.moving import as_url, colours, moving, pack, predictions, text
+from pages.widgets.canvas.moving import as_url, colours, pack, predictions, text
+from pages.widgets.common.component import component
 from pages.widgets.common.parameter import Numbers, OneOf, Parameter
 from pages.widgets.explore.views import (
     CLASS,
@@ -34,7 +33,7 @@ MIDDLE = 50
 DIVIDER = Parameter("divider", "Divider of the swipe", Numbers(0, 100), MIDDLE)
 DIM = 0.4
 """Brightness of the input under its densities."""
-_stage = moving("stage", Path(__file__).parent)
+_pair = component("densembed/panels/pair", "densembed/panels/panel.css")
 
 
 def chosen_step(steps: list[int]) -> int:
@@ -79,7 +78,7 @@ def show_stage(
         "titles": [checkpoint.moment(step) for step in steps],
         "notes": [f"epoch {checkpoint.epoch_of(step):.3g}{blank}" for step in steps],
         "numbers": response.numbers,
-        "said": predictions(probabilities, header.classes, len(steps)),
+        "predictions": predictions(probabilities, header.classes, len(steps)),
         "classes": header.classes,
         "right": given.label,
         "probabilities": None if probabilities is None else np.round(probabilities, 6).tolist(),
@@ -93,7 +92,7 @@ def show_stage(
         "picture": _picture(given.pixels, show),
         **_look(checkpoint, given.pixels, response, show),
     }
-    _stage(
+    _pair(
         data=data, key="stage", on_step_change=_moved, on_divider_change=_divided,
         on_density_change=_chosen,
     )  # fmt: skip

@@ -9,50 +9,13 @@ from torch import Tensor
 
 from densembed.data import Dataset
 from densembed.data.codec import to_png
+from pages.widgets.common.component import component
 from pages.widgets.common.parameter import Numbers, Parameter
 
 COUNT = 16
 SEEDS = 10**6
 SHUFFLE = Parameter("shuffle", "Shuffle", Numbers(0, SEEDS), instead="the first examples")
-HTML = '<div class="row"></div>'
-CSS = """
-.row {display: flex; gap: 4px; overflow-x: auto; padding: 2px;}
-@media (min-width: 700px) {.row {flex-wrap: wrap;}}
-button {
-  flex: none; width: 34px; height: 34px; padding: 0; border: 2px solid transparent;
-  border-radius: 4px; cursor: pointer; background: #000; image-rendering: pixelated;
-}
-button[aria-pressed=true] {border-color: var(--st-primary-color);}
-button:hover, button:focus-visible {outline: 2px solid var(--st-primary-color);}
-.shuffle {
-  width: auto; padding: 0 10px; color: var(--st-text-color); background: none;
-  font: 14px var(--st-font, sans-serif); border: 1px solid var(--st-border-color, #8884);
-}
-"""
-JS = """
-export default function({ parentElement, data, setTriggerValue }) {
-  const row = parentElement.querySelector(".row");
-  const made = data.numbers.map((number, k) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.ariaLabel = button.title = `Example ${number}`;
-    button.ariaPressed = number === data.chosen;
-    button.style.background = `url(${data.sprite}) ${-30 * k}px 0 / ${30 * data.numbers.length}px
-      padding-box #000`;
-    button.onclick = () => setTriggerValue("pick", number);
-    return button;
-  });
-  const shuffle = document.createElement("button");
-  shuffle.type = "button";
-  shuffle.className = "shuffle";
-  shuffle.textContent = "Shuffle";
-  shuffle.onclick = () => setTriggerValue("shuffle", Math.floor(data.seeds * Math.random()));
-  const had = [...row.children].indexOf(row.getRootNode().activeElement);
-  row.replaceChildren(...made, shuffle);
-  row.children[had]?.focus();
-}
-"""
-_row = st.components.v2.component("thumbnails", html=HTML, css=CSS, js=JS)
+_row = component("densembed/panels/thumbnails")
 
 
 def row(dataset: Dataset, choices: Tensor, number: int, place) -> None:

@@ -1,0 +1,107 @@
+// Compare: two to four models at one place of their trainings, and the differences from the first.
+/** @import { ColumnsData, Packed } from "./types.js" */
+import { find } from "./dom.js";
+import { Fields } from "./fields.js";
+import { Panel } from "./panel.js";
+import { Stage, component, mounter } from "./stage.js";
+import { escape, round } from "./text.js";
+
+/**
+ * A panel with measures below it.
+ */
+class Measured extends Panel {
+  /** @param {HTMLElement} figure */
+  constructor(figure) {
+    super(figure);
+    this.facts = document.createElement("dl");
+    this.facts.className = "facts";
+    figure.append(this.facts);
+  }
+
+  /** @param {string[][]} pairs names and values */
+  fill(pairs) {
+    this.facts.innerHTML = pairs.map(([name, value]) =>
+      `<dt>${escape(name)}</dt><dd>${escape(value)}</dd>`).join("");
+  }
+}
+
+/** @extends {Stage<ColumnsData>} */
+class Columns extends Stage {
+  parts = { predictions: ".opinion", differences: ".change", numbers: ".facts", steps: ".steps" };
+  /** @type {{ pack: Packed, fields: Fields }[]} */
+  stacks = [];
+  names = "";
+  /** @type {Measured[]} */
+  panels = [];
+  /** @type {Measured[]} */
+  changes = [];
+
+  /** @param {ColumnsData} data */
+  unpack({ stacks, sides, label }) {
+    this.slider.setAttribute("aria-label", label);
+    this.stacks = stacks.map((pack) =>
+      this.stacks.find(({ pack: { stack, low, high } }) =>
+        stack === pack.stack && low === pack.low && high === pack.high)
+      ?? { pack, fields: new Fields(pack) });
+    const names = String(sides.map(({ name }) => name));
+    if (names === this.names) return;
+    this.names = names;
+    this.root.dataset.count = String(sides.length);
+    for (const figure of this.root.querySelectorAll("figure")) figure.remove();
+    // The order of the keyboard: fields, slider, the rest.
+    const steps = find(this.root, ".steps", HTMLElement);
+    this.panels = sides.map(({ name }) => this.panel(`field ${name}`, steps));
+    this.changes = sides.slice(1).map(({ name }) => this.panel(`change ${name}`, null));
+  }
+
+  /**
+   * @param {string} kind
+   * @param {Node | null} next
+   */
+  panel(kind, next) {
+    const figure = document.createElement("figure");
+    figure.className = `figure ${kind}`;
+    this.root.insertBefore(figure, next);
+    return new Measured(figure);
+  }
+
+  /** @param {number} index */
+  show(index) {
+    const { sides, scales: [scale, signed], measures, shape, size } = this.data;
+    const fields = sides.map(({ stack, each, share, at }) =>
+      this.stacks[stack].fields.at(each[at[index]]).map((value) => value * share));
+    sides.forEach(({ name, model, at, moments, numbers }, k) => {
+      this.panels[k].show({
+        values: fields[k], shape, size, scale, title: model, note: `${name}, ${moments[at[index]]}`,
+        alt: "Receptive field, a heatmap of the densities,",
+      });
+      this.panels[k].fill(measures.map((measure, n) => [measure, numbers[at[index]][n]]));
+      if (!k) return;
+      const change = fields[k].map((value, n) => value - fields[0][n]);
+      this.changes[k - 1].show({
+        values: change, shape, size, scale: signed, title: `${name} − first`,
+        note: `red: more in the ${name}`, alt: "Difference of two receptive fields,",
+      });
+      const most = change.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+      this.changes[k - 1].fill([["largest difference",
+        most ? `${round(most)} per pixel²` : "none: they are the same"]]);
+    });
+    this.predict(index);
+  }
+
+  /** @param {number} index */
+  predict(index) {
+    const { probabilities, comparable, note } = this.data;
+    const sides = comparable.map((k) => this.data.sides[k]);
+    const lines = sides.map(({ name, predictions, at }) => `${name}: ${predictions[at[index]]}`);
+    this.prediction.innerHTML = `Predictions<small>${escape(note) || "&nbsp;"}</small>`;
+    this.slider.setAttribute("aria-valuetext", [this.place(index), ...lines].join("; "));
+    if (!probabilities) return;
+    this.fillLegend(lines);
+    this.fillBars(sides.map(({ at }, n) => probabilities[n][at[index]]),
+      (shares) => shares.map((share, n) => `${sides[n].name} ${share}`).join(", "));
+  }
+}
+
+export const mount = mounter(Columns);
+export default component(mount);

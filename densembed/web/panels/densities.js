@@ -1,0 +1,46 @@
+// Densities, drawn as ellipses around their centres.
+/** @import { Densities } from "./types.js" */
+import { clip } from "./dom.js";
+import { signed } from "./text.js";
+
+/**
+ * The SVG elements that draw the densities; their circles carry the density's number.
+ * @param {Densities} densities
+ */
+export function draw({ loc, scale, weights, bound, against, favour, chosen }) {
+  /** @type {string[][]} */
+  const [ellipses, circles] = [[], []];
+  weights.forEach((weight, k) => {
+    const share = clip(weight / bound, -1);
+    const size = Math.abs(share);
+    const colour = share < 0 ? against : favour;
+    const centre = `cx="${loc[2 * k]}" cy="${loc[2 * k + 1]}"`;
+    ellipses.push(`<ellipse ${centre} rx="${scale[2 * k]}" ry="${scale[2 * k + 1]}" fill="none"
+      stroke="${colour}" stroke-width="${0.1 + 0.1 * size}"
+      stroke-opacity="${0.25 + 0.75 * size}"/>`);
+    circles.push(`<circle ${centre} r="${0.28 + 0.36 * Math.sqrt(size)}" fill="${colour}"
+      fill-opacity="${0.35 + 0.65 * size}" data-number="${k + 1}"/>`);
+    if (k + 1 === chosen)
+      circles.push(`<circle ${centre} r="1" fill="none" stroke="#fff" stroke-width="0.2"/>`);
+  });
+  return [...ellipses, ...circles];
+}
+
+/**
+ * The density within a pixel of a point, in words; empty if there is none.
+ * @param {Densities} densities
+ * @param {number} t
+ * @param {number} u
+ */
+export function describe({ loc, scale, weights }, t, u) {
+  let nearest = 0, least = Infinity;
+  for (let k = 0; k < weights.length; k++) {
+    const distance = (loc[2 * k] - t) ** 2 + (loc[2 * k + 1] - u) ** 2;
+    if (distance < least) [nearest, least] = [k, distance];
+  }
+  if (least > 1) return "";
+  const [x, y, a, b] = [loc, scale].flatMap((array) =>
+    [array[2 * nearest].toFixed(2), array[2 * nearest + 1].toFixed(2)]);
+  return `\ndensity ${nearest + 1} at ${x}, ${y}\nscale ${a} × ${b} pixels`
+    + `\nweight ${signed(weights[nearest].toFixed(3))}`;
+}

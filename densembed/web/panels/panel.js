@@ -1,0 +1,208 @@
+// One heatmap with its heading and colour bar. It knows nothing of where its numbers come from.
+/** @import { Scale, View } from "./types.js" */
+import { contour } from "./contour.js";
+import { describe, draw } from "./densities.js";
+import { clip, find, pointIn } from "./dom.js";
+import { SAVE, onSave, svg } from "./save.js";
+import { COLOUR_BAR, barInSvg, fillBar, ramp } from "./scale.js";
+import { escape, shorten, signed } from "./text.js";
+
+const LEVELS = [0.2, 0.4, 0.6, 0.8];  // contours, as shares of the colour scale
+/** @type {Record<string, number[]>} */
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const PANEL = `
+  <p class="heading"></p>
+  <div class="plot" tabindex="0" role="img">
+    <img alt=""><canvas></canvas><svg preserveAspectRatio="none"></svg>
+    <input type="range" min="0" max="100" value="50" hidden
+      aria-label="Divider between before, to its left, and after">
+    <div class="tip" hidden></div>
+  </div>
+  ${SAVE}${COLOUR_BAR}`;
+
+/**
+ * Show a title, and a note on a line of its own.
+ * @param {HTMLElement} element
+ * @param {string} title
+ * @param {string} note
+ */
+export function fillHeading(element, title, note) {
+  element.title = title;
+  element.innerHTML = `${escape(title)}<small>${escape(note) || "&nbsp;"}</small>`;
+}
+
+export class Panel {
+  /**
+   * @param {HTMLElement} figure the element to draw in
+   * @param {{ divide?: (place: number) => void, choose?: (number: number) => void }} [callbacks]
+   *   called when the divider moves, in percent, and when a density is clicked
+   */
+  constructor(figure, { divide, choose } = {}) {
+    figure.innerHTML = PANEL;
+    this.heading = find(figure, ".heading", HTMLElement);
+    this.plot = find(figure, ".plot", HTMLElement);
+    this.tip = find(figure, ".tip", HTMLElement);
+    this.bar = find(figure, ".scale", HTMLElement);
+    this.image = find(figure, "img", HTMLImageElement);
+    /** @type {HTMLCanvasElement & { values?: Float32Array | null }} */
+    this.canvas = find(figure, "canvas", HTMLCanvasElement);
+    this.overlay = find(figure, "svg", SVGElement);
+    this.divider = find(figure, "input", HTMLInputElement);
+    /** @type {number[] | null} */
+    this.point = null;  // where the pointer or the arrow keys are, in shares
+    this.title = "";
+    /** @type {Scale["stops"] | null} */
+    this.stops = null;
+    this.colours = new Uint32Array();
+    this.divider.oninput = () => divide?.(Number(this.divider.value));
+    this.plot.onpointermove = (event) => this.pointAt(pointIn(event, this.plot));
+    this.plot.onpointerleave = this.plot.onblur = () => this.pointAt(null);
+    this.plot.onkeydown = (event) => {  // the arrows read pixel by pixel
+      const move = ARROWS[event.key];
+      if (event.target !== this.plot || !move || !this.view) return;
+      event.preventDefault();
+      const point = this.point ?? [0.5, 0.5];
+      this.pointAt(this.view.size.map((count, axis) =>
+        (Math.floor(point[axis] * count) + 0.5 + move[axis]) / count));
+    };
+    this.plot.onclick = ({ target }) => {
+      const number = target instanceof SVGElement && target.dataset.number;
+      if (number) choose?.(Number(number));
+    };
+    onSave(figure, () => ({ source: this.asSvg(), title: this.title }));
+  }
+
+  /** @param {View} view */
+  show(view) {
+    const { values, shape, size: [width, height], left, scale, title, note, picture } = this.view = view;
+    fillHeading(this.heading, title, note);
+    this.title = note ? `${title}, ${note}` : title;
+    this.plot.style.setProperty("--ratio", `${width} / ${height}`);
+    this.image.hidden = !picture;
+    if (picture && this.image.src !== picture.url) this.image.src = picture.url;
+    this.canvas.style.opacity = String(picture ? picture.opacity : 1);
+    this.canvas.hidden = !values;
+    this.divider.hidden = !left;
+    this.plot.setAttribute("role", left ? "group" : "img");  // an image has no controls within
+    this.canvas.values = values && left && shape ? this.divided(values, left, shape[1]) : values;
+    if (this.canvas.values && shape) this.paint(this.canvas.values, shape, scale);
+    this.overlay.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.overlay.innerHTML = this.overlaid(view).join("");
+    fillBar(this.bar, scale);
+    this.describe();
+  }
+
+  /**
+   * The values with others to the left of the divider.
+   * @param {Float32Array} values
+   * @param {Float32Array} left
+   * @param {number} width
+   */
+  divided(values, left, width) {
+    const edge = Number(this.divider.value) / 100 * width;
+    return values.map((value, k) => (k % width + 0.5 < edge ? left[k] : value));
+  }
+
+  /**
+   * @param {Float32Array} values
+   * @param {[rows: number, columns: number]} shape
+   * @param {Scale} scale
+   */
+  paint(values, [height, width], { stops, low, high }) {
+    if (this.stops !== stops) [this.stops, this.colours] = [stops, ramp(stops)];
+    if (this.canvas.width !== width || this.canvas.height !== height)
+      [this.canvas.width, this.canvas.height] = [width, height];
+    const image = new ImageData(width, height);
+    const pixels = new Uint32Array(image.data.buffer);
+    const factor = 255 / (high - low);
+    for (let k = 0; k < values.length; k++)
+      pixels[k] = this.colours[clip(Math.round((values[k] - low) * factor), 0, 255)];
+    this.canvas.getContext("2d")?.putImageData(image, 0, 0);
+  }
+
+  /**
+   * What lies over the picture: contours, densities, the divider of a swipe.
+   * @param {View} view
+   */
+  overlaid({ shape, size: [width, height], left, scale: { low, high }, contours, densities }) {
+    const { values } = this.canvas;
+    const parts = [];
+    if (values && shape && contours) {
+      const levels = LEVELS.map((share) => share * high);
+      for (const level of low < 0 ? [...levels, ...levels.map((l) => -l)] : levels) {
+        const path = contour(values, shape[1], shape[0], level, width / shape[1]);
+        parts.push(`<path d="${path}" fill="none" stroke="${low < 0 ? "#333" : "#fff"}"
+          stroke-width="0.12" stroke-opacity="0.8"/>`);
+      }
+    }
+    if (densities) parts.push(...draw(densities));
+    if (left) {
+      const x = Number(this.divider.value) / 100 * width;
+      parts.push(`<line x1="${x}" x2="${x}" y1="0" y2="${height}" stroke="#fff"
+        stroke-width="0.3"/>`);
+    }
+    return parts;
+  }
+
+  /** @param {number[] | null} point */
+  pointAt(point) {
+    this.point = point && point.map((share) => clip(share, 0, 0.9999));
+    this.describe();
+  }
+
+  /** Describe what is under the pointer or the arrow keys; without them, the figure. */
+  describe() {
+    this.tip.hidden = !this.point;
+    this.plot.setAttribute("aria-label", `${this.view?.alt} ${this.title}`);
+    if (!this.point || !this.view) return;
+    const { shape, size, scale, densities } = this.view;
+    const [x, y] = this.point;
+    const [t, u] = [x * size[0], y * size[1]];
+    let text = `column ${t.toFixed(2)}, row ${u.toFixed(2)}`;
+    text += `\npixel ${Math.floor(t)}, ${Math.floor(u)} `;
+    if (this.canvas.values && shape) {
+      const value = this.canvas.values[
+        Math.floor(y * shape[0]) * shape[1] + Math.floor(x * shape[1])];
+      const sign = scale.low < 0 && value > 0 ? "+" : "";
+      text += `\n${sign}${signed(value.toFixed(4))} ${scale.unit}`;
+    } else if (densities) {
+      text += describe(densities, t, u);
+    }
+    this.tip.textContent = text;
+    this.plot.setAttribute("aria-label", text.replaceAll("\n", ", "));
+    const { style } = this.tip;
+    style.left = x > 0.5 ? "auto" : `calc(${100 * x}% + 14px)`;
+    style.right = x > 0.5 ? `calc(${100 * (1 - x)}% + 14px)` : "auto";
+    style.top = `min(${100 * y}%, calc(100% - 64px))`;
+  }
+
+  /**
+   * The picture under its title as a part of an SVG, at that place and that wide.
+   * @param {number} x
+   * @param {number} y
+   * @param {number} width
+   */
+  plotInSvg(x, y, width) {
+    const [w, h] = this.view?.size ?? [1, 1];
+    const height = h * width / w;
+    const box = `y="40" width="${width}" height="${height}"`;
+    const image = (/** @type {string} */ url, /** @type {string} */ opacity) =>
+      `<image href="${url}" ${box} opacity="${opacity}" preserveAspectRatio="none"
+        style="image-rendering: pixelated"/>`;
+    return `<svg x="${x}" y="${y}" width="${width}" height="${height + 40}">
+      <text x="${width / 2}" y="26" text-anchor="middle" font-size="18">${
+        escape(shorten(this.title, width, 18))}</text>
+      <rect ${box}/>
+      ${this.image.hidden ? "" : image(this.image.src, "1")}
+      ${this.canvas.hidden ? "" : image(this.canvas.toDataURL(), this.canvas.style.opacity)}
+      <svg ${box} viewBox="0 0 ${w} ${h}">${this.overlay.innerHTML}</svg></svg>`;
+  }
+
+  /** The panel with its title and colour bar. */
+  asSvg() {
+    if (!this.view) return "";
+    const { size: [w, h], scale } = this.view;
+    const end = 40 + 480 * h / w;
+    return svg(480, end + 64, [this.plotInSvg(0, 0, 480), barInSvg(scale, 480, end)]);
+  }
+}

@@ -1,0 +1,69 @@
+// Fields without a slider: one, a few side by side, or many small ones under one heading and on one
+// colour scale.
+/** @import { StillsData } from "./types.js" */
+import { find } from "./dom.js";
+import { Fields } from "./fields.js";
+import { Panel, fillHeading } from "./panel.js";
+import { SAVE, onSave, svg } from "./save.js";
+import { COLOUR_BAR, barInSvg, fillBar } from "./scale.js";
+import { component, mounter } from "./stage.js";
+
+class Stills {
+  /** @type {{ figure: HTMLElement, panel: Panel }[]} */
+  panels = [];
+
+  /**
+   * @param {HTMLElement} root
+   * @param {StillsData} data
+   */
+  constructor(root, data) {
+    this.root = root;
+    this.data = data;
+    root.innerHTML = `<p class="heading"></p><div class="grid"></div>${COLOUR_BAR}${SAVE}`;
+    this.heading = find(root, ":scope > .heading", HTMLElement);
+    this.grid = find(root, ".grid", HTMLElement);
+    this.bar = find(root, ":scope > .scale", HTMLElement);
+    onSave(root, () => ({ source: this.asSvg(), title: this.data.shared?.title ?? "" }));
+  }
+
+  /** @param {StillsData} data */
+  update(data) {
+    const { figures, columns, shared } = this.data = data;
+    this.root.dataset.columns = String(columns);
+    this.root.style.setProperty("--columns", String(columns));
+    this.root.classList.toggle("together", Boolean(shared));
+    for (const { figure } of this.panels.splice(figures.length)) figure.remove();
+    while (this.panels.length < figures.length) this.panels.push(this.panel());
+    figures.forEach((each, k) => {
+      const { panel, figure } = this.panels[k];
+      figure.classList.toggle("colour", !each.stack);
+      panel.show({ ...each, values: each.stack === null ? null : new Fields(each).at(0) });
+    });
+    if (!shared) return;
+    fillHeading(this.heading, shared.title, shared.note);
+    fillBar(this.bar, shared.scale);
+  }
+
+  panel() {
+    const figure = document.createElement("figure");
+    figure.className = "figure";
+    this.grid.append(figure);
+    return { figure, panel: new Panel(figure) };
+  }
+
+  /** All of them with the one colour bar. */
+  asSvg() {
+    const { figures, columns, shared } = this.data;
+    if (!shared) return "";
+    const [w, h] = figures[0].size;
+    const [width, height] = [150, 40 + 140 * h / w];
+    const rows = Math.ceil(figures.length / columns);
+    const parts = this.panels.map(({ panel }, k) =>
+      panel.plotInSvg(width * (k % columns) + 5, height * Math.floor(k / columns), 140));
+    return svg(width * columns, height * rows + 64,
+      [...parts, barInSvg(shared.scale, width * columns, height * rows)]);
+  }
+}
+
+export const mount = mounter(Stills);
+export default component(mount);

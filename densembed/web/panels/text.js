@@ -1,0 +1,24 @@
+// Numbers and texts.
+
+const NO_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu;
+
+/** With a minus sign instead of the hyphen. @param {number | string} number */
+export const signed = (number) => String(number).replace("-", "−");
+
+/** @param {number} value */
+export const round = (value) => signed(Number(value.toPrecision(3)));
+
+/** For HTML and XML. @param {string} text */
+export const escape = (text) =>
+  text.replace(NO_XML, "\ufffd").replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
+
+/**
+ * As much of a text as has room in a width, in letters of that size.
+ * @param {string} text
+ * @param {number} width
+ * @param {number} size
+ */
+export function shorten(text, width, size) {
+  const letters = Math.floor(2 * width / size);
+  return text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
+}

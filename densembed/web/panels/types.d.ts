@@ -1,0 +1,168 @@
+// The data of the panels.
+
+/** A colour scale. Values of an `open` one may exceed its ends. */
+export interface Scale {
+  low: number;
+  high: number;
+  name: string;
+  unit: string;
+  open: boolean;
+  stops: [share: number, colour: string][];
+}
+
+/** A picture as a URL under a field, which has that opacity. */
+export interface Picture {
+  url: string;
+  opacity: number;
+}
+
+/** Densities of one moment: two numbers each in `loc` and `scale`, one in `weights`. */
+export interface Densities {
+  loc: Float32Array;
+  scale: Float32Array;
+  weights: Float32Array;
+  /** The weight that is drawn strongest. */
+  bound: number;
+  /** The colours of negative and positive weights. */
+  against: string;
+  favour: string;
+  /** The number, from 1, of the density that is marked. */
+  chosen: number | null;
+}
+
+/** What a panel shows: a field of `shape` over a picture of `size`, densities, or both. */
+export interface View {
+  values: Float32Array | null;
+  shape?: [rows: number, columns: number];
+  size: [width: number, height: number];
+  /** Values to the left of the divider of a swipe. */
+  left?: Float32Array | null;
+  scale: Scale;
+  title: string;
+  note: string;
+  /** The beginning of the text for screen readers. */
+  alt: string;
+  picture?: Picture | null;
+  contours?: boolean;
+  densities?: Densities | null;
+}
+
+/** Fields (steps, rows, columns) with 16 bits per number, in base 64. */
+export interface Packed {
+  stack: string;
+  shape: [rows: number, columns: number];
+  low: number;
+  high: number;
+}
+
+/** What a stage shows at every place of its slider. */
+export interface StageData {
+  /** The places of the slider, what they count, and where it stands. */
+  steps: number[];
+  by: string;
+  step: number;
+  size: [width: number, height: number];
+  scales: Scale[];
+  classes: string[];
+  right: number | null;
+  probabilities: number[][][] | number[][] | null;
+  colours: string[];
+  /** Names of the parts to hide. */
+  hidden: string[];
+}
+
+/** Explore: one training. `stack` is null if there are only densities. */
+export interface PairData extends StageData, Partial<Omit<Packed, "stack">> {
+  stack: string | null;
+  way: string;
+  divider: number;
+  titles: string[];
+  notes: string[];
+  alt: string;
+  /** Per step. */
+  predictions: string[];
+  numbers: string[];
+  probabilities: number[][] | null;
+  legend: string[];
+  picture: Picture | null;
+  contours: boolean;
+  /** The densities of all steps; their arrays are 32-bit floats in base 64. */
+  dots: (Omit<Densities, "loc" | "scale" | "weights">
+    & { count: number, loc: string, scale: string, weights: string }) | null;
+}
+
+/** A model of Compare. */
+export interface Side {
+  name: string;
+  model: string;
+  /** Its index into the data's `stacks`; the index of each snapshot's field; their factor. */
+  stack: number;
+  each: number[];
+  share: number;
+  /** The snapshot at each place of the slider. */
+  at: number[];
+  /** Per snapshot. */
+  moments: string[];
+  numbers: string[][];
+  predictions: string[];
+}
+
+/** Compare: two to four models. */
+export interface ColumnsData extends StageData {
+  label: string;
+  stacks: Packed[];
+  shape: [rows: number, columns: number];
+  sides: Side[];
+  measures: string[];
+  /** Indices of the sides with the same classes, whose probabilities follow. */
+  comparable: number[];
+  probabilities: number[][][] | null;
+  note: string;
+}
+
+/** Fields without a slider. */
+export interface StillsData {
+  figures: (Omit<View, "values"> & (Packed | { stack: null }))[];
+  columns: number;
+  /** The heading and the scale of figures that share them. */
+  shared: { title: string, note: string, scale: Scale } | null;
+}
+
+/** Called with what the visitor changed. */
+export interface Callbacks {
+  /** The slider came to rest there. */
+  step?: (step: number) => void;
+  /** The divider of a swipe came to rest there, in percent. */
+  divider?: (place: number) => void;
+  /** A click on the density of that number, from 1. */
+  density?: (number: number) => void;
+}
+
+/** The arguments of a Streamlit component. */
+export interface Component<Data> {
+  parentElement: HTMLElement;
+  data: Data;
+  setStateValue: (name: string, value: unknown) => void;
+  setTriggerValue: (name: string, value: unknown) => void;
+}
+
+/** A line of the pad, as x, y, x, y …. */
+export interface Stroke {
+  width: number;
+  points: number[];
+}
+
+/** `input` is the resulting input of the model, `base` a picture under the strokes, as URLs. */
+export interface DrawPadData {
+  input: string;
+  base: string | null;
+  strokes: Stroke[];
+}
+
+/** `sprite` is the URL of one picture with the thumbnails in a row. */
+export interface ThumbnailsData {
+  sprite: string;
+  numbers: number[];
+  chosen: number;
+  seeds: number;
+}

@@ -1,0 +1,62 @@
+"""Components of the pages: their HTML, CSS and JavaScript are files."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit as st
+
+from densembed import web
+
+FOLDERS = {"densembed": Path(web.__file__).parent, "pages": Path(__file__).parents[1]}
+"""The folders of files by the first part of the names under which modules import them."""
+
+
+def modules() -> dict[str, str]:
+    """All JavaScript modules by their names, as `densembed/panels/panel.js`."""
+    return {
+        f"{first}/{file.relative_to(folder).as_posix()}": file.read_text("utf-8")
+        for first, folder in FOLDERS.items()
+        for file in sorted(folder.rglob("*.js"))
+    }
+
+
+def component(name: str, *styles: str) -> Callable:
+    """A component of Streamlit: the default export of a module, with its HTML and CSS.
+
+    The browser loads the module and what it imports from `shell.routes`.
+
+    Args:
+        name: of the module without suffix, as `densembed/panels/pair`. Files of this name with the
+            suffixes .html and .css are used where they exist.
+        styles: names of CSS files that come before its own.
+    """
+
+    def read(name: str) -> str:
+        first, _, rest = name.partition("/")
+        file = FOLDERS[first] / rest
+        return file.read_text("utf-8") if file.exists() else ""
+
+    draw = st.components.v2.component(
+        name.rpartition("/")[2],
+        html=read(f"{name}.html") or None,
+        css="".join(map(read, (*styles, f"{name}.css"))) or None,
+        # In two lines: Streamlit takes one line with a slash for a path.
+        js=f'export {{ default }}\nfrom "{name}.js";',
+    )
+
+    def show(*, data=None, **options):
+        return draw(data=as_json(data), **options)
+
+    return show
+
+
+def as_json(value):
+    """Data for a component, with null for numbers that JSON cannot represent."""
+    if isinstance(value, dict):
+        return {key: as_json(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

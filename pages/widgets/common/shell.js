@@ -1,0 +1,50 @@
+// Runs before Streamlit's own script.
+
+// Streamlit tries every part of the address until it finds its server, and each miss is an error in
+// the console: give it the address, from which this file is served as modules/DIGEST/pages/common/.
+Object.assign(window, {
+  __streamlit: { BACKEND_BASE_URL: new URL("../../../..", import.meta.url).href },
+});
+
+// Streamlit adds an entry to the browser's history whenever a page writes a parameter into its
+// address. Only another page is another entry, so that Back leaves a page at the first click.
+const push = history.pushState;
+/** @type {string | null} */
+let left = null;  // a page's address as it was when a link to another page was clicked
+history.pushState = function (state, title, url) {
+  const same = new URL(url ?? "", location.href).pathname === location.pathname;
+  // The next page's parameters arrive before its path.
+  if (left && !same) history.replaceState(history.state, "", left);
+  if (!same) left = null;
+  (same ? history.replaceState : push).call(history, state, title, url);
+};
+addEventListener("popstate", () => { left = null; });
+addEventListener("click", ({ target }) => {
+  if (!(target instanceof Element)) return;
+  const link = target.closest("a");
+  if (link?.href && link.origin === location.origin && link.pathname !== location.pathname)
+    left = location.href;
+  // On a phone the menu lies over the page, and Streamlit leaves it open over the next one.
+  if (target.closest('[data-testid="stSidebarNavLink"]') && innerWidth <= 768)
+    setTimeout(() => {
+      const close = document.querySelector('[data-testid="stSidebarCollapseButton"] button');
+      if (close instanceof HTMLElement) close.click();
+    });
+}, true);
+
+// A chart is as wide as on the screen: on paper it is scaled, or its right side would be cut off.
+/** @param {string} selector */
+const charts = (selector) => /** @type {NodeListOf<HTMLElement>} */ (
+  document.querySelectorAll(`.js-plotly-plot ${selector}`));
+addEventListener("beforeprint", () => {
+  for (const chart of charts(".svg-container")) {
+    const [width, height] = [chart.offsetWidth, chart.offsetHeight];
+    chart.style.setProperty("--shape", `${width} / ${height}`);
+    chart.style.setProperty("--wide", `${width}px`);
+    for (const part of chart.querySelectorAll(":scope > .main-svg"))
+      part.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  }
+});
+addEventListener("afterprint", () => {
+  for (const part of charts(".main-svg")) part.removeAttribute("viewBox");
+});

@@ -1,0 +1,83 @@
+// A card that points at one part of the page after another.
+/** @import { Component } from "densembed/panels/types.js" */
+import { find } from "densembed/panels/dom.js";
+
+const KEY = "densembed-tour";
+const PHONE = "(max-width: 640px)";  // there the card is at the bottom: the page goes on below it
+
+/** @typedef {{ stop: number | null, stops: [part: string, text: string][] }} TourData */
+
+class Tour {
+  stop = 0;  // from 1; 0 for none
+  /** @type {number | null | undefined} */
+  linked;
+
+  /**
+   * @param {HTMLElement} card
+   * @param {TourData} data
+   */
+  constructor(card, data) {
+    this.data = data;
+    this.card = card;
+    // A rule, and no mark on the part itself, which may not be there yet.
+    this.rule = document.head.appendChild(document.createElement("style"));
+    this.count = find(card, ".count", HTMLElement);
+    this.text = find(card, ".text", HTMLElement);
+    this.next = find(card, ".next", HTMLElement);
+    this.next.onclick = () => this.go((this.stop + 1) % (this.data.stops.length + 1));
+    find(card, ".skip", HTMLElement).onclick = () => this.go(0);
+    card.onkeydown = (event) => { if (event.key === "Escape") this.go(0); };
+  }
+
+  /**
+   * @param {TourData} data
+   * @param {(stop: number) => void} report
+   */
+  update(data, report) {
+    this.data = data;
+    this.report = report;
+    if (this.linked !== data.stop)
+      this.stop = data.stop ?? (localStorage.getItem(KEY) ? 0 : 1);
+    this.linked = data.stop;
+    this.show();
+  }
+
+  /** @param {string} [part] */
+  mark(part) {
+    this.rule.textContent = part ? `
+      .st-key-${part} {outline: 2px solid #5aa9e6; outline-offset: 4px; scroll-margin: 72px 8px;}
+      @media ${PHONE} {
+        .st-key-${part} {scroll-margin-bottom: 140px;}
+        body [data-testid="stMainBlockContainer"] {padding-bottom: 140px;}
+      }` : "";
+  }
+
+  show() {
+    const { stops } = this.data;
+    this.card.hidden = !this.stop;
+    this.mark(stops[this.stop - 1]?.[0]);
+    if (!this.stop) return;
+    this.count.textContent = `${this.stop} of ${stops.length}`;
+    this.text.textContent = stops[this.stop - 1][1];
+    this.next.textContent = this.stop < stops.length ? "Next" : "Done";
+  }
+
+  /** @param {number} stop */
+  go(stop) {
+    this.stop = this.linked = stop;
+    localStorage.setItem(KEY, "seen");
+    this.show();
+    if (stop) document.querySelector(`.st-key-${this.data.stops[stop - 1][0]}`)
+      ?.scrollIntoView({ block: "nearest" });
+    this.report?.(stop);
+  }
+}
+
+/** @param {Component<TourData>} component */
+export default ({ parentElement, data, setStateValue }) => {
+  /** @type {HTMLElement & { tour?: Tour }} */
+  const card = find(parentElement, ".tour", HTMLElement);
+  const tour = card.tour ??= new Tour(card, data);
+  tour.update(data, (stop) => setStateValue("stop", stop));
+  return () => tour.mark();
+};
