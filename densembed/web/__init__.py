@@ -1,0 +1,1 @@
+"""What runs in the browser: JavaScript modules without dependencies, such as the engine."""
