@@ -1,9 +1,7 @@
 """The engine of the browser computes what torch computes, from the same files."""
 
 import base64
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,17 +9,16 @@ import torch
 from torch import Tensor
 
 from densembed.data import as_input
-from densembed.fields.field import field, logits, pixel_field
+from densembed.fields.field import field, pixel_field
 from densembed.fields.measures import (
     class_weights,
     densities,
     density_field,
     input_gradient,
-    measure,
     weighted_field,
 )
 from densembed.functional.densities import FAMILIES
-from densembed.models.names import build, describe
+from densembed.models.names import build
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from tests.browser.conftest import ROOT
 from tests.training import test_checkpoint as files
@@ -64,6 +61,20 @@ SCRIPT = """async ({ snapshots, pictures, resolutions, label, density }) => {
     return Object.fromEntries(
       Object.entries(numbers).map(([key, values]) => [key, values && packed(values)]));
   }));
+}"""
+
+
+READ = """async (texts) => {
+  const { readCheckpoint } = await import("/densembed.js");
+  return texts.map((text) => {
+    const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+    try {
+      readCheckpoint(bytes.buffer, "it.safetensors");
+      return null;
+    } catch (error) {
+      return [error.name, error.message];
+    }
+  });
 }"""
 
 
@@ -224,3 +235,53 @@ MODELS = [
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model(engine, model, shape):
     agrees(engine, network(model, shape), pictures(shape))
+
+
+def outcome(data: bytes) -> list[str] | None:
+    try:
+        Checkpoint.from_bytes(data, "it.safetensors")
+    except CheckpointError as error:
+        return ["CheckpointError", str(error)]
+    return None
+
+
+def compare_sentences(engine: Engine, cases: dict[str, bytes]) -> list:
+    texts = [base64.b64encode(data).decode() for data in cases.values()]
+    found = engine.page.evaluate(READ, texts)
+    return [
+        (name, got, wanted)
+        for (name, data), got in zip(cases.items(), found, strict=True)
+        if got != (wanted := outcome(data))
+    ]
+
+def flipped(count: int) -> dict[str, bytes]:
+    """Whole files with one byte changed."""
+    random = np.random.default_rng(1)
+    start = 8 + int.from_bytes(files.WHOLE[:8], "little")
+    cases = {}
+    for place, change in zip(random.integers(0, start + 40, count), random.integers(1, 256, count)):
+        data = bytearray(files.WHOLE)
+        data[place] ^= change
+        cases[f"byte {place} changed by {change}"] = bytes(data)
+    return cases
+
+def test_damaged(engine):
+    cases = {
+        **files.NOT_ONE,
+        **{f"version {v}": files.content(version=v) for v in ["0", "2", "", None, "x" * 100, "1\n2", "it's"]},
+        **{f"header: {k}": files.content(header=None) if h is None else files.content(h) for k, h in files.BAD_HEADERS.items()},
+        **{f"tensors: {k}": files.spoilt(c) for k, (c, _) in files.BAD_TENSORS.items()},
+        "members": files.content(files.header(members=2)),
+        **{f"steps {s}": files.content(files.header(steps=s)) for s in ([0, 10, 1, 20], [0, 1, 1, 2])},
+        **{f"cut {n}": files.WHOLE[:n] for n in range(0, len(files.WHOLE), 97)},
+        "more": files.WHOLE+b"x",
+    }
+    for config in [{"model": "logistic-el-2", k: v} for k, v in [("epochs", 0),("epochs", None), ("epochs", [1, "a'b"]), ("learning_rate", 0), ("learning_rate", -1.5),("weight_decay", 2), ("location_start","x"),("device","tpu"),("compile",3),("seed",-1),("seeds",101),("modle", 1), ("epoch",3), ("dataset","x"*201), ("dataset", True), ("scale_start", 5)]] + [{"model": m} for m in ["logistc-el-5", "logistic-el-mnn-5", "gauss-el-3", "mlp-0", "mlp-5000", "cnn-1-2-3-4", "stages-65-logistic-el-2", "LINEAR", "x"*61, "", "it's", 'a"b\'c', "logistic-el-2\n"]]:
+        cases[f"config {config}"] = files.content(files.header(config=config))
+    for shape in [[28,28],[1,28,28,28],"abc",[1,2,"x"],[257,1,1],[]]:
+        cases[f"shape {shape}"] = files.content(files.header(input_shape=shape))
+    cases["small"] = files.content(files.header(config={"model":"cnn-2-3-4"}, input_shape=[1,7,28]))
+    cases |= flipped(400)
+    bad = compare_sentences(engine, cases)
+    for b in bad: print(b)
+    assert not bad, len(bad)

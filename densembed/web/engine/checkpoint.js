@@ -16,6 +16,7 @@ const FORMAT = "densembed";
 const VERSION = "1";
 const MAX_BYTES = 256 * 2 ** 20;
 const MAX_HEADER = 4 * 2 ** 20;
+const MODULE_NAME = /^[A-Za-z_]\w{0,40}(\.[A-Za-z_]\w{0,40}){0,5}$/;
 
 /**
  * One tensor of a file.
@@ -236,11 +237,11 @@ function readEntries(buffer, fail) {
 function checkedHeader(document, shown, fail) {
   try {
     const content = parseJson(/** @type {string} */ (document));
-    if (Array.isArray(content?.plugins) && content.plugins.length)
-      throw new Unsupported(
-        `${shown} needs the plugin ${printable(String(content.plugins[0]))}, which does not run ` +
-          "in the browser.",
-      );
+    /** @type {unknown[]} */
+    const plugins = Array.isArray(content?.plugins) ? content.plugins : [];
+    const plugin = plugins.find((each) => typeof each === "string" && MODULE_NAME.test(each));
+    if (plugin)
+      throw new Unsupported(`${shown} needs the plugin ${plugin}, which does not run in a browser.`);
   } catch (error) {
     if (error instanceof Unsupported) throw error;
   }
@@ -386,7 +387,7 @@ function checkedTensors(header, expected, views, fail) {
         `has ${values} values in ${key} that are not exact in float32. Convert its tensors with ` +
           ".float() and save them with the file's metadata by safetensors.torch.save_file.",
       );
-    if (!values.every(Number.isFinite)) throw fail(`has values in ${key} that are not finite.`);
+    if (!values.every((value) => Math.abs(value) < Infinity)) throw fail(`has values in ${key} that are not finite.`);
     tensors.set(key, { values, size: shape.reduce((product, size) => product * size, 1) });
   }
   if (header.epochs.some((e) => e.test_error.length !== members || e.train_loss.length !== members))

@@ -111,74 +111,106 @@ export class Convolution {
         ),
       ),
     );
-    this.kernel = new Float64Array(maps * channels * reach * reach);
+    const kernel = new Float64Array(maps * channels * reach * reach);
     for (let each = 0; each < maps * channels; each++)
       for (let i = 0; i < taps; i++)
         for (let j = 0; j < taps; j++) {
           const tap = weight[(each * taps + i) * taps + j];
           for (let m = 0; m < reach; m++)
             for (let n = 0; n < reach; n++)
-              this.kernel[(each * reach + m) * reach + n] += tap * rows[i][m] * columns[j][n];
+              kernel[(each * reach + m) * reach + n] += tap * rows[i][m] * columns[j][n];
         }
     this.bias = bias;
-    this.taps = [];
-    for (let k = 0, at = 0; at < this.kernel.length; k++)
-      for (let m = 0; m < reach; m++)
-        for (let n = 0; n < reach; n++, at++)
-          if (this.kernel[at])
-            this.taps.push({
-              weight: this.kernel[at], map: Math.floor(k / channels), channel: k % channels,
-              down: m - before, along: n - before,
-            });
+    this.channels = channels;
     this.height = height;
     this.width = width;
+    this.before = before;
+    // In maps with a margin, and rows as long as those, a tap reads at the same distance everywhere.
+    this.stride = width + reach - 1;
+    this.area = (height + reach - 1) * this.stride;
+    this.padded = new Float64Array(channels * this.area);
+    this.map = new Float64Array((height - 1) * this.stride + width);
     this.output = new Float64Array(maps * height * width);
     this.gradient = new Float64Array(channels * height * width);
+    const size = channels * reach * reach;
+    /** for each map, the taps that are not 0, and the distances at which they read */
+    this.taps = Array.from({ length: maps }, (_, map) => {
+      const own = kernel.subarray(map * size, (map + 1) * size);
+      const places = [...own.keys()].filter((at) => own[at]);
+      const distances = places.map((at) => {
+        const down = Math.floor(at / reach) % reach;
+        return Math.floor(at / reach ** 2) * this.area + down * this.stride + (at % reach);
+      });
+      const zeros = Array.from({ length: (4 - (places.length % 4)) % 4 }, () => 0);
+      return {
+        weights: Float64Array.from([...places.map((at) => own[at]), ...zeros]),
+        distances: Int32Array.from([...distances, ...zeros]),
+      };
+    });
   }
 
   /** @param {Float64Array} x */
   forward(x) {
-    const { output, bias, height, width } = this;
-    const size = height * width;
-    bias.forEach((value, map) => output.fill(value, map * size, (map + 1) * size));
-    for (const { weight, map, channel, down, along } of this.taps)
-      addShifted(output, map * size, x, channel * size, weight, down, along, height, width);
+    const { output, bias, channels, height, width, before, stride, area, padded, map } = this;
+    for (let c = 0, at = 0; c < channels; c++)
+      for (let y = 0; y < height; y++) {
+        const row = c * area + (y + before) * stride + before;
+        for (let n = 0; n < width; n++) padded[row + n] = x[at++];
+      }
+    for (let k = 0, at = 0; k < bias.length; k++) {
+      const { weights, distances } = this.taps[k];
+      map.fill(bias[k]);
+      for (let tap = 0; tap < weights.length; tap += 4) addFour(map, padded, weights, distances, tap);
+      for (let y = 0; y < height; y++)
+        for (let n = 0; n < width; n++) output[at++] = map[y * stride + n];
+    }
     return output;
   }
 
   /** @param {Float64Array} gradient */
   backward(gradient) {
-    const { height, width } = this;
-    const back = this.gradient.fill(0);
-    const size = height * width;
-    for (const { weight, map, channel, down, along } of this.taps)
-      addShifted(back, channel * size, gradient, map * size, weight, -down, -along, height, width);
-    return back;
+    const { channels, height, width, before, stride, area, map } = this;
+    const spread = new Float64Array(this.padded.length);
+    for (let k = 0, at = 0; k < this.bias.length; k++) {
+      map.fill(0);
+      for (let y = 0; y < height; y++)
+        for (let n = 0; n < width; n++) map[y * stride + n] = gradient[at++];
+      const { weights, distances } = this.taps[k];
+      weights.forEach((weight, tap) => {
+        const distance = distances[tap];
+        for (let cell = 0; cell < map.length; cell++) spread[cell + distance] += weight * map[cell];
+      });
+    }
+    for (let c = 0, at = 0; c < channels; c++)
+      for (let y = 0; y < height; y++) {
+        const row = c * area + (y + before) * stride + before;
+        for (let n = 0; n < width; n++) this.gradient[at++] = spread[row + n];
+      }
+    return this.gradient;
   }
 }
 
 /**
- * to[y, x] += weight · from[y + down, x + along], where that lies inside.
+ * Adds four taps to a map.
  *
- * @param {Float64Array} to
- * @param {number} toStart
+ * @param {Float64Array} map
  * @param {Float64Array} from
- * @param {number} fromStart
- * @param {number} weight
- * @param {number} down
- * @param {number} along
- * @param {number} height
- * @param {number} width
+ * @param {Float64Array} weights
+ * @param {Int32Array} distances
+ * @param {number} tap the first one
  */
-function addShifted(to, toStart, from, fromStart, weight, down, along, height, width) {
-  const left = Math.max(0, -along);
-  const right = Math.min(width, width - along);
-  const last = Math.min(height, height - down);
-  for (let y = Math.max(0, -down); y < last; y++) {
-    let source = fromStart + (y + down) * width + left + along;
-    const row = toStart + y * width;
-    for (let at = row + left; at < row + right; at++) to[at] += weight * from[source++];
-  }
+function addFour(map, from, weights, distances, tap) {
+  const w0 = weights[tap];
+  const w1 = weights[tap + 1];
+  const w2 = weights[tap + 2];
+  const w3 = weights[tap + 3];
+  const d0 = distances[tap];
+  const d1 = distances[tap + 1];
+  const d2 = distances[tap + 2];
+  const d3 = distances[tap + 3];
+  for (let cell = 0; cell < map.length; cell++)
+    map[cell] +=
+      w0 * from[cell + d0] + w1 * from[cell + d1] + w2 * from[cell + d2] + w3 * from[cell + d3];
 }
 
 /**
