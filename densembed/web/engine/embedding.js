@@ -1,0 +1,294 @@
+// @ts-check
+/**
+ * Densities on a signal: where they lie, and the expectations under them.
+ *
+ * @import { Family } from "./families.js"
+ * @import { Plan } from "./names.js"
+ * @import { Tensors } from "./layers.js"
+ */
+
+import { FAMILIES, scaleUnit, sigmoid } from "./families.js";
+import { Linear } from "./layers.js";
+import { masses } from "./separable.js";
+
+const SLOPE = 4;
+const LEAST_SCALE = 2 ** -32;
+
+/** What all kinds of embeddings share: densities with their locations, scales and Γ. */
+class Densities {
+  /**
+   * @param {Family} family
+   * @param {number[]} maps (channels, height, width) of the signal
+   * @param {boolean} shared whether all channels have the same densities
+   * @param {number} count number of densities per channel
+   */
+  constructor(family, [channels, height, width], shared, count) {
+    const all = (shared ? 1 : channels) * count;
+    this.family = family;
+    this.channels = channels;
+    this.height = height;
+    this.width = width;
+    this.shared = shared;
+    this.count = count;
+    this.unit = scaleUnit(family);
+    /** (densities, 2), in pixels of the signal along the columns and the rows, as `scale` */
+    this.loc = new Float64Array(2 * all);
+    this.scale = new Float64Array(2 * all);
+    this.rows = new Float64Array(height * all);
+    this.columns = new Float64Array(width * all);
+    this.readings = new Float64Array(channels * count);
+    this.sums = new Float64Array(count);
+    /** @type {Float64Array} the last input of an embedding whose densities move */
+    this.signal = new Float64Array(0);
+  }
+
+  /**
+   * Length of the axis of an entry of `loc` and `scale`.
+   *
+   * @param {number} entry
+   */
+  length(entry) {
+    return entry % 2 ? this.height : this.width;
+  }
+
+  /** @param {number} entry @param {number} alpha */
+  setLocation(entry, alpha) {
+    this.loc[entry] = this.length(entry) * sigmoid(SLOPE * alpha);
+  }
+
+  /** @param {number} entry @param {number} beta */
+  setScale(entry, beta) {
+    const scale = this.length(entry) * sigmoid(beta) * this.unit;
+    this.scale[entry] = Math.max(scale, LEAST_SCALE);
+  }
+
+  /** Computes Γ for the present locations and scales. */
+  placed() {
+    masses(this.family, this.loc, this.scale, 1, this.height, this.height, this.rows);
+    masses(this.family, this.loc, this.scale, 0, this.width, this.width, this.columns);
+  }
+
+  /**
+   * Γx for the given factors of Γ: (channels, count).
+   *
+   * @param {Float64Array} x (channels, height, width)
+   * @param {Float64Array} rows
+   * @param {Float64Array} columns
+   * @param {Float64Array} out
+   */
+  act(x, rows, columns, out) {
+    const { channels, height, width, count, sums } = this;
+    const all = this.loc.length / 2;
+    out.fill(0);
+    for (let c = 0, at = 0; c < channels; c++) {
+      const first = this.shared ? 0 : c * count;
+      for (let m = 0; m < height; m++) {
+        let empty = true;
+        for (let n = 0; n < width; n++) {
+          const value = x[at++];
+          if (value === 0) continue; // most pixels of a digit
+          if (empty) sums.fill(0);
+          empty = false;
+          const from = n * all + first;
+          for (let k = 0; k < count; k++) sums[k] += value * columns[from + k];
+        }
+        if (empty) continue;
+        const from = m * all + first;
+        const to = c * count;
+        for (let k = 0; k < count; k++) out[to + k] += sums[k] * rows[from + k];
+      }
+    }
+  }
+
+  /**
+   * Σ_k g_k Γ_k of each channel: the gradient of the signal for fixed locations and scales.
+   *
+   * @param {Float64Array} gradient (channels, count)
+   * @param {Float64Array} back (channels, height, width)
+   */
+  spread(gradient, back) {
+    const { channels, height, width, count, rows, columns, sums } = this;
+    const all = this.loc.length / 2;
+    for (let c = 0, at = 0; c < channels; c++) {
+      const first = this.shared ? 0 : c * count;
+      for (let m = 0; m < height; m++) {
+        for (let k = 0; k < count; k++)
+          sums[k] = gradient[c * count + k] * rows[m * all + first + k];
+        for (let n = 0; n < width; n++, at++) {
+          let sum = 0;
+          for (let k = 0; k < count; k++) sum += sums[k] * columns[n * all + first + k];
+          back[at] += sum;
+        }
+      }
+    }
+  }
+}
+
+/** Densities at the same places for every input (Section 4.1). */
+export class FixedEmbedding extends Densities {
+  /**
+   * @param {Family} family
+   * @param {number[]} maps
+   * @param {boolean} shared
+   * @param {number} count
+   * @param {Float32Array} alpha
+   * @param {Float32Array} beta
+   */
+  constructor(family, maps, shared, count, alpha, beta) {
+    super(family, maps, shared, count);
+    alpha.forEach((value, entry) => this.setLocation(entry, value));
+    beta.forEach((value, entry) => this.setScale(entry, value));
+    this.placed();
+    this.gradient = new Float64Array(this.channels * this.height * this.width);
+  }
+
+  locate() {}
+
+  /** @param {Float64Array} x */
+  forward(x) {
+    this.act(x, this.rows, this.columns, this.readings);
+    return this.readings;
+  }
+
+  /** @param {Float64Array} gradient */
+  backward(gradient) {
+    this.spread(gradient, this.gradient.fill(0));
+    return this.gradient;
+  }
+}
+
+/** Densities that a micro network moves with the input (Section 4.2). */
+export class MovingEmbedding extends Densities {
+  /** @param {Plan} plan @param {(name: string) => Float32Array} tensor */
+  constructor(plan, tensor) {
+    super(plan.family, plan.maps, plan.shared, plan.densities);
+    const inner = [tensor("locator.0.alpha"), tensor("locator.0.beta")];
+    this.inner = new FixedEmbedding(
+      plan.family, plan.maps, plan.shared, plan.locators, inner[0], inner[1],
+    );
+    this.linear = new Linear(tensor("locator.2.weight"), tensor("locator.2.bias"));
+    this.beta = tensor("beta");
+    this.scales = plan.scales;
+    if (!this.scales) this.beta.forEach((value, entry) => this.setScale(entry, value));
+    /** @type {Float64Array[] | null} */
+    this.slopes = null;
+  }
+
+  /** @param {Float64Array} x */
+  locate(x) {
+    const numbers = this.linear.forward(this.inner.forward(x));
+    const { loc, beta } = this;
+    for (let entry = 0; entry < loc.length; entry++) this.setLocation(entry, numbers[entry]);
+    if (this.scales)
+      for (let entry = 0; entry < loc.length; entry++)
+        this.setScale(entry, beta[entry] + numbers[loc.length + entry]);
+  }
+
+  /** @param {Float64Array} x */
+  forward(x) {
+    this.locate(x);
+    this.placed();
+    this.signal = x;
+    this.slopes = null;
+    this.act(x, this.rows, this.columns, this.readings);
+    return this.readings;
+  }
+
+  /**
+   * ∂R / ∂μ along the columns and the rows, then ∂R / ∂s: four arrays (channels, count).
+   *
+   * @returns {Float64Array[]}
+   */
+  #slopes() {
+    const [dRows, dColumns] = [this.rows, this.columns].map((each) => new Float64Array(each.length));
+    const results = [];
+    for (const power of this.scales ? [0, 1] : [0]) {
+      this.#differentiate(1, this.height, power, dRows);
+      this.#differentiate(0, this.width, power, dColumns);
+      for (const [rows, columns] of [[this.rows, dColumns], [dRows, this.columns]]) {
+        const slopes = new Float64Array(this.readings.length);
+        this.act(this.signal, rows, columns, slopes);
+        results.push(slopes);
+      }
+    }
+    return results;
+  }
+
+  /**
+   * The derivatives of the masses along an axis: −Δ(z^power f(z)) / s.
+   *
+   * @param {number} axis
+   * @param {number} size
+   * @param {number} power 0 for the location, 1 for the scale
+   * @param {Float64Array} out
+   */
+  #differentiate(axis, size, power, out) {
+    const { loc, scale, family } = this;
+    const all = loc.length / 2;
+    for (let d = 0; d < all; d++) {
+      const mu = loc[2 * d + axis];
+      const s = scale[2 * d + axis];
+      const at = (/** @type {number} */ edge) => {
+        const z = (edge - mu) / s;
+        return (family.pdf(z) * z ** power) / s;
+      };
+      for (let n = 0, lower = at(0); n < size; n++) {
+        const upper = at(n + 1);
+        out[n * all + d] = lower - upper;
+        lower = upper;
+      }
+    }
+  }
+
+  /** @param {Float64Array} gradient */
+  backward(gradient) {
+    const slopes = (this.slopes ??= this.#slopes());
+    const { loc, scale, unit, channels, count } = this;
+    const numbers = new Float64Array(this.linear.output.length);
+    for (let c = 0; c < channels; c++) {
+      const first = this.shared ? 0 : c * count;
+      for (let k = 0; k < count; k++)
+        slopes.forEach((slope, kind) => {
+          const entry = 2 * (first + k) + (kind % 2);
+          const length = this.length(entry);
+          const chain = kind < 2
+            ? SLOPE * loc[entry] * (1 - loc[entry] / length)
+            : scale[entry] > LEAST_SCALE ? scale[entry] * (1 - scale[entry] / (length * unit)) : 0;
+          const number = kind < 2 ? entry : loc.length + entry;
+          numbers[number] += gradient[c * count + k] * slope[c * count + k] * chain;
+        });
+    }
+    const back = this.inner.backward(this.linear.backward(numbers));
+    this.spread(gradient, back);
+    return back;
+  }
+}
+
+/** One uniform density per pixel, so that Γ is the identity (Section 3.1). */
+export class PixelEmbedding {
+  /** @param {number[]} maps (channels, height, width) */
+  constructor([channels, height, width]) {
+    this.family = /** @type {Family} */ (FAMILIES.get("uniform"));
+    this.channels = channels;
+    this.height = height;
+    this.width = width;
+    this.loc = new Float64Array(2 * height * width);
+    for (let k = 0; k < height * width; k++) {
+      this.loc[2 * k] = (k % width) + 0.5;
+      this.loc[2 * k + 1] = Math.floor(k / width) + 0.5;
+    }
+    this.scale = new Float64Array(this.loc.length).fill(0.5);
+  }
+
+  locate() {}
+
+  /** @param {Float64Array} x */
+  forward(x) {
+    return x;
+  }
+
+  /** @param {Float64Array} gradient */
+  backward(gradient) {
+    return gradient;
+  }
+}

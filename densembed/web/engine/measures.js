@@ -1,0 +1,93 @@
+// @ts-check
+/** Numbers of receptive fields, as in `densembed/fields/measures.py`. */
+
+const MASS = 0.9;
+
+/**
+ * The percentile of some numbers, interpolated linearly between the nearest two.
+ *
+ * @param {ArrayLike<number>} values
+ * @param {number} percent
+ */
+export function percentile(values, percent) {
+  const sorted = Float64Array.from(values).sort();
+  const place = ((sorted.length - 1) * percent) / 100;
+  const below = Math.floor(place);
+  const above = Math.min(below + 1, sorted.length - 1);
+  return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
+}
+
+/**
+ * The second field minus the first.
+ *
+ * @param {Float32Array} first
+ * @param {Float32Array} second
+ */
+export function difference(first, second) {
+  return second.map((value, at) => value - first[at]);
+}
+
+/**
+ * @typedef {object} Measures in pixels
+ * @property {[number, number]} centre of mass (t, u)
+ * @property {number} spread root mean square distance from the centre
+ * @property {number} entropy in bits
+ * @property {number} area number of pixels with 90 % of the mass
+ * @property {number} variation total variation distance from the field before
+ */
+
+/**
+ * Measures of a field of `width` × `height` cells over an input.
+ *
+ * @param {Float32Array} values
+ * @param {Float32Array} before the field before training
+ * @param {{ width: number, height: number }} cells
+ * @param {number[]} inputShape (channels, height, width)
+ * @returns {Measures}
+ */
+export function measure(values, before, { width, height }, [, rows, columns]) {
+  const along = columns / width;
+  const down = rows / height;
+  const total = sum(values) || 1;
+  const start = sum(before) || 1;
+  let t = 0, u = 0, entropy = 0, variation = 0;
+  for (let y = 0, at = 0; y < height; y++)
+    for (let x = 0; x < width; x++, at++) {
+      const mass = values[at] / total;
+      t += mass * (x + 0.5) * along;
+      u += mass * (y + 0.5) * down;
+      if (mass > 0) entropy -= mass * Math.log2(mass / (along * down));
+      variation += Math.abs(mass - before[at] / start) / 2;
+    }
+  let square = 0;
+  for (let y = 0, at = 0; y < height; y++)
+    for (let x = 0; x < width; x++, at++)
+      square +=
+        (values[at] / total) * (((x + 0.5) * along - t) ** 2 + ((y + 0.5) * down - u) ** 2);
+  const sorted = values.slice().sort();
+  let cells = 0;
+  for (let mass = 0; cells < sorted.length && mass < MASS; cells++)
+    mass += sorted[sorted.length - 1 - cells] / total;
+  const area = cells * along * down;
+  return { centre: [t, u], spread: Math.sqrt(square), entropy, area, variation };
+}
+
+/**
+ * Mean distance between the locations of the same densities, in pixels.
+ *
+ * @param {Float64Array} first
+ * @param {Float64Array} second
+ */
+export function meanDisplacement(first, second) {
+  let total = 0;
+  for (let at = 0; at < first.length; at += 2)
+    total += Math.hypot(second[at] - first[at], second[at + 1] - first[at + 1]);
+  return (2 * total) / first.length;
+}
+
+/** @param {Float32Array} values */
+function sum(values) {
+  let total = 0;
+  for (let at = 0; at < values.length; at++) total += values[at];
+  return total;
+}

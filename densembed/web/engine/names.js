@@ -1,0 +1,308 @@
+// @ts-check
+/**
+ * Networks by name, as in `densembed/models/names.py` and `architectures.py`.
+ *
+ * @import { Family } from "./families.js"
+ */
+
+import { FAMILIES } from "./families.js";
+import { quoted, unknown } from "./text.js";
+
+const MAX_DENSITIES = 64;
+const MAX_HIDDEN = 4096;
+const POOLED_STAGES = 2;
+const WINDOW = 2;
+
+/**
+ * A layer of feature maps.
+ *
+ * @typedef {object} Stage
+ * @property {"adaptive" | "convolution" | "relu" | "softmax" | "max"} kind
+ * @property {number} maps number of output channels
+ * @property {number} kernel taps per axis; 0 for ReLU
+ */
+
+/**
+ * The structure of a network, from which the shapes of its tensors follow.
+ *
+ * @typedef {object} Plan
+ * @property {number[]} inputShape (channels, height, width)
+ * @property {number} classes
+ * @property {Stage[]} stages the layers before the densities
+ * @property {number[]} maps (channels, height, width) at the densities
+ * @property {"pixels" | "fixed" | "moving"} kind
+ * @property {Family} family
+ * @property {number} densities K, per channel
+ * @property {number} locators number of densities of the micro network, per channel
+ * @property {boolean} shared whether all channels have the same densities
+ * @property {boolean} scales whether the scales move as well
+ * @property {number} hidden units of the classifier's hidden layer; 0 for a linear classifier
+ */
+
+/**
+ * @typedef {object} Arguments what a name has in place of {family}, {size} and {maps}
+ * @property {string} family
+ * @property {number[]} sizes
+ * @property {number[]} maps
+ */
+
+/**
+ * @param {Partial<Plan>} parts
+ * @param {Arguments} given
+ * @returns {Partial<Plan>}
+ */
+function densities(parts, { family, sizes: [b, b0 = 0] }) {
+  return {
+    kind: b0 ? "moving" : "fixed",
+    family: FAMILIES.get(family),
+    densities: b * b,
+    locators: b0 * b0,
+    ...parts,
+  };
+}
+
+/**
+ * @param {Arguments} given
+ * @param {number} [kernel]
+ * @returns {Partial<Plan>}
+ */
+function adaptive(given, kernel = 3) {
+  /** @type {Stage[]} */
+  const stages = given.maps.flatMap((maps, stage) => [
+    { kind: "adaptive", maps, kernel },
+    { kind: "relu", maps, kernel: 0 },
+    ...(stage < POOLED_STAGES
+      ? [/** @type {Stage} */ ({ kind: "softmax", maps, kernel: WINDOW })]
+      : []),
+  ]);
+  return densities({ stages, shared: true }, given);
+}
+
+/** @typedef {(given: Arguments) => Partial<Plan>} Build */
+/** @type {Record<string, { build: Build, words: string, one?: string, max?: number }>} */
+const MODELS = {
+  linear: { build: () => ({}), words: "Linear classifier" },
+  "mlp-{size}": {
+    build: ({ sizes: [hidden] }) => ({ hidden }),
+    words: "MLP, {} hidden units",
+    max: MAX_HIDDEN,
+  },
+  "{family}-el-{size}": { build: (given) => densities({}, given), words: "{}-EL, B = {}" },
+  "{family}-el-mnn-{size}-{size}": {
+    build: (given) => densities({}, given),
+    words: "{}-EL with mNN, B = {}, B₀ = {}",
+  },
+  "adaptive-conv-pool-{family}-el-{size}": {
+    build: (given) => adaptive({ ...given, maps: [8] }, 5),
+    words: "Adaptive convolution and pooling, {}-EL, B = {}",
+  },
+  "adaptive-conv-pool-{family}-el-mnn-{size}-{size}": {
+    build: (given) => adaptive({ ...given, maps: [8] }, 5),
+    words: "Adaptive convolution and pooling, {}-EL with mNN, B = {}, B₀ = {}",
+  },
+  "{family}-el-mnn-scale-{size}-{size}": {
+    build: (given) => densities({ scales: true }, given),
+    words: "{}-EL with mNN of learned scales, B = {}, B₀ = {}",
+  },
+  "stages-{maps}-{family}-el-{size}": {
+    build: (given) => adaptive(given),
+    words: "Adaptive stages of {} maps, {}-EL, B = {}",
+    one: "One adaptive stage of {} maps, {}-EL, B = {}",
+  },
+  "stages-{maps}-{family}-el-mnn-{size}-{size}": {
+    build: (given) => adaptive(given),
+    words: "Adaptive stages of {} maps, {}-EL with mNN, B = {}, B₀ = {}",
+    one: "One adaptive stage of {} maps, {}-EL with mNN, B = {}, B₀ = {}",
+  },
+  "cnn-{maps}": {
+    build: ({ maps }) => ({
+      stages: maps.flatMap((maps) => [
+        /** @type {Stage} */ ({ kind: "convolution", maps, kernel: 3 }),
+        /** @type {Stage} */ ({ kind: "relu", maps, kernel: 0 }),
+        /** @type {Stage} */ ({ kind: "max", maps, kernel: WINDOW }),
+      ]),
+    }),
+    words: "Plain CNN of {} maps",
+  },
+};
+
+/** @type {Record<string, string>} */
+const PATTERNS = {
+  "{family}": `(${[...FAMILIES.keys()].join("|")})`,
+  "{size}": "(\\d{1,9})",
+  "{maps}": "(\\d{1,9}(?:-\\d{1,9}){0,2})",
+};
+const PART = /\{family\}|\{size\}|\{maps\}/g;
+
+/**
+ * The template of a name and its arguments. Throws an Error for a name that no model has.
+ *
+ * @param {string} name
+ */
+function parse(name) {
+  for (const [template, kind] of Object.entries(MODELS)) {
+    const match = new RegExp(`^${template.replace(PART, (part) => PATTERNS[part])}$`).exec(name);
+    if (!match) continue;
+    /** @type {Arguments} */
+    const given = { family: "", sizes: [], maps: [] };
+    const parts = template.match(PART) ?? [];
+    const texts = match.slice(1);
+    parts.forEach((part, k) => {
+      if (part === "{family}") given.family = texts[k];
+      else if (part === "{size}") given.sizes.push(Number(texts[k]));
+      else given.maps = texts[k].split("-").map(Number);
+    });
+    const max = kind.max ?? MAX_DENSITIES;
+    if ([...given.sizes, ...given.maps].every((size) => size >= 1 && size <= max))
+      return { kind, given, parts, texts };
+    throw new Error(`The sizes in ${quoted(name, 60)} must lie between 1 and ${max}.`);
+  }
+  /** @type {Record<string, string>} */
+  const placeholders = { "{family}": "FAMILY", "{size}": "N", "{maps}": "MAPS" };
+  const templates = Object.keys(MODELS).map((each) => each.replace(PART, (p) => placeholders[p]));
+  throw new Error(
+    `${unknown("model", name, similarNames(name))}; names look like ${templates.join(", ")}. ` +
+      `FAMILY is one of ${[...FAMILIES.keys()].join(", ")}, N is a number, and MAPS is one to 3 ` +
+      "numbers, as in 8-16.",
+  );
+}
+
+/**
+ * One name per template and family, with the numbers of `name` where it has any.
+ *
+ * @param {string} name
+ */
+function similarNames(name) {
+  const numbers = name.match(/\d{1,9}/g) ?? [];
+  return Object.keys(MODELS).flatMap((template) => {
+    const rest = [...numbers];
+    const sizes = template.split("{size}").length - 1;
+    const stages = Math.min(Math.max(numbers.length - sizes, 1), 3);
+    const filled = template.replace(/\{size\}|\{maps\}/g, (part) =>
+      Array.from({ length: part === "{maps}" ? stages : 1 }, () => rest.shift() ?? "5").join("-"),
+    );
+    const families = template.includes("{family}") ? [...FAMILIES.keys()] : [""];
+    return families.map((family) => filled.replace("{family}", family));
+  });
+}
+
+/**
+ * Throws an Error with a sentence unless there is a model of that name.
+ *
+ * @param {string} name
+ */
+export function checkName(name) {
+  parse(name);
+}
+
+/**
+ * A model's name in words, such as "Logistic-EL with mNN, B = 10, B₀ = 5".
+ *
+ * @param {string} name
+ */
+export function describe(name) {
+  const { kind, parts, texts, given } = parse(name);
+  let words = given.maps.length === 1 && kind.one ? kind.one : kind.words;
+  parts.forEach((part, k) => {
+    let text = String(Number(texts[k]));
+    if (part === "{family}") {
+      text = FAMILIES.get(texts[k])?.words ?? texts[k];
+      text = text[0].toUpperCase() + text.slice(1);
+    } else if (part === "{maps}" && given.maps.length > 1) {
+      text = `${given.maps.slice(0, -1).join(", ")} and ${given.maps.at(-1)}`;
+    }
+    words = words.replace("{}", text);
+  });
+  return words;
+}
+
+/**
+ * The structure of the network of that name. Throws an Error if the images are too small for it.
+ *
+ * @param {string} name
+ * @param {number[]} inputShape (channels, height, width)
+ * @param {number} classes
+ * @returns {Plan}
+ */
+export function plan(name, inputShape, classes) {
+  const { kind, given } = parse(name);
+  const built = kind.build(given);
+  const stages = built.stages ?? [];
+  let maps = [...inputShape];
+  const minimum = WINDOW ** stages.filter(({ kernel }) => kernel === WINDOW).length;
+  if (Math.min(maps[1], maps[2]) < minimum)
+    throw new Error(
+      `Expected images of at least ${minimum} × ${minimum} pixels; got ${maps[1]} × ${maps[2]}.`,
+    );
+  for (const stage of stages) {
+    const shrinks = stage.kernel === WINDOW ? WINDOW : 1;
+    maps = [stage.maps, Math.floor(maps[1] / shrinks), Math.floor(maps[2] / shrinks)];
+  }
+  return {
+    kind: "pixels",
+    family: /** @type {Family} */ (FAMILIES.get("uniform")),
+    densities: maps[1] * maps[2],
+    locators: 0,
+    shared: built.kind === undefined,
+    scales: false,
+    hidden: 0,
+    ...built,
+    inputShape,
+    classes,
+    stages,
+    maps,
+  };
+}
+
+/**
+ * The name and shape of each tensor of a network, in the order of torch's state_dict.
+ *
+ * @param {Plan} of
+ * @returns {[string, number[]][]}
+ */
+export function shapes(of) {
+  /** @type {[string, number[]][]} */
+  const list = [];
+  let channels = of.inputShape[0];
+  of.stages.forEach(({ kind, maps, kernel }, k) => {
+    const own = `embedding.features.${k}`;
+    if (kind === "adaptive" || kind === "convolution") {
+      list.push([`${own}.weight`, [maps, channels, kernel, kernel]], [`${own}.bias`, [maps]]);
+      if (kind === "adaptive") list.push([`${own}.amplitude_logit`, [1, 2]]);
+    } else if (kind === "softmax") list.push([`${own}.beta`, [maps]]);
+    channels = maps;
+  });
+  const own = embeddingName(of);
+  const groups = of.shared ? 1 : channels;
+  if (of.kind === "fixed") list.push([`${own}.alpha`, [groups, of.densities, 2]]);
+  if (of.kind !== "pixels") list.push([`${own}.beta`, [groups, of.densities, 2]]);
+  if (of.kind === "moving") {
+    const numbers = 2 * (of.scales ? 2 : 1) * groups * of.densities;
+    list.push(
+      [`${own}.locator.0.alpha`, [groups, of.locators, 2]],
+      [`${own}.locator.0.beta`, [groups, of.locators, 2]],
+      [`${own}.locator.2.weight`, [numbers, channels * of.locators]],
+      [`${own}.locator.2.bias`, [numbers]],
+    );
+  }
+  let features = channels * of.densities;
+  if (of.hidden) {
+    list.push(
+      ["classifier.0.weight", [of.hidden, features]],
+      ["classifier.0.bias", [of.hidden]],
+    );
+    features = of.hidden;
+  }
+  const last = of.hidden ? "classifier.2" : "classifier";
+  list.push([`${last}.weight`, [of.classes, features]], [`${last}.bias`, [of.classes]]);
+  return list;
+}
+
+/**
+ * The prefix of the tensors of the densities.
+ *
+ * @param {Plan} of
+ */
+export function embeddingName(of) {
+  return of.stages.length ? "embedding.embedding" : "embedding";
+}

@@ -1,0 +1,372 @@
+// @ts-check
+/**
+ * One network of a checkpoint: predictions, densities and receptive fields.
+ *
+ * @import { Layer, Tensors } from "./layers.js"
+ * @import { Plan } from "./names.js"
+ */
+
+import { FixedEmbedding, MovingEmbedding, PixelEmbedding } from "./embedding.js";
+import { Convolution, Linear, Pool, ReLU } from "./layers.js";
+import { embeddingName } from "./names.js";
+import { densitiesAt, masses, sumOfProducts } from "./separable.js";
+
+const RESOLUTION = 4;
+
+/**
+ * Where the densities lie for an input, on the input itself. Densities of several channels follow
+ * one another. Arrays of fixed densities are shared by all results: do not change them.
+ *
+ * @typedef {object} Placement
+ * @property {Float64Array} locations (densities, 2), in pixels along the columns and the rows
+ * @property {Float64Array} scales the same
+ */
+
+/**
+ * What a network computes for an input.
+ *
+ * @typedef {Placement & {
+ *   logits: Float64Array,
+ *   probabilities: Float64Array,
+ *   readings: Float64Array,
+ * }} Result
+ *
+ * `readings` is Γx, (channels or maps, densities per channel): the mean under each density.
+ */
+
+/**
+ * @typedef {object} FieldOptions
+ * @property {number} [resolution] cells per pixel on each axis, by default 4
+ * @property {number} [height] number of rows, by default resolution × the input's height
+ * @property {number} [width] number of columns, by default resolution × the input's width
+ * @property {ArrayLike<number> | null} [weights] of all densities, e.g. from `classWeights`
+ * @property {number | null} [channel] the densities of one channel, by default those of all
+ * @property {Float32Array} [out] array to fill and return, by default a new one
+ */
+
+/** @typedef {typeof densitiesAt} Fill */
+
+/** Factors along each axis; one pair of arrays serves all networks. */
+const scratch = { rows: new Float64Array(0), columns: new Float64Array(0) };
+
+/** @param {"rows" | "columns"} name @param {number} size */
+function room(name, size) {
+  if (scratch[name].length < size) scratch[name] = new Float64Array(size);
+  return scratch[name];
+}
+
+export class Network {
+  #plan;
+  /** @type {Layer[]} */
+  #stages = [];
+  #embedding;
+  /** @type {(Linear | ReLU)[]} */
+  #classifier;
+  #signal;
+  /** Map from the maps to the input: stretch and offset for rows and columns. */
+  #stretch = [1, 1];
+  #offset = [0, 0];
+  /** @type {Placement | null} */
+  #placement = null;
+  /** @type {Float64Array | null} */
+  #weights = null;
+
+  /** @param {Plan} plan @param {Tensors} tensor */
+  constructor(plan, tensor) {
+    this.#plan = plan;
+    const own = embeddingName(plan);
+    let maps = plan.inputShape;
+    plan.stages.forEach((stage, k) => {
+      const part = (/** @type {string} */ name) => tensor(`embedding.features.${k}.${name}`);
+      const [channels, height, width] = maps;
+      if (stage.kind === "relu") this.#stages.push(new ReLU(channels * height * width));
+      else if (stage.kind === "softmax") this.#stages.push(new Pool(maps, part("beta")));
+      else if (stage.kind === "max") this.#stages.push(new Pool(maps));
+      else {
+        const amplitude = stage.kind === "adaptive" ? part("amplitude_logit") : undefined;
+        this.#stages.push(new Convolution(maps, stage, part("weight"), part("bias"), amplitude));
+      }
+      const { stretch } = /** @type {Layer} */ (this.#stages.at(-1));
+      maps = [stage.maps, Math.floor(height / stretch[0]), Math.floor(width / stretch[1])];
+    });
+    for (const { stretch, offset } of [...this.#stages].reverse()) {
+      this.#offset = this.#offset.map((each, axis) => stretch[axis] * each + offset[axis]);
+      this.#stretch = this.#stretch.map((each, axis) => stretch[axis] * each);
+    }
+    const part = (/** @type {string} */ name) => tensor(`${own}.${name}`);
+    this.#embedding =
+      plan.kind === "moving"
+        ? new MovingEmbedding(plan, part)
+        : plan.kind === "fixed"
+          ? new FixedEmbedding(
+              plan.family, plan.maps, plan.shared, plan.densities, part("alpha"), part("beta"),
+            )
+          : new PixelEmbedding(plan.maps);
+    const linear = (/** @type {string} */ name) =>
+      new Linear(tensor(`${name}.weight`), tensor(`${name}.bias`));
+    this.#classifier = plan.hidden
+      ? [linear("classifier.0"), new ReLU(plan.hidden), linear("classifier.2")]
+      : [linear("classifier")];
+    this.#signal = new Float64Array(plan.inputShape.reduce((product, size) => product * size));
+  }
+
+  /** Number of densities, of all channels together. */
+  get densities() {
+    return this.#embedding.loc.length / 2;
+  }
+
+  /** Whether the densities move with the input. */
+  get adaptive() {
+    return this.#plan.kind === "moving";
+  }
+
+  /** Whether the densities are over the pixels, not over the feature maps of other layers. */
+  get onPixels() {
+    return this.#plan.stages.length === 0;
+  }
+
+  /** Whether the network is one linear map of the pixels, which `inputGradient` then gives. */
+  get linear() {
+    return this.onPixels && !this.adaptive && !this.#plan.hidden;
+  }
+
+  /**
+   * Computes the predictions and the densities for one input.
+   *
+   * @param {ArrayLike<number>} pixels (channels, height, width), from 0 to 1 (a byte / 255), as in
+   *   Python; nothing else is normalised
+   * @returns {Result}
+   */
+  run(pixels) {
+    let x = this.#embedding.forward(this.#maps(pixels));
+    const readings = x.slice();
+    for (const layer of this.#classifier) x = layer.forward(x);
+    return { logits: x.slice(), probabilities: softmax(x), readings, ...this.#placed() };
+  }
+
+  /**
+   * Where the densities lie for one input, without its predictions.
+   *
+   * @param {ArrayLike<number>} pixels
+   * @returns {Placement}
+   */
+  place(pixels) {
+    if (this.adaptive) this.#embedding.locate(this.#maps(pixels));
+    return this.#placed();
+  }
+
+  /** @param {ArrayLike<number>} pixels */
+  #maps(pixels) {
+    if (pixels.length !== this.#signal.length)
+      throw new RangeError(`Expected ${this.#signal.length} pixels; got ${pixels.length}.`);
+    this.#signal.set(pixels);
+    /** @type {Float64Array} */
+    let x = this.#signal;
+    for (const stage of this.#stages) x = stage.forward(x);
+    return x;
+  }
+
+  /** @returns {Placement} */
+  #placed() {
+    if (this.#placement) return this.#placement;
+    const { loc, scale } = this.#embedding;
+    const placement = { locations: loc.slice(), scales: scale.slice() };
+    if (!this.onPixels)
+      for (let entry = 0; entry < loc.length; entry++) {
+        const axis = 1 - (entry % 2);
+        placement.locations[entry] = loc[entry] * this.#stretch[axis] + this.#offset[axis];
+        placement.scales[entry] = scale[entry] * this.#stretch[axis];
+      }
+    if (!this.adaptive) this.#placement = placement;
+    return placement;
+  }
+
+  /**
+   * Σ_i w_i φ_i(t, u), per square pixel, at the centres of equal cells, row 0 at the top. Without
+   * weights it is the receptive field, with those of `classWeights` the field for a class.
+   *
+   * @param {Placement} placement from `run` or `place`
+   * @param {FieldOptions} [options]
+   */
+  field(placement, options = {}) {
+    return this.#sum(placement, options, densitiesAt);
+  }
+
+  /**
+   * φ_i(t, u) of one density.
+   *
+   * @param {Placement} placement
+   * @param {number} density
+   * @param {FieldOptions} [options]
+   */
+  density(placement, density, options = {}) {
+    return this.field(only(placement, density), { ...options, weights: null, channel: null });
+  }
+
+  /**
+   * Σ_i w_i Γ_i, the mass of the densities in each pixel.
+   *
+   * @param {Placement} placement
+   * @param {Pick<FieldOptions, "weights" | "channel" | "out">} [options]
+   */
+  pixelField(placement, options = {}) {
+    return this.#sum(placement, { ...options, resolution: 1 }, masses);
+  }
+
+  /**
+   * Γ_i, the mass of one density in each pixel: (height, width).
+   *
+   * @param {Placement} placement
+   * @param {number} density
+   */
+  gamma(placement, density) {
+    return this.pixelField(only(placement, density));
+  }
+
+  /**
+   * @param {Placement} placement
+   * @param {FieldOptions} options
+   * @param {Fill} fill
+   */
+  #sum({ locations, scales }, { resolution = RESOLUTION, weights, channel, ...options }, fill) {
+    const [channels, rowsIn, columnsIn] = this.#plan.inputShape;
+    const { height = rowsIn * resolution, width = columnsIn * resolution } = options;
+    const out = options.out ?? new Float32Array(height * width);
+    if (this.#plan.kind === "pixels" && locations.length > 2) {
+      const terms = this.#tiles(locations, scales, weights, height, width, fill);
+      sumOfProducts(terms.rows, terms.columns, terms.count, height, width, out);
+      return out;
+    }
+    const groups = this.#plan.shared ? 1 : channels;
+    let first = 0, count = locations.length / 2;
+    if (channel !== undefined && channel !== null) {
+      count /= groups;
+      first = (channel % groups) * count;
+      locations = locations.subarray(2 * first, 2 * (first + count));
+      scales = scales.subarray(2 * first, 2 * (first + count));
+    }
+    const rows = room("rows", height * count);
+    const columns = room("columns", width * count);
+    const { family } = this.#plan;
+    fill(family, locations, scales, 1, rowsIn, height, rows);
+    fill(family, locations, scales, 0, columnsIn, width, columns);
+    if (weights)
+      for (let y = 0, at = 0; y < height; y++)
+        for (let d = 0; d < count; d++) rows[at++] *= weights[first + d];
+    sumOfProducts(rows, columns, count, height, width, out);
+    return out;
+  }
+
+  /**
+   * The factors of the sum of uniform densities on the tiles of a grid, the densities of each
+   * column of the grid summed.
+   *
+   * @param {Float64Array} locations
+   * @param {Float64Array} scales
+   * @param {ArrayLike<number> | null | undefined} weights
+   * @param {number} height
+   * @param {number} width
+   * @param {Fill} fill
+   */
+  #tiles(locations, scales, weights, height, width, fill) {
+    const [, rowsIn, columnsIn] = this.#plan.inputShape;
+    const [, down, count] = this.#plan.maps;
+    const every = (/** @type {Float64Array} */ values) =>
+      Float64Array.from({ length: 2 * down }, (_, k) => values[(k >> 1) * 2 * count + (k % 2)]);
+    const parts = new Float64Array(height * down);
+    fill(this.#plan.family, every(locations), every(scales), 1, rowsIn, height, parts);
+    const columns = room("columns", width * count);
+    const alongs = [locations, scales].map((values) => values.subarray(0, 2 * count));
+    fill(this.#plan.family, alongs[0], alongs[1], 0, columnsIn, width, columns);
+    const rows = room("rows", height * count).fill(0);
+    for (let y = 0; y < height; y++)
+      for (let tile = 0; tile < down; tile++) {
+        const part = parts[y * down + tile];
+        if (part)
+          for (let k = 0; k < count; k++)
+            rows[y * count + k] += part * (weights ? weights[tile * count + k] : 1);
+      }
+    return { rows, columns, count };
+  }
+
+  /**
+   * The weights of the densities for a class, summed over feature maps that share a density; null
+   * if there is a hidden layer.
+   *
+   * @param {number} label index of the class
+   * @returns {Float64Array | null}
+   */
+  classWeights(label) {
+    const all = (this.#weights ??= this.#perDensity((weight) => weight));
+    return all && all.subarray(label * this.densities, (label + 1) * this.densities);
+  }
+
+  /**
+   * What each density adds to the logit of a class, w_i (Γx)_i: with the bias their sum is the
+   * logit. Null if there is a hidden layer.
+   *
+   * @param {Result} result
+   * @param {number} label
+   */
+  contributions({ readings }, label) {
+    const all = this.#perDensity((weight, reading) => weight * readings[reading]);
+    return all && all.slice(label * this.densities, (label + 1) * this.densities);
+  }
+
+  /**
+   * Terms of each weight of a linear classifier, summed per density: (classes, densities).
+   *
+   * @param {(weight: number, reading: number) => number} term
+   */
+  #perDensity(term) {
+    const [classifier] = this.#classifier;
+    if (this.#plan.hidden || !(classifier instanceof Linear)) return null;
+    const { inputs, weight } = classifier;
+    const sums = new Float64Array(this.#plan.classes * this.densities);
+    for (let c = 0, at = 0; c < this.#plan.classes; c++)
+      for (let k = 0; k < inputs; k++, at++)
+        sums[c * this.densities + (k % this.densities)] += term(weight[at], k);
+    return sums;
+  }
+
+  /**
+   * ∂ logit_c / ∂ x at one input: (classes, channels, height, width), the effect of each pixel.
+   *
+   * @param {ArrayLike<number>} pixels
+   */
+  inputGradient(pixels) {
+    const { classes } = this.#plan;
+    const result = new Float32Array(classes * this.#signal.length);
+    this.run(pixels);
+    const layers = [...this.#stages, this.#embedding, ...this.#classifier].reverse();
+    for (let label = 0; label < classes; label++) {
+      /** @type {Float64Array} */
+      let gradient = Float64Array.from({ length: classes }, (_, c) => (c === label ? 1 : 0));
+      for (const layer of layers) gradient = layer.backward(gradient);
+      result.set(gradient, label * this.#signal.length);
+    }
+    return result;
+  }
+}
+
+/**
+ * One density of several.
+ *
+ * @param {Placement} placement
+ * @param {number} density
+ * @returns {Placement}
+ */
+function only({ locations, scales }, density) {
+  if (!(density >= 0 && 2 * density < locations.length))
+    throw new RangeError(`There is no density ${density}.`);
+  const [from, to] = [2 * density, 2 * density + 2];
+  return { locations: locations.subarray(from, to), scales: scales.subarray(from, to) };
+}
+
+/** @param {Float64Array} logits */
+function softmax(logits) {
+  const largest = Math.max(...logits);
+  const powers = logits.map((logit) => Math.exp(logit - largest));
+  const total = powers.reduce((sum, power) => sum + power);
+  return powers.map((power) => power / total);
+}
