@@ -27,9 +27,7 @@
  * @property {number} right
  * @property {number} area
  * @property {number} halfWidth
- * @property {number} contact
- * @property {number} touched
- * @property {number} along
+ * @property {number[]} edges Pixels on the pad's edges: top, bottom, left, right.
  */
 
 /** The side of the pad on which strokes are drawn. */
@@ -53,6 +51,7 @@ const STRAY = 0.05;
 const THIN = 2.2;
 const BOX = 20 / 28;
 const EDGE = 0.25;
+const FAR = 1e4;
 
 /** The ink of strokes, which follows the pen: a call of `draw` adds what is new. */
 export class Raster {
@@ -224,21 +223,25 @@ function smooth(ink, side, { top, left, height, width }) {
   /** @param {number} k */
   const inside = (k) => (k < 0 ? -1 - k : k >= side ? 2 * side - 1 - k : k);
   const wide = width + 2 * reach;
-  const rows = new Float32Array(height * wide);
   const columns = Int32Array.from({ length: wide }, (_, x) => inside(left - reach + x));
-  for (let y = 0; y < height; y++)
-    for (let k = 0; k <= 2 * reach; k++) {
-      const from = inside(top + y + k - reach) * side;
-      const tap = kernel[k];
-      for (let x = 0, at = y * wide; x < wide; x++, at++) rows[at] += tap * ink[from + columns[x]];
-    }
+  const row = new Float32Array(wide);
   const result = new Float32Array(height * width);
-  for (let y = 0, i = 0; y < height; y++)
-    for (let x = 0; x < width; x++, i++) {
-      let sum = 0;
-      for (let k = 0, at = y * wide + x; k <= 2 * reach; k++) sum += kernel[k] * rows[at + k];
+  for (let y = 0, i = 0; y < height; y++) {
+    const starts = Array.from(kernel, (_, k) => inside(top + y + k - reach) * side);
+    const middle = starts[reach];
+    for (let x = 0; x < wide; x++) {
+      const column = columns[x];
+      let sum = kernel[reach] * ink[middle + column];
+      for (let k = 0; k < reach; k++)
+        sum += kernel[k] * (ink[starts[k] + column] + ink[starts[2 * reach - k] + column]);
+      row[x] = sum;
+    }
+    for (let x = reach; x < width + reach; x++, i++) {
+      let sum = kernel[reach] * row[x];
+      for (let k = 1; k <= reach; k++) sum += kernel[reach - k] * (row[x - k] + row[x + k]);
       result[i] = sum;
     }
+  }
   return result;
 }
 
@@ -263,12 +266,12 @@ function quantile(values, above) {
 /**
  * Distance from each pixel to the nearest of a value, by Meijster's algorithm.
  * @param {Uint8Array} mask @param {number} value @param {number} height @param {number} width
+ * @param {number} limit Distances above it are not exact.
  */
-function distances(mask, value, height, width) {
-  const far = 1e4;
+function distances(mask, value, height, width, limit = Infinity) {
   const result = new Float32Array(mask.length);
   for (let i = 0; i < mask.length; i++)
-    result[i] = mask[i] === value ? 0 : i < width ? far : result[i - width] + 1;
+    result[i] = mask[i] === value ? 0 : i < width ? FAR : result[i - width] + 1;
   for (let i = mask.length - width - 1; i >= 0; i--)
     if (result[i] > result[i + width]) result[i] = result[i + width] + 1;
   const vertex = new Int32Array(width);
@@ -276,25 +279,35 @@ function distances(mask, value, height, width) {
   const square = new Float64Array(width);
   for (let y = 0; y < height; y++) {
     const row = y * width;
-    let last = -1;
-    for (let x = 0; x < width; x++) {
-      square[x] = result[row + x] ** 2;
-      let from = -Infinity;
-      while (last >= 0) {
-        const v = vertex[last];
-        from = (square[x] - square[v] + x * x - v * v) / (2 * (x - v));
-        if (from > start[last]) break;
-        from = -Infinity;
-        last--;
+    for (let end = 0; end < width; ) {
+      // Between two zeros no others matter.
+      while (end < width && result[row + end] === 0) end++;
+      const begin = Math.max(end - 1, 0);
+      while (end < width && result[row + end] > 0) end++;
+      let last = -1;
+      for (let x = begin; x < Math.min(end + 1, width); x++) {
+        const own = result[row + x];
+        if (own > limit) continue;
+        square[x] = own * own;
+        let from = -Infinity;
+        while (last >= 0) {
+          const v = vertex[last];
+          from = (square[x] - square[v] + x * x - v * v) / (2 * (x - v));
+          if (from > start[last]) break;
+          from = -Infinity;
+          last--;
+        }
+        last++;
+        vertex[last] = x;
+        start[last] = from;
       }
-      last++;
-      vertex[last] = x;
-      start[last] = from;
-    }
-    start[last + 1] = Infinity;
-    for (let x = 0, k = 0; x < width; x++) {
-      while (start[k + 1] < x) k++;
-      result[row + x] = Math.sqrt(square[vertex[k]] + (x - vertex[k]) ** 2);
+      if (last < 0) continue;
+      start[last + 1] = Infinity;
+      for (let x = begin, k = 0; x < end; x++) {
+        while (start[k + 1] < x) k++;
+        const v = vertex[k];
+        result[row + x] = Math.sqrt(square[v] + (x - v) * (x - v));
+      }
     }
   }
   return result;
@@ -308,11 +321,15 @@ const heightOf = (mark) => mark.bottom - mark.top;
 const widthOf = (mark) => mark.right - mark.left;
 /** @param {Mark} mark */
 const extentOf = (mark) => Math.max(heightOf(mark), widthOf(mark));
+/** @param {Mark} mark */
+const touchedBy = (mark) => mark.edges.filter(Boolean).length;
+/** @param {Mark} mark */
+const along = (mark) => Math.max(...mark.edges) / extentOf(mark);
 
 /** @param {Mark} mark */
 function score(mark) {
   const thin = 1 / (1 + (mark.halfWidth / extentOf(mark) / FAT) ** 4);
-  return Math.sqrt(extentOf(mark)) * thin * (mark.along > ALONG || mark.touched > 1 ? 0.3 : 1);
+  return Math.sqrt(extentOf(mark)) * thin * (along(mark) > ALONG || touchedBy(mark) > 1 ? 0.3 : 1);
 }
 
 /**
@@ -320,56 +337,57 @@ function score(mark) {
  * @param {Uint8Array} mask @param {Float32Array} depth @param {Box} box @param {number} side
  */
 function label(mask, depth, { top, left, height, width }, side) {
-  const labels = new Int32Array(mask.length);
-  const stack = new Int32Array(mask.length);
-  /** @type {Mark[]} */
-  const marks = [];
-  let count = 0;
-  for (let first = 0; first < mask.length; first++) {
-    if (!mask[first] || labels[first]) continue;
-    labels[first] = ++count;
-    stack[0] = first;
-    let [size, area, halfWidth] = [1, 0, 0];
-    let [y0, y1, x0, x1] = [height, 0, width, 0];
-    const touches = [0, 0, 0, 0];
-    while (size) {
-      const at = stack[--size];
-      const y = (at / width) | 0;
-      const x = at - y * width;
-      area++;
-      if (depth[at] > halfWidth) halfWidth = depth[at];
-      if (y < y0) y0 = y;
-      if (y >= y1) y1 = y + 1;
-      if (x < x0) x0 = x;
-      if (x >= x1) x1 = x + 1;
-      if (y + top === 0) touches[0]++;
-      if (y + top === side - 1) touches[1]++;
-      if (x + left === 0) touches[2]++;
-      if (x + left === side - 1) touches[3]++;
-      const [above, below] = [y > 0 ? -width : 0, y < height - 1 ? width : 0];
-      const [before, after] = [x > 0 ? -1 : 0, x < width - 1 ? 1 : 0];
-      for (let dy = above; dy <= below; dy += width)
-        for (let dx = before; dx <= after; dx++) {
-          const next = at + dy + dx;
-          if (mask[next] && !labels[next]) {
-            labels[next] = count;
-            stack[size++] = next;
-          }
-        }
+  /** @type {{y: number, from: number, to: number, parent: number}[]} */
+  const runs = [];
+  /** @param {number} run */
+  const root = (run) => {
+    while (runs[run].parent !== run) run = runs[run].parent = runs[runs[run].parent].parent;
+    return run;
+  };
+  let [above, row] = [0, 0]; // the first run of the row above that may touch, and of this row
+  for (let y = 0; y < height; y++) {
+    above = row;
+    row = runs.length;
+    while (above < row && runs[above].y < y - 1) above++;
+    for (let x = 0; x < width; x++) {
+      if (!mask[y * width + x]) continue;
+      const from = x;
+      while (x < width && mask[y * width + x]) x++;
+      const own = runs.length;
+      runs.push({ y, from, to: x, parent: own });
+      while (above < row && runs[above].to < from) above++;
+      for (let other = above; other < row && runs[other].from <= x; other++)
+        runs[root(other)].parent = root(own);
     }
-    const most = Math.max(...touches);
-    const mark = {
-      label: count,
-      top: y0, bottom: y1, left: x0, right: x1,
-      area,
-      halfWidth,
-      contact: most / side,
-      touched: touches.filter(Boolean).length,
-      along: most / Math.max(y1 - y0, x1 - x0),
-    }; // prettier-ignore
-    if (extentOf(mark) >= Math.max(3, (LEAST_EXTENT * side) / 2)) marks.push(mark);
   }
-  return { marks, labels };
+  const labels = new Int32Array(mask.length);
+  /** @type {Map<number, Mark>} */
+  const marks = new Map();
+  runs.forEach(({ y, from, to }, own) => {
+    const mark = marks.get(root(own)) ?? newMark(root(own) + 1);
+    marks.set(root(own), mark);
+    mark.top = Math.min(mark.top, y);
+    mark.bottom = y + 1;
+    mark.left = Math.min(mark.left, from);
+    mark.right = Math.max(mark.right, to);
+    mark.area += to - from;
+    for (let at = y * width + from; at < y * width + to; at++) {
+      labels[at] = mark.label;
+      if (depth[at] > mark.halfWidth) mark.halfWidth = depth[at];
+    }
+    if (y + top === 0) mark.edges[0] += to - from;
+    if (y + top === side - 1) mark.edges[1] += to - from;
+    if (from + left === 0) mark.edges[2]++;
+    if (to + left === side) mark.edges[3]++;
+  });
+  const least = Math.max(3, (LEAST_EXTENT * side) / 2);
+  return { marks: [...marks.values()].filter((mark) => extentOf(mark) >= least), labels };
+}
+
+/** @param {number} label @returns {Mark} */
+function newMark(label) {
+  const [top, left] = [Infinity, Infinity];
+  return { label, top, bottom: 0, left, right: 0, area: 0, halfWidth: 0, edges: [0, 0, 0, 0] };
 }
 
 /**
@@ -392,7 +410,7 @@ function isEdge(mark, { top, left }, side) {
   const across = mark.left + left === 0 && mark.right + left === side;
   const down = mark.top + top === 0 && mark.bottom + top === side;
   return (
-    mark.contact > BORDER ||
+    Math.max(...mark.edges) > BORDER * side ||
     (across && heightOf(mark) < 0.3 * widthOf(mark)) ||
     (down && widthOf(mark) < 0.3 * heightOf(mark))
   );
@@ -422,7 +440,7 @@ function isFrame(mark, marks, labels, width) {
 /** @param {Mark} mark @param {Mark} main */
 function isSecondDigit(mark, main) {
   if (mark === main || heightOf(mark) < ALIKE * heightOf(main)) return false;
-  if (mark.along > ALONG || mark.touched > main.touched) return false;
+  if (along(mark) > ALONG || touchedBy(mark) > touchedBy(main)) return false;
   const ratio = (mark.halfWidth + 0.5) / (main.halfWidth + 0.5);
   if (ratio <= 0.5 || ratio >= 2) return false;
   const gapX = Math.max(mark.left, main.left) - Math.min(mark.right, main.right);
@@ -441,10 +459,10 @@ function withNearStrokes(digits, marks, labels, { height, width }) {
     (mark) =>
       !kept.has(mark.label) &&
       extentOf(mark) >= PART * extentOf(main) &&
-      mark.touched <= main.touched,
+      touchedBy(mark) <= touchedBy(main),
   );
   if (!rest.length) return kept;
-  const far = distances(select(labels, kept), 1, height, width);
+  const far = distances(select(labels, kept), 1, height, width, NEAR * extentOf(main));
   const near = new Set();
   for (let i = 0; i < far.length; i++) if (far[i] <= NEAR * extentOf(main)) near.add(labels[i]);
   for (const mark of rest) if (near.has(mark.label)) kept.add(mark.label);
@@ -488,7 +506,7 @@ function fullStrokes(strength, mask, depth, labels, labelsKept, core, crop) {
     for (let x = 0; x < box.width; x++)
       wide[(y + box.top - top) * width + x + box.left - left] =
         kept[(y + box.top) * crop.width + x + box.left];
-  const around = distances(wide, 1, height, width);
+  const around = distances(wide, 1, height, width, 3 + thicker + lineWidth / 4);
   let marked = 0;
   for (let y = 0, i = 0; y < height; y++)
     for (let x = 0; x < width; x++, i++) {
