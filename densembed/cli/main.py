@@ -15,6 +15,7 @@ from densembed.cli.reproduce import (
     benchmark_command,
     reproduce_command,
 )
+from densembed.cli.site import SITE
 from densembed.cli.sweep import add_sweep, sweep_command
 from densembed.cli.train import TRAIN
 from densembed.data import DataError
@@ -37,6 +38,7 @@ COMMANDS = (
     INFO,
     READ,
     RENDER,
+    SITE,
     Command(
         name="reproduce",
         text="reproduce the paper's results",

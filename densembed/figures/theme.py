@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 import plotly.io
-from plotly.colors import hex_to_rgb, unlabel_rgb
+from plotly.colors import get_colorscale, hex_to_rgb, unlabel_rgb
 
 BEFORE, AFTER = "#9aa3ad", "#2f6f9f"
 """What is compared: before and after training, the others and the selected one."""
@@ -84,6 +84,14 @@ def colour_bar(title: str, **properties: Any) -> dict[str, Any]:
 def rgb(colour: str) -> tuple[float, ...]:
     """Red, green and blue from 0 to 255 of a colour as Plotly's scales contain it."""
     return hex_to_rgb(colour) if colour.startswith("#") else unlabel_rgb(colour)
+
+
+def stops(scale: str) -> list[tuple[float, str]]:
+    """The stops of one of Plotly's scales: shares from 0 to 1, and hexadecimal colours."""
+    return [
+        (share, "#" + "".join(f"{round(part):02x}" for part in rgb(colour)))
+        for share, colour in get_colorscale(scale)
+    ]
 
 
 def translucent(colour: str, opacity: float) -> str:

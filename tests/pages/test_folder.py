@@ -263,7 +263,7 @@ def test_a_checkpoint_from_before_natural_order_is_shown_right(small_gallery, tm
     assert any(
         "**0** are predicted correctly only by the first" in text.value for text in app.markdown
     )
-    first, second = np.asarray(columns(app)["probabilities"])
+    first, second = (np.asarray(side["probabilities"]) for side in columns(app)["sides"])
     np.testing.assert_allclose(first, second, atol=2e-6)
 
 

@@ -1,4 +1,3 @@
-// @ts-check
 // Controls: each makes its element once, and shows the value that `show` gets.
 
 /**

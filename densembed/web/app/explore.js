@@ -1,10 +1,11 @@
-// @ts-check
 // Explore: one model, one input, and the field at every saved step of training.
 
 import { mount as mountPair } from "../panels/pair.js";
 import { mount as mountStills } from "../panels/stills.js";
+import { describe, percentile } from "../engine/densembed.js";
 import { choice, list, make, slider, toggle, count } from "./controls.js";
 import { InputControls, inputParameters } from "./input.js";
+import { InputPanel } from "./input_panel.js";
 import { flag, number, oneOf, readLink, writeLink } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
 import { RESOLUTION, Response } from "./response.js";
@@ -47,7 +48,7 @@ function waysOf(checkpoint) {
  */
 function parametersOf(keys, checkpoint, samples) {
   const { classes, steps } = checkpoint;
-  const count = checkpoint.hasDensities ? checkpoint.network(0).count : 0;
+  const count = checkpoint.hasDensities ? checkpoint.network(0).densities : 0;
   const channels = checkpoint.inputShape[0] === 3 ? ["together", "red", "green", "blue"] : ["together"];
   return {
     model: oneOf("Model", keys, keys[0]),
@@ -64,15 +65,46 @@ function parametersOf(keys, checkpoint, samples) {
   };
 }
 
-export class Explore {
+/**
+ * Show the view in an element.
+ * @param {HTMLElement} root
+ * @param {Host} host
+ */
+export async function explore(root, host) {
+  const keys = Object.keys(host.models);
+  const wanted = host.link().get("model");
+  const key = wanted !== null && keys.includes(wanted) ? wanted : keys[0];
+  return new Explore(root, host, key, await host.models[key].open());
+}
+
+class Explore {
+  /** @type {number | undefined} */
+  frame;
+  /** @type {number | undefined} */
+  resting;
+  /** @type {Response | undefined} */
+  response;
+  /** @type {Response | undefined} */
+  whole;  // the response for which the fields of all steps are computed
+
   /**
    * @param {HTMLElement} root
    * @param {Host} host
+   * @param {string} key of the first model
+   * @param {Checkpoint} checkpoint
    */
-  constructor(root, host) {
-    this.host = host;
-    this.root = root;
+  constructor(root, host, key, checkpoint) {
     const set = (/** @type {State} */ changes) => this.set(changes);
+    this.host = host;
+    this.set = this.set.bind(this);
+    this.checkpoint = checkpoint;
+    this.samples = host.samples(checkpoint);
+    this.inputs = new InputControls(host, this.samples, set);
+    this.panel = new InputPanel(host, this.inputs);
+    this.parameters = parametersOf(Object.keys(host.models), checkpoint, this.samples);
+    const { state, problems } = readLink(this.parameters, host.link());
+    this.state = state;
+    host.report(problems);
     this.model = list("Model", (model) => this.open(model));
     this.story = make("p", { className: "note" });
     this.controls = make("div");
@@ -82,15 +114,14 @@ export class Explore {
     this.label = list("for class", (name) => set({ for: name }));
     this.contours = toggle("Contours", (contours) => set({ contours }));
     this.channel = choice("Channel", (channel) => set({ channel }));
-    this.details = choice("More", (more) => set({ more: this.state?.more === more ? null : more }),
+    this.details = choice("More", (more) => set({ more: this.state.more === more ? null : more }),
       "pills");
     this.density = count("Density", (density) => set({ density }));
     this.pair = host.part("pair");
-    this.input = host.part("stills");
     this.detail = host.part("stills");
     this.text = make("div", { className: "text" });
-    this.left = make("div", { className: "left" }, this.input.element);
-    root.append(
+    this.left = make("div", { className: "left" });
+    root.replaceChildren(
       make("div", { className: "choices" },
         make("div", {}, this.model.element, this.story), this.controls),
       make("div", { className: "scene" }, this.left,
@@ -100,46 +131,45 @@ export class Explore {
           this.pair.element)),
       make("div", { className: "bar" }, this.details.element),
       make("div", { className: "details" }, this.density.element, this.text, this.detail.element));
-    this.dragInput();
-    this.open(host.link().get("model"));
+    this.place(key);
   }
 
   /**
-   * Show another model; what else is chosen stays where the model has it.
-   * @param {string | null} key
+   * Show another model; what else was chosen stays where the model has it.
+   * @param {string} key
    */
   async open(key) {
-    const { host } = this;
-    const keys = Object.keys(host.models);
-    const link = this.state && this.parameters
-      ? writeLink(this.parameters, this.state) : host.link();
-    const model = key !== null && key in host.models ? key : keys[0];
-    if (this.state) link.set("model", model);
-    const checkpoint = await host.models[model].open();
-    const samples = host.samples(checkpoint);
+    const checkpoint = await this.host.models[key].open();
+    const samples = this.host.samples(checkpoint);
+    const link = writeLink(this.parameters, { ...this.state, model: key });
+    if (this.state.step === String(this.checkpoint.steps.at(-1))) link.delete("step");
     this.checkpoint = checkpoint;
-    this.parameters = parametersOf(keys, checkpoint, samples);
-    const first = !this.state;
-    const { state, problems } = readLink(this.parameters, link);
-    if (first) host.report(problems);
-    if (samples !== this.inputs?.samples) {
-      const strokes = this.inputs?.strokes ?? [];
-      this.inputs = new InputControls(host, samples, (changes) => this.set(changes));
+    this.parameters = parametersOf(Object.keys(this.host.models), checkpoint, samples);
+    this.state = readLink(this.parameters, link).state;
+    if (samples !== this.samples) {
+      const { strokes } = this.inputs;
+      this.samples = samples;
+      this.inputs = new InputControls(this.host, samples, this.set);
       this.inputs.strokes = strokes;
-      this.controls.replaceChildren(this.inputs.bar);
-      this.left.replaceChildren(this.input.element, this.inputs.pad.element, this.inputs.changes);
+      this.panel = new InputPanel(this.host, this.inputs);
     }
-    this.state = state;
-    this.response = undefined;
-    this.model.show(model, Object.fromEntries(
-      Object.entries(host.models).map(([name, { title }]) => [name, title])));
-    this.story.textContent = host.models[model].story;
+    this.place(key);
+    this.set({});
+  }
+
+  /** @param {string} key */
+  place(key) {
+    const { models } = this.host;
+    this.model.show(key, Object.fromEntries(
+      Object.entries(models).map(([name, { title }]) => [name, title])));
+    this.story.textContent = models[key].story;
+    this.controls.replaceChildren(this.inputs.bar);
+    this.left.replaceChildren(this.panel.element, this.inputs.changes);
     this.draw();
   }
 
   /** @param {State} changes */
   set(changes) {
-    if (!this.state || !this.parameters) return;
     Object.assign(this.state, changes);
     this.frame ??= requestAnimationFrame(() => { this.frame = undefined; this.draw(); });
     clearTimeout(this.resting);
@@ -149,7 +179,6 @@ export class Explore {
   /** What waits until nothing has changed for a moment: the link, and the scale of all steps. */
   rest() {
     const { state, parameters, response } = this;
-    if (!state || !parameters) return;
     this.host.setLink(writeLink(parameters, state));
     if (!response || this.whole === response) return;
     this.whole = response;
@@ -157,8 +186,7 @@ export class Explore {
   }
 
   draw() {
-    const { checkpoint, state, inputs, host } = this;
-    if (!checkpoint || !state || !inputs) return;
+    const { checkpoint, state, inputs } = this;
     const input = inputs.input(state);
     const channel = state.channel === "together" ? null
       : ["red", "green", "blue"].indexOf(String(state.channel));
@@ -168,8 +196,8 @@ export class Explore {
     const response = same && this.response || new Response(checkpoint, input.pixels, channel);
     this.response = response;
     inputs.show(state);
-    this.showInput(input);
-    this.showWays(input);
+    this.panel.show(input, state);
+    this.showWays();
     this.showPair(input, response);
     this.showDetails(response);
     if (this.whole !== response) {
@@ -178,56 +206,15 @@ export class Explore {
     }
   }
 
-  /** @param {Input} input */
-  showInput({ pixels, note }) {
-    const { inputs, state, host, checkpoint } = this;
-    if (!inputs || !checkpoint) return;
-    const [channels, height, width] = checkpoint.inputShape;
-    const url = spriteOf([pixels], checkpoint.inputShape);
-    const drawing = state?.from === "draw";
-    this.input.element.hidden = drawing;
-    if (drawing) return inputs.showPad(url);
-    const scale = { low: 0, high: 1, name: "ink, 0 to 1", unit: "ink", open: false,
-      stops: host.theme.scales.ink };
-    const values = channels === 1 ? Float32Array.from(pixels, (value) => value / 255) : null;
-    mountStills(this.input.root, { columns: 1, shared: null, figures: [{
-      values, shape: [height, width], size: [width, height], scale, title: "the input", note,
-      alt: "The input of the model:", picture: values ? null : { url, opacity: 1 },
-    }] });
-  }
-
-  /** Dragging the picture moves the ink under the pointer. */
-  dragInput() {
-    const element = this.input.root;
-    element.onpointerdown = (event) => {
-      const plot = event.target instanceof Element && event.target.closest(".plot");
-      if (!plot || !this.state || !this.checkpoint || event.button) return;
-      const cell = plot.getBoundingClientRect().width / this.checkpoint.inputShape[2];
-      const [x, y] = [event.clientX, event.clientY];
-      const [right, down] = [Number(this.state.right), Number(this.state.down)];
-      element.setPointerCapture(event.pointerId);
-      const moved = (/** @type {number} */ start, /** @type {number} */ by) =>
-        Math.max(-8, Math.min(8, Math.round(2 * (start + by / cell)) / 2));
-      element.onpointermove = (move) => this.set({
-        right: moved(right, move.clientX - x), down: moved(down, move.clientY - y),
-      });
-      element.onpointerup = element.onpointercancel = () => { element.onpointermove = null; };
-    };
-  }
-
   /** The index of the class whose weights are shown: by default of the prediction. */
   get classIndex() {
     const { state, response, checkpoint } = this;
-    if (!state || !response || !checkpoint) return 0;
     if (state.for !== PREDICTED) return checkpoint.classes.indexOf(String(state.for));
-    const shares = [...response.probabilities(response.last)];
-    return shares.indexOf(Math.max(...shares));
+    return response?.prediction ?? 0;
   }
 
-  /** @param {Input} _input */
-  showWays(_input) {
+  showWays() {
     const { checkpoint, state } = this;
-    if (!checkpoint || !state) return;
     const ways = waysOf(checkpoint);
     this.way.show(String(state.show), Object.fromEntries(
       Object.entries(WAYS).filter(([slug]) => ways.includes(slug))));
@@ -249,7 +236,6 @@ export class Explore {
    */
   showPair(input, response) {
     const { checkpoint, state, host } = this;
-    if (!checkpoint || !state) return;
     const { steps, classes } = checkpoint;
     const step = Number(state.step);
     const name = classes[this.classIndex];
@@ -262,9 +248,10 @@ export class Explore {
         + (input.blank ? ", for a blank picture" : "")),
       numbers: { at: (/** @type {number} */ k) => response.numbers(k) },
       predictions: { at: (/** @type {number} */ k) =>
-        input.blank ? "none: no digit found" : response.prediction(k) },
+        input.blank ? "none: no digit found" : response.predictionText(k) },
+      predicts: !input.blank,
       probabilities: input.blank ? null
-        : { at: (/** @type {number} */ k) => [...response.probabilities(k)] },
+        : { at: (/** @type {number} */ k) => [...response.result(k).probabilities] },
       classes, right: input.label === null ? null : classes.indexOf(input.label),
       colours: [host.theme.colours.before, host.theme.colours.after],
       legend: ["before training", "at this step"],
@@ -281,7 +268,7 @@ export class Explore {
   /** @param {Input} input */
   under({ pixels }) {
     const { state, checkpoint } = this;
-    if (!state || !checkpoint || !["overlay", "densities"].includes(String(state.show))) return null;
+    if (!["overlay", "densities"].includes(String(state.show))) return null;
     const dimmed = state.show === "densities" ? DIM : 1;
     return { url: spriteOf([pixels], checkpoint.inputShape, dimmed), opacity: Number(state.opacity) };
   }
@@ -295,44 +282,50 @@ export class Explore {
     const { state, host } = this;
     const label = this.classIndex;
     const { density, signed } = host.theme.scales;
-    const current = response.checkpoint.steps.indexOf(Number(state?.step));
+    const current = response.checkpoint.steps.indexOf(Number(state.step));
     /** @type {(high: number, name: string, unit: string) => Scale} */
     const positive = (high, title, unit) =>
       ({ low: 0, high: high || 1, name: title, unit, open: true, stops: density });
     /** @type {(high: number, name: string, unit: string) => Scale} */
     const both = (high, title, unit) =>
       ({ low: -high || -1, high: high || 1, name: title, unit, open: true, stops: signed });
-    if (state?.show === "densities") {
+    const { checkpoint } = response;
+    if (state.show === "densities") {
       const { against, for: favour } = host.theme.colours;
-      const last = response.densities(response.last).weights;
-      const weights = last && [...last[label]].map(Math.abs).sort((a, b) => a - b);
-      const bound = weights?.[Math.floor(MOST / 100 * (weights.length - 1))] || 1;
+      const weightsAt = (/** @type {number} */ k) => checkpoint.network(k).classWeights(label)
+        ?? new Float32Array(checkpoint.network(k).densities);
+      const bound = percentile(weightsAt(response.last).map(Math.abs), MOST) || 1;
       const scale = both(bound, `weight for ${name}`, "");
       scale.stops = [[0, against], [0.5, "#55595e"], [1, favour]];
       const chosen = state.more === "density" ? Number(state.density) : null;
       return {
-        fields: null, scales: [scale], alt: `Densities as ellipses, coloured by their weight for ${name},`,
-        densities: (/** @type {number} */ k) => {
-          const { loc, scale: sizes, weights: own } = response.densities(k);
-          return { loc, scale: sizes, weights: own?.[label] ?? new Float32Array(loc.length / 2),
-            bound, against, favour, chosen };
-        },
+        fields: null, scales: [scale],
+        alt: `Densities as ellipses, coloured by their weight for ${name},`,
+        densities: { at: (/** @type {number} */ k) => {
+          const { locations: loc, scales } = response.result(k);
+          return { loc, scale: scales, weights: weightsAt(k), bound, against, favour, chosen };
+        } },
       };
     }
-    if (state?.show === "class") return {
-      fields: { at: (/** @type {number} */ k) => response.classField(k, label) }, densities: null,
-      scales: [both(response.classTop(label), `weight for ${name} × density per pixel²`, "per pixel²")],
-      alt: `Densities times their weights for ${name}, summed,`,
-    };
-    if (state?.show === "pixels") return {
-      fields: { at: response.perPixel }, densities: null,
+    if (state.show === "class") {
+      const fields = (/** @type {number} */ k) => response.classField(k, label);
+      const title = `weight for ${name} × density per pixel²`;
+      return {
+        fields: { at: fields }, densities: null,
+        scales: [both(response.bound(fields), title, "per pixel²")],
+        alt: `Densities times their weights for ${name}, summed,`,
+      };
+    }
+    if (state.show === "pixels") return {
+      fields: { at: response.pixelField }, densities: null,
       shape: /** @type {[number, number]} */ ([response.size[1], response.size[0]]),
-      scales: [positive(response.perPixelTop(), "mass of the densities in a pixel, ΣΓ", "in this pixel")],
+      scales: [positive(response.bound(response.pixelField),
+        "mass of the densities in a pixel, ΣΓ", "in this pixel")],
       alt: "Sum of Γ over the densities, a heatmap of the pixels,",
     };
     // While something moves the scale is of three steps: all of them are computed at rest.
     const top = response.top(this.whole === response
-      ? response.checkpoint.steps.keys() : [0, current, response.last]);
+      ? checkpoint.steps.keys() : [0, current, response.last]);
     return {
       fields: { at: response.field }, densities: null,
       scales: [positive(top, "density per pixel²", "per pixel²"),
@@ -343,8 +336,7 @@ export class Explore {
 
   /** @param {Response} response */
   showDetails(response) {
-    const { checkpoint, state, host } = this;
-    if (!checkpoint || !state) return;
+    const { checkpoint, state } = this;
     this.details.show(state.more === null ? null : String(state.more), Object.fromEntries(
       Object.entries(DETAILS).filter(([slug]) => slug !== "density" || checkpoint.hasDensities)));
     const current = checkpoint.steps.indexOf(Number(state.step));
@@ -358,15 +350,14 @@ export class Explore {
   }
 
   about() {
-    const { checkpoint, host, state } = this;
-    if (!checkpoint || !state) return "";
+    const { checkpoint } = this;
     const count = checkpoint.parameters.toLocaleString("en");
     const densities = checkpoint.hasDensities
       ? "Instead of one weight per pixel, it learns densities: functions over the picture whose "
         + "integral is 1. The heatmaps show their sum per square pixel, on one colour scale. "
         + "What the network reads of a density is the mean brightness of the picture under it."
       : "It has no learned densities: its field is the same everywhere, before and after training.";
-    return `${checkpoint.title} has ${count} parameters. ${densities} ◂ marks the true class.`;
+    return `${describe(checkpoint.config.model)} has ${count} parameters. ${densities} ◂ marks the true class.`;
   }
 
   /**
@@ -375,35 +366,34 @@ export class Explore {
    */
   showDensity(response, current) {
     const { state, host } = this;
-    const { loc, scale, weights } = response.densities(current);
-    const total = loc.length / 2;
-    const number = Math.min(Number(state?.density), total);
-    this.density.show(number, total);
+    const { checkpoint } = response;
+    const network = checkpoint.network(current);
+    const result = response.result(current);
+    const number = Math.min(Number(state.density), network.densities);
+    this.density.show(number, network.densities);
     const at = number - 1;
-    const pair = (/** @type {Float32Array} */ values) =>
+    const pair = (/** @type {Float64Array} */ values) =>
       [values[2 * at], values[2 * at + 1]].map((value) => value.toFixed(2)).join(", ");
-    const lines = [`location (column, row): ${pair(loc)} pixels`, `scale: ${pair(scale)} pixels`];
-    if (weights) {
-      const own = this.checkpoint?.classes.map((name, label) => ({ name, weight: weights[label][at] }))
-        .sort((a, b) => b.weight - a.weight) ?? [];
-      const [most, least] = [own[0], own[own.length - 1]];
-      lines.push(`raises the score of ${most.name} most, lowers that of ${least.name} most`);
-    }
+    const lines = [`Location (column, row): ${pair(result.locations)} pixels.`,
+      `Scale: ${pair(result.scales)} pixels.`];
+    const weights = checkpoint.classes.map((name, label) =>
+      ({ name, weight: network.classWeights(label)?.[at] ?? 0 })).sort((a, b) => b.weight - a.weight);
+    if (network.classWeights(0))
+      lines.push(`It raises the score of ${weights[0].name} most, and lowers that of `
+        + `${weights[weights.length - 1].name} most.`);
     this.text.append(...lines.map((line) => make("p", {}, line)));
-    const values = response.network(current).densityField(response.result(current), at,
-      { resolution: RESOLUTION });
+    const values = network.density(result, at);
     mountStills(this.detail.root, { columns: 1, shared: null, figures: [{
-      values, shape: response.shape, size: response.size, title: `density ${number}`, note: "on its own",
-      alt: "One density, a heatmap:", scale: { low: 0, high: Math.max(...values) || 1, open: true,
+      values, shape: response.shape, size: response.size, title: `density ${number}`,
+      note: "on its own", alt: "One density, a heatmap:",
+      scale: { low: 0, high: Math.max(...values) || 1, open: false,
         name: "density per pixel²", unit: "per pixel²", stops: host.theme.scales.density },
     }] });
   }
 
   /** The mean field of each class, over some of its test images. @param {number} current */
   showClasses(current) {
-    const { checkpoint, inputs, host } = this;
-    if (!checkpoint || !inputs) return;
-    const { samples } = inputs;
+    const { checkpoint, samples, host } = this;
     const means = samples.tested.map((name) => {
       const count = Math.min(AVERAGED, samples.count(name));
       /** @type {Float32Array | undefined} */

@@ -1,4 +1,3 @@
-// @ts-check
 // What the views need of the page in which they are: its models, test images, link and parts.
 
 import { make } from "./controls.js";

@@ -1,9 +1,8 @@
-// @ts-check
 // The controls for the input, and the input that they make: a test image or a drawing, which may be
 // moved, turned and blurred, or be on its way to another test image.
 
 import { morph } from "../input/morph.js";
-import { toInput } from "../input/strokes.js";
+import { Raster, toInput } from "../input/strokes.js";
 import { transform } from "../input/transform.js";
 import { mount as mountPad } from "../panels/draw_pad.js";
 import { mount as mountThumbnails } from "../panels/thumbnails.js";
@@ -93,6 +92,8 @@ function shownExamples(total, seed) {
 export class InputControls {
   /** @type {Stroke[]} */
   strokes = [];
+  raster = new Raster();
+  listed = "";
   /** @type {Record<string, { element: HTMLElement, show: (value: number) => void }>} */
   sliders = {};
 
@@ -182,7 +183,7 @@ export class InputControls {
     const example = Math.min(Number(state.example), samples.count(name));
     const notes = [`${height} × ${width}`];
     let pixels = drawing
-      ? toInput(this.strokes, { height, width }).pixels
+      ? toInput(this.raster.draw(this.strokes), height, width).pixels
       : samples.image(name, example);
     if (state.to !== null && Number(state.between) > 0) {
       const to = String(state.to);

@@ -1,4 +1,3 @@
-// @ts-check
 // The state of a view in its link: each parameter reads, checks and writes its own value.
 
 /**

@@ -1,4 +1,3 @@
-// @ts-check
 // Pictures as URLs.
 
 /**

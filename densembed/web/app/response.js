@@ -1,10 +1,7 @@
-// @ts-check
-// What the snapshots of a checkpoint answer to one input. Everything is computed when it is first
+// The answer of every snapshot of a checkpoint to one input. Everything is computed when it is first
 // asked for, and kept.
-
-import { measures, percentile } from "./measures.js";
-
-/** @import { Checkpoint, Result } from "../engine/densembed.js" */
+/** @import { Checkpoint } from "../engine/densembed.js" */
+import { meanDisplacement, measure, percentile } from "../engine/densembed.js";
 
 export const RESOLUTION = 4;  // cells per pixel on each axis
 const TOP = 99.5;  // percentile of a field at which its colour scale ends
@@ -24,12 +21,11 @@ function kept(compute) {
   };
 }
 
-
 export class Response {
   /**
    * @param {Checkpoint} checkpoint
-   * @param {Uint8Array} pixels channels × height × width, 0 to 255
-   * @param {number | null} [channel] index of the channel whose field is shown; null for their sum
+   * @param {Uint8Array} pixels (channels, height, width), 0 to 255
+   * @param {number | null} [channel] whose field is shown; null for the sum of all
    */
   constructor(checkpoint, pixels, channel = null) {
     this.checkpoint = checkpoint;
@@ -38,17 +34,17 @@ export class Response {
     const [, height, width] = checkpoint.inputShape;
     this.size = /** @type {[number, number]} */ ([width, height]);
     this.shape = /** @type {[number, number]} */ ([height * RESOLUTION, width * RESOLUTION]);
-    const ink = Float32Array.from(pixels, (value) => value / 255);
-    const options = { resolution: RESOLUTION, channel };
-    this.network = (/** @type {number} */ k) => checkpoint.network(k);
-    this.result = kept((k) => this.network(k).run(ink));
-    this.probabilities = kept((k) => this.result(k).probabilities);
-    this.field = kept((k) => this.network(k).field(this.result(k), options));
-    this.perPixel = kept((k) => this.network(k).pixelField(this.result(k), { channel }));
-    this.densities = kept((k) => this.network(k).densities(this.result(k)));
-    this.measures = kept((k) => measures(this.field(k), this.shape, RESOLUTION));
-    /** @type {Map<number, (k: number) => Float32Array>} */
-    this.classFields = new Map();
+    this.input = Float32Array.from(pixels, (value) => value / 255);
+    this.result = kept((k) => checkpoint.network(k).run(this.input));
+    this.field = kept((k) => checkpoint.network(k).field(this.result(k), { channel }));
+    this.pixelField = kept((k) => checkpoint.network(k).pixelField(this.result(k), { channel }));
+    const byClass = kept((label) => kept((k) => {
+      const network = checkpoint.network(k);
+      return network.field(this.result(k), { channel, weights: network.classWeights(label) });
+    }));
+    /** The densities times their weights for a class, summed. */
+    this.classField = (/** @type {number} */ k, /** @type {number} */ label) => byClass(label)(k);
+    this.measures = kept((k) => this.measure(k));
   }
 
   /** The index of the last snapshot. */
@@ -56,72 +52,66 @@ export class Response {
     return this.checkpoint.steps.length - 1;
   }
 
-  /**
-   * The densities times their weights for a class, summed.
-   * @param {number} k
-   * @param {number} label
-   */
-  classField(k, label) {
-    let fields = this.classFields.get(label);
-    if (!fields) {
-      fields = kept((step) => {
-        const network = this.network(step);
-        return network.field(this.result(step), {
-          resolution: RESOLUTION, channel: this.channel, weights: network.classWeights(label),
-        });
-      });
-      this.classFields.set(label, fields);
-    }
-    return fields(k);
-  }
-
-  /**
-   * The upper end of the colour scale of some snapshots.
-   * @param {Iterable<number>} snapshots
-   */
-  top(snapshots) {
-    return Math.max(...[...snapshots].map((k) => percentile(this.field(k), TOP)));
-  }
-
-  /**
-   * The end of a colour scale that is symmetrical around 0, of the first and the last snapshot.
-   * @param {number} label
-   */
-  classTop(label) {
-    return Math.max(...[0, this.last].map((k) => {
-      const values = this.classField(k, label);
-      return percentile(values.map(Math.abs), TOP);
-    }));
-  }
-
-  /** The upper end of the colour scale of `perPixel`. */
-  perPixelTop() {
-    return Math.max(...[0, this.last].map((k) => percentile(this.perPixel(k), TOP)));
-  }
-
-  /** Mean distance between the locations of the densities at two snapshots, in pixels. */
-  displacement(/** @type {number} */ k) {
-    const [first, now] = [this.densities(0).loc, this.densities(k).loc];
-    let sum = 0;
-    for (let i = 0; i < first.length; i += 2)
-      sum += Math.hypot(now[i] - first[i], now[i + 1] - first[i + 1]);
-    return sum / (first.length / 2);
+  /** The class that is predicted after training. */
+  get prediction() {
+    const { probabilities } = this.result(this.last);
+    return probabilities.indexOf(Math.max(...probabilities));
   }
 
   /** @param {number} k */
-  prediction(k) {
-    const shares = [...this.probabilities(k)];
-    const most = Math.max(...shares);
-    return `${this.checkpoint.classes[shares.indexOf(most)]} (${(100 * most).toFixed(1)} %)`;
+  predictionText(k) {
+    const { probabilities } = this.result(k);
+    const most = Math.max(...probabilities);
+    const label = probabilities.indexOf(most);
+    return `${this.checkpoint.classes[label]} (${(100 * most).toFixed(1)} %)`;
   }
 
-  /** The centre, spread and other measures of the field at a snapshot, in one line. */
-  numbers(/** @type {number} */ k) {
-    const parts = Object.entries(this.measures(k)).map(([name, value]) => `${name} ${value}`);
-    if (this.checkpoint.hasDensities)
-      parts.push(`densities have moved ${this.displacement(k).toFixed(1)} pixels on average since `
-        + "the start");
+  /**
+   * The upper end of the colour scale of the fields at some snapshots.
+   * @param {Iterable<number>} snapshots
+   */
+  top(snapshots) {
+    return Math.max(...[...snapshots].map((k) => percentile(this.field(k), TOP))) || 1;
+  }
+
+  /**
+   * The end of a scale for fields of either sign, by those before and after training.
+   * @param {(k: number) => Float32Array} fields
+   */
+  bound(fields) {
+    return Math.max(...[0, this.last].map((k) => percentile(fields(k).map(Math.abs), TOP))) || 1;
+  }
+
+  /**
+   * Measures of the field in words, by name.
+   * @param {number} k
+   * @returns {Record<string, string>}
+   */
+  measure(k) {
+    const [height, width] = this.shape;
+    const pixels = this.size[0] * this.size[1];
+    const { centre, spread, entropy, area } = measure(
+      this.field(k), this.field(0), { width, height }, this.checkpoint.inputShape);
+    const texts = {
+      centre: centre.map((value) => value.toFixed(1)).join(", "),
+      spread: `${spread.toFixed(1)} pixels`,
+      entropy: `${entropy.toFixed(1)} of ${Math.log2(pixels).toFixed(1)} bits`,
+      "90 % of the field in": `${area.toFixed(0)} of ${pixels} pixels`,
+    };
+    if (this.field(k).some(Boolean)) return texts;
+    return Object.fromEntries(Object.keys(texts).map((name) => [name, "not drawn"]));
+  }
+
+  /**
+   * The measures of a snapshot in one line.
+   * @param {number} k
+   */
+  numbers(k) {
+    const parts = Object.entries(this.measures(k)).map(([name, text]) => `${name} ${text}`);
+    if (this.checkpoint.hasDensities) {
+      const distance = meanDisplacement(this.result(0).locations, this.result(k).locations);
+      parts.push(`densities have moved ${distance.toFixed(1)} pixels on average since the start`);
+    }
     return parts.join(" · ");
   }
 }
-

@@ -1,4 +1,3 @@
-// @ts-check
 // Test images to choose from, by class.
 
 /**

@@ -1,5 +1,5 @@
 // Compare: two to four models at one place of their trainings, and the differences from the first.
-/** @import { ColumnsData, Packed } from "./types.js" */
+/** @import { Callbacks, ColumnsData, Packed, PackedColumnsData } from "./types.js" */
 import { find } from "./dom.js";
 import { Fields } from "./fields.js";
 import { Panel } from "./panel.js";
@@ -28,8 +28,6 @@ class Measured extends Panel {
 /** @extends {Stage<ColumnsData>} */
 class Columns extends Stage {
   parts = { predictions: ".opinion", differences: ".change", numbers: ".facts", steps: ".steps" };
-  /** @type {{ pack: Packed, fields: Fields }[]} */
-  stacks = [];
   names = "";
   /** @type {Measured[]} */
   panels = [];
@@ -37,12 +35,8 @@ class Columns extends Stage {
   changes = [];
 
   /** @param {ColumnsData} data */
-  unpack({ stacks, sides, label }) {
+  unpack({ sides, label }) {
     this.slider.setAttribute("aria-label", label);
-    this.stacks = stacks.map((pack) =>
-      this.stacks.find(({ pack: { stack, low, high } }) =>
-        stack === pack.stack && low === pack.low && high === pack.high)
-      ?? { pack, fields: new Fields(pack) });
     const names = String(sides.map(({ name }) => name));
     if (names === this.names) return;
     this.names = names;
@@ -68,14 +62,15 @@ class Columns extends Stage {
   /** @param {number} index */
   show(index) {
     const { sides, scales: [scale, signed], measures, shape, size } = this.data;
-    const fields = sides.map(({ stack, each, share, at }) =>
-      this.stacks[stack].fields.at(each[at[index]]).map((value) => value * share));
+    const fields = sides.map(({ fields, share, at }) =>
+      (fields.at(at[index]) ?? new Float32Array()).map((value) => value * share));
     sides.forEach(({ name, model, at, moments, numbers }, k) => {
       this.panels[k].show({
-        values: fields[k], shape, size, scale, title: model, note: `${name}, ${moments[at[index]]}`,
-        alt: "Receptive field, a heatmap of the densities,",
+        values: fields[k], shape, size, scale, title: model,
+        note: `${name}, ${moments.at(at[index])}`, alt: "Receptive field, a heatmap of the densities,",
       });
-      this.panels[k].fill(measures.map((measure, n) => [measure, numbers[at[index]][n]]));
+      const values = numbers.at(at[index]) ?? [];
+      this.panels[k].fill(measures.map((measure, n) => [measure, values[n]]));
       if (!k) return;
       const change = fields[k].map((value, n) => value - fields[0][n]);
       this.changes[k - 1].show({
@@ -91,17 +86,43 @@ class Columns extends Stage {
 
   /** @param {number} index */
   predict(index) {
-    const { probabilities, comparable, note } = this.data;
-    const sides = comparable.map((k) => this.data.sides[k]);
-    const lines = sides.map(({ name, predictions, at }) => `${name}: ${predictions[at[index]]}`);
+    const { note } = this.data;
+    const sides = this.data.sides.flatMap((side) => side.probabilities ? [side] : []);
+    const lines = sides.map(({ name, predictions, at }) =>
+      `${name}: ${predictions.at(at[index])}`);
     this.prediction.innerHTML = `Predictions<small>${escape(note) || "&nbsp;"}</small>`;
     this.slider.setAttribute("aria-valuetext", [this.place(index), ...lines].join("; "));
-    if (!probabilities) return;
+    if (!sides.length) return;
     this.fillLegend(lines);
-    this.fillBars(sides.map(({ at }, n) => probabilities[n][at[index]]),
+    this.fillBars(sides.map(({ at, probabilities }) => probabilities?.at(at[index]) ?? []),
       (shares) => shares.map((share, n) => `${sides[n].name} ${share}`).join(", "));
   }
 }
 
 export const mount = mounter(Columns);
-export default component(mount);
+
+/**
+ * The unpacked stacks of each place.
+ * @type {WeakMap<HTMLElement, { packed: Packed, fields: Fields }[]>}
+ */
+const unpacked = new WeakMap();
+
+/**
+ * @param {HTMLElement} parent
+ * @param {PackedColumnsData} data
+ * @param {Callbacks} callbacks
+ */
+function mountPacked(parent, { stacks, sides, ...data }, callbacks) {
+  const last = unpacked.get(parent);
+  const now = stacks.map((packed) => last?.find(({ packed: { stack, low, high } }) =>
+    stack === packed.stack && low === packed.low && high === packed.high)
+    ?? { packed, fields: new Fields(packed) });
+  unpacked.set(parent, now);
+  mount(parent, {
+    ...data,
+    sides: sides.map(({ stack, each, ...side }) =>
+      ({ ...side, fields: { at: (index) => now[stack].fields.at(each[index]) } })),
+  }, callbacks);
+}
+
+export default component(mountPacked);

@@ -10,7 +10,7 @@ import { signed } from "./text.js";
 export function draw({ loc, scale, weights, bound, against, favour, chosen }) {
   /** @type {string[][]} */
   const [ellipses, circles] = [[], []];
-  weights.forEach((weight, k) => {
+  Array.from(weights).forEach((weight, k) => {
     const share = clip(weight / bound, -1);
     const size = Math.abs(share);
     const colour = share < 0 ? against : favour;

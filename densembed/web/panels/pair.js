@@ -1,5 +1,5 @@
 // Explore: the field before training and at the slider's step, and the predictions at both.
-/** @import { PairData } from "./types.js" */
+/** @import { Callbacks, Densities, PackedPairData, PairData, Series } from "./types.js" */
 import { find } from "./dom.js";
 import { Fields, floats } from "./fields.js";
 import { Panel } from "./panel.js";
@@ -39,18 +39,8 @@ class Pair extends Stage {
     }, REST);
   }
 
-  /**
-   * @param {PairData} data
-   * @param {PairData} [previous]
-   */
-  unpack(data, previous) {
-    const { stack, shape, low = 0, high = 1, dots, hidden, divider } = data;
-    if (stack !== previous?.stack)
-      this.fields = stack && shape ? new Fields({ stack, shape, low, high }) : null;
-    if (dots?.loc !== previous?.dots?.loc || dots?.weights !== previous?.dots?.weights)
-      this.arrays = dots && {
-        loc: floats(dots.loc), scale: floats(dots.scale), weights: floats(dots.weights),
-      };
+  /** @param {PairData} data */
+  unpack({ hidden, divider }) {
     if (divider !== this.divider)
       this.after.divider.value = String(this.divider = divider);
     this.root.dataset.columns = String(3 - ["predictions", "before"].filter((name) =>
@@ -63,43 +53,70 @@ class Pair extends Stage {
   }
 
   /** @param {number} index */
-  densities(index) {
-    const { dots } = this.data;
-    if (!dots || !this.arrays) return null;
-    const [from, to] = [index * dots.count, (index + 1) * dots.count];
-    const { loc, scale, weights } = this.arrays;
-    return {
-      ...dots, loc: loc.subarray(2 * from, 2 * to), scale: scale.subarray(2 * from, 2 * to),
-      weights: weights.subarray(from, to),
-    };
-  }
-
-  /** @param {number} index */
   show(index) {
-    const { way, shape, size, scales, titles, notes, alt, picture, contours, ...data } = this.data;
+    const { data } = this;
+    const { way, shape, size, scales, alt, picture, contours, probabilities } = data;
     const minus = way === "difference" && index > 0;
-    const [first, now] = [0, index].map((k) => this.fields?.at(k) ?? null);
+    const [first, now] = [0, index].map((k) => data.fields?.at(k) ?? null);
+    const [title, note] = [data.titles, data.notes].map((texts) => texts.at(index) ?? "");
     const shared = { shape, size, alt, picture, contours };
     this.before.show({
-      ...shared, values: first, densities: this.densities(0), scale: scales[0],
-      title: titles[0], note: notes[0],
+      ...shared, values: first, densities: data.densities?.at(0), scale: scales[0],
+      title: data.titles.at(0) ?? "", note: data.notes.at(0) ?? "",
     });
     this.after.show({
       ...shared,
       values: minus && first && now ? now.map((value, k) => value - first[k]) : now,
       left: way === "swipe" ? first : null,
-      densities: this.densities(index),
+      densities: data.densities?.at(index),
       scale: scales[minus ? 1 : 0],
-      title: titles[index],
-      note: (minus ? "minus before training, " : "") + notes[index],
+      title,
+      note: (minus ? "minus before training, " : "") + note,
     });
-    this.prediction.innerHTML = `Prediction<small>${escape(data.predictions[index])}</small>`;
-    if (data.probabilities) this.fillBars([data.probabilities[0], data.probabilities[index]],
-      ([before, after]) => `${before} before, ${after} now`);
-    this.numbers.textContent = data.numbers[index];
-    this.slider.setAttribute("aria-valuetext", titles[index]);
+    const prediction = escape(data.predictions.at(index) ?? "");
+    this.prediction.innerHTML = `Prediction<small>${prediction}</small>`;
+    const rows = probabilities && [0, index].map((k) => probabilities.at(k) ?? []);
+    if (rows) this.fillBars(rows, ([before, after]) => `${before} before, ${after} now`);
+    this.numbers.textContent = data.numbers.at(index) ?? "";
+    this.slider.setAttribute("aria-valuetext", title);
   }
 }
 
 export const mount = mounter(Pair);
-export default component(mount);
+
+/**
+ * The unpacked fields and densities of each place; equal ones are unpacked once.
+ * @type {WeakMap<HTMLElement, { packed: PackedPairData, fields: Fields | null,
+ *   arrays: Float32Array[] }>}
+ */
+const unpacked = new WeakMap();
+
+/**
+ * @param {HTMLElement} parent
+ * @param {PackedPairData} packed
+ * @param {Callbacks} callbacks
+ */
+function mountPacked(parent, packed, callbacks) {
+  const { stack, dots, shape = [1, 1], low = 0, high = 1 } = packed;
+  const last = unpacked.get(parent);
+  const fields = last?.packed.stack === stack ? last.fields
+    : stack === null ? null : new Fields({ stack, shape, low, high });
+  const same = last?.packed.dots?.loc === dots?.loc && last?.packed.dots?.weights === dots?.weights;
+  const arrays = same && last ? last.arrays
+    : dots ? [dots.loc, dots.scale, dots.weights].map(floats) : [];
+  unpacked.set(parent, { packed, fields, arrays });
+  const [loc, scale, weights] = arrays;
+  /** @type {Series<Densities> | null} */
+  const densities = dots && {
+    at: (index) => {
+      const [from, to] = [index * dots.count, (index + 1) * dots.count];
+      return {
+        ...dots, loc: loc.subarray(2 * from, 2 * to), scale: scale.subarray(2 * from, 2 * to),
+        weights: weights.subarray(from, to),
+      };
+    },
+  };
+  mount(parent, { ...packed, shape, fields, densities }, callbacks);
+}
+
+export default component(mountPacked);

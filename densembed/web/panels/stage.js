@@ -78,8 +78,8 @@ export class Stage {
 
   /** The classes, with a bar per prediction. */
   list() {
-    const { classes, right, probabilities, colours } = this.data;
-    const key = JSON.stringify([classes, right, !probabilities, colours]);
+    const { classes, right, predicts, colours } = this.data;
+    const key = JSON.stringify([classes, right, !predicts, colours]);
     if (this.listed === key) return;
     this.listed = key;
     this.root.style.setProperty("--opinions", String(colours.length));
@@ -87,7 +87,7 @@ export class Stage {
       " right" : ""}">${escape(name)}${k === right ? " ◂" : ""}</span><span class="track">${
       colours.map((colour) => `<div style="background: ${colour}"></div>`).join("")
       }</span><span class="value"></span></li>`).join("");
-    this.bars.hidden = this.legend.hidden = !probabilities;
+    this.bars.hidden = this.legend.hidden = !predicts;
   }
 
   /** @param {string[]} names one per colour */

@@ -1,6 +1,6 @@
 // Fields without a slider: one, a few side by side, or many small ones under one heading and on one
 // colour scale.
-/** @import { StillsData } from "./types.js" */
+/** @import { PackedStillsData, StillsData } from "./types.js" */
 import { find } from "./dom.js";
 import { Fields } from "./fields.js";
 import { Panel, fillHeading } from "./panel.js";
@@ -36,8 +36,8 @@ class Stills {
     while (this.panels.length < figures.length) this.panels.push(this.panel());
     figures.forEach((each, k) => {
       const { panel, figure } = this.panels[k];
-      figure.classList.toggle("colour", !each.stack);
-      panel.show({ ...each, values: each.stack === null ? null : new Fields(each).at(0) });
+      figure.classList.toggle("colour", !each.values);
+      panel.show(each);
     });
     if (!shared) return;
     fillHeading(this.heading, shared.title, shared.note);
@@ -66,4 +66,12 @@ class Stills {
 }
 
 export const mount = mounter(Stills);
-export default component(mount);
+
+/** @type {(parent: HTMLElement, data: PackedStillsData) => void} */
+const mountPacked = (parent, { figures, ...rest }) => mount(parent, {
+  ...rest,
+  figures: figures.map((each) =>
+    ({ ...each, values: each.stack === null ? null : new Fields(each).at(0) })),
+});
+
+export default component(mountPacked);

@@ -18,9 +18,9 @@ export interface Picture {
 
 /** Densities of one moment: two numbers each in `loc` and `scale`, one in `weights`. */
 export interface Densities {
-  loc: Float32Array;
-  scale: Float32Array;
-  weights: Float32Array;
+  loc: ArrayLike<number>;
+  scale: ArrayLike<number>;
+  weights: ArrayLike<number>;
   /** The weight that is drawn strongest. */
   bound: number;
   /** The colours of negative and positive weights. */
@@ -65,67 +65,87 @@ export interface StageData {
   scales: Scale[];
   classes: string[];
   right: number | null;
-  probabilities: number[][][] | number[][] | null;
+  /** Whether there are predictions, which need ink. */
+  predicts: boolean;
   colours: string[];
   /** Names of the parts to hide. */
   hidden: string[];
 }
 
-/** Explore: one training. `stack` is null if there are only densities. */
-export interface PairData extends StageData, Partial<Omit<Packed, "stack">> {
-  stack: string | null;
+/** Values by an index, as an array has them; they may be computed when they are asked for. */
+export interface Series<T> {
+  at(index: number): T | undefined;
+}
+
+/** Explore: one training, whose series have an entry per step. */
+export interface PairData extends StageData {
+  /** The fields, of `shape`; null if there are only densities. */
+  fields: Series<Float32Array> | null;
+  shape: [rows: number, columns: number];
+  densities: Series<Densities> | null;
   way: string;
   divider: number;
-  titles: string[];
-  notes: string[];
+  titles: Series<string>;
+  notes: Series<string>;
   alt: string;
-  /** Per step. */
-  predictions: string[];
-  numbers: string[];
-  probabilities: number[][] | null;
+  predictions: Series<string>;
+  numbers: Series<string>;
+  probabilities: Series<number[]> | null;
   legend: string[];
   picture: Picture | null;
   contours: boolean;
-  /** The densities of all steps; their arrays are 32-bit floats in base 64. */
+}
+
+/** The same from Python: fields are packed, the arrays of `dots` 32-bit floats in base 64. */
+export interface PackedPairData extends Omit<PairData, "fields" | "densities" | "shape">,
+  Partial<Omit<Packed, "stack">> {
+  stack: string | null;
   dots: (Omit<Densities, "loc" | "scale" | "weights">
     & { count: number, loc: string, scale: string, weights: string }) | null;
 }
 
-/** A model of Compare. */
+/** A model of Compare, whose series have an entry per snapshot. */
 export interface Side {
   name: string;
   model: string;
-  /** Its index into the data's `stacks`; the index of each snapshot's field; their factor. */
-  stack: number;
-  each: number[];
+  fields: Series<Float32Array>;
+  /** The factor of its fields. */
   share: number;
   /** The snapshot at each place of the slider. */
   at: number[];
-  /** Per snapshot. */
-  moments: string[];
-  numbers: string[][];
-  predictions: string[];
+  moments: Series<string>;
+  numbers: Series<string[]>;
+  predictions: Series<string>;
+  /** In the order of the data's classes; null if the model has others, or the input no ink. */
+  probabilities: Series<number[]> | null;
 }
 
 /** Compare: two to four models. */
 export interface ColumnsData extends StageData {
   label: string;
-  stacks: Packed[];
   shape: [rows: number, columns: number];
   sides: Side[];
   measures: string[];
-  /** Indices of the sides with the same classes, whose probabilities follow. */
-  comparable: number[];
-  probabilities: number[][][] | null;
   note: string;
+}
+
+/** The same from Python: the fields of a side are those of a stack at `each`. */
+export interface PackedColumnsData extends Omit<ColumnsData, "sides"> {
+  stacks: Packed[];
+  sides: (Omit<Side, "fields"> & { stack: number, each: number[] })[];
 }
 
 /** Fields without a slider. */
 export interface StillsData {
-  figures: (Omit<View, "values"> & (Packed | { stack: null }))[];
+  figures: View[];
   columns: number;
   /** The heading and the scale of figures that share them. */
   shared: { title: string, note: string, scale: Scale } | null;
+}
+
+/** The same from Python. */
+export interface PackedStillsData extends Omit<StillsData, "figures"> {
+  figures: (Omit<View, "values"> & (Packed | { stack: null }))[];
 }
 
 /** Called with what the visitor changed. */

@@ -3,12 +3,11 @@
 import base64
 
 import numpy as np
-from plotly.colors import get_colorscale, unlabel_rgb
 from torch import Tensor
 
 from densembed.data.codec import to_png
 from densembed.fields.field import LARGEST, finite
-from densembed.figures.theme import DENSITY_SCALE, SIGNED_SCALE
+from densembed.figures.theme import DENSITY_SCALE, SIGNED_SCALE, stops
 
 LEVELS = 65535
 """A field has 16 bits per cell: the error is at most 1/131070 of the range over all steps."""
@@ -48,18 +47,11 @@ def colours(low: float, high: float, name: str, unit: str, scale: str | None = N
             else the scale of densities; a few of the highest values may then exceed the ends.
     """
     low, high = (float(np.clip(np.nan_to_num(end), -LARGEST, LARGEST)) for end in (low, high))
-    stops = get_colorscale(scale or (SIGNED_SCALE if low < 0 else DENSITY_SCALE))
     return {
         "low": low,
         "high": high if high > low else low + 1,
         "name": name,
         "unit": unit,
         "open": scale is None,
-        "stops": [(share, _hex(colour)) for share, colour in stops],
+        "stops": stops(scale or (SIGNED_SCALE if low < 0 else DENSITY_SCALE)),
     }
-
-
-def _hex(colour: str) -> str:
-    if colour.startswith("#"):
-        return colour
-    return "#" + "".join(f"{round(part):02x}" for part in unlabel_rgb(colour))

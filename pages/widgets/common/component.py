@@ -8,17 +8,8 @@ import streamlit as st
 
 from densembed import web
 
-FOLDERS = {"densembed": Path(web.__file__).parent, "pages": Path(__file__).parents[1]}
+FOLDERS = {"densembed": web.FOLDER, "pages": Path(__file__).parents[1]}
 """The folders of files by the first part of the names under which modules import them."""
-
-
-def modules() -> dict[str, str]:
-    """All JavaScript modules by their names, as `densembed/panels/panel.js`."""
-    return {
-        f"{first}/{file.relative_to(folder).as_posix()}": file.read_text("utf-8")
-        for first, folder in FOLDERS.items()
-        for file in sorted(folder.rglob("*.js"))
-    }
 
 
 def component(name: str, *styles: str) -> Callable:

@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from pages.widgets.common.component import modules
+from densembed.web import modules
+from pages.widgets.common.component import FOLDERS
 
 FOREVER = "public, max-age=31536000, immutable"
 
@@ -25,7 +26,7 @@ def routes(pages: Iterable[str]) -> list[Route]:
     """
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     base = f"/{base}" if base else ""
-    scripts = modules()
+    scripts = modules(**FOLDERS)
     digest = hashlib.sha256(json.dumps(scripts).encode()).hexdigest()[:16]
     imports = {f"{name}/": f"{base}/modules/{digest}/{name}/" for name in ("densembed", "pages")}
     head = (

@@ -64,19 +64,16 @@ def show_columns(
                     compared[k].checkpoint.header.classes,
                     len(responses[k]["each"]),
                 ),
+                "probabilities": None
+                if no_ink or n not in comparable
+                else np.round(responses[k]["probabilities"][:, order[n]], 6).tolist(),
             }
-            for k in shown
+            for n, k in enumerate(shown)
         ],
         "measures": responses[0]["measures"],
-        "comparable": comparable,
         "classes": classes,
         "right": given.label,
-        "probabilities": None
-        if no_ink
-        else [
-            np.round(responses[shown[n]]["probabilities"][:, order[n]], 6).tolist()
-            for n in comparable
-        ],
+        "predicts": not no_ink,
         "colours": [SERIES[shown[n]] for n in comparable],
         "note": _note(
             no_ink, [compared[k].name for n, k in enumerate(shown) if n not in comparable]

@@ -81,6 +81,7 @@ def show_stage(
         "predictions": predictions(probabilities, header.classes, len(steps)),
         "classes": header.classes,
         "right": given.label,
+        "predicts": probabilities is not None,
         "probabilities": None if probabilities is None else np.round(probabilities, 6).tolist(),
         "colours": [BEFORE, AFTER],
         "legend": ["before training", "at this step"],

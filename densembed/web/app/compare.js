@@ -1,0 +1,219 @@
+// Compare: two to four models side by side for one input, and their differences from the first.
+/**
+ * @import { Checkpoint } from "../engine/densembed.js"
+ * @import { Host } from "./host.js"
+ * @import { Parameter, State } from "./parameters.js"
+ */
+import { describe } from "../engine/densembed.js";
+import { mount as mountColumns } from "../panels/columns.js";
+import { choice, list, make } from "./controls.js";
+import { InputControls, inputParameters } from "./input.js";
+import { oneOf, readLink, number, writeLink } from "./parameters.js";
+import { Response } from "./response.js";
+import { InputPanel } from "./input_panel.js";
+
+const NAMES = ["first", "second", "third", "fourth"];
+/** @type {Record<string, string>} */
+const SLIDERS = {
+  step: "Step of training", epoch: "Epoch of training", fraction: "Fraction of the training",
+};
+const FIELDS = { sum: "sum", mean: "mean" };
+const AWAKE = 300;  // ms of rest after which the link is written
+
+/**
+ * The places of a checkpoint's snapshots: steps, epochs, or fractions of the planned training.
+ * @param {Checkpoint} checkpoint
+ * @param {string} by
+ */
+function placesOf(checkpoint, by) {
+  if (by === "step") return checkpoint.steps;
+  const total = by === "epoch" ? 1 : checkpoint.config.epochs;
+  return checkpoint.steps.map((step) => {
+    const value = checkpoint.epochOf(step) / total;
+    return value < 1 ? Number(value.toPrecision(3)) : Number(value.toFixed(2));
+  });
+}
+
+/**
+ * Show the view in an element.
+ * @param {HTMLElement} root
+ * @param {Host} host
+ */
+export async function compare(root, host) {
+  const keys = Object.keys(host.models);
+  const wanted = host.link().get("first") ?? "";
+  const first = await host.models[keys.includes(wanted) ? wanted : keys[0]].open();
+  const view = new Compare(root, host, first);
+  await view.load();
+  return view;
+}
+
+class Compare {
+  /** @type {Record<string, Checkpoint>} */
+  checkpoints = {};
+  /** @type {Record<string, Response>} */
+  responses = {};
+  /** @type {number | undefined} */
+  frame;
+  /** @type {number | undefined} */
+  resting;
+
+  /**
+   * @param {HTMLElement} root
+   * @param {Host} host
+   * @param {Checkpoint} first
+   */
+  constructor(root, host, first) {
+    this.host = host;
+    this.set = this.set.bind(this);
+    this.keys = Object.keys(host.models);
+    this.samples = host.samples(first);
+    this.parameters = this.parametersOf();
+    const { state, problems } = readLink(this.parameters, host.link());
+    this.state = state;
+    host.report(problems);
+    this.inputs = new InputControls(host, this.samples, this.set);
+    this.panel = new InputPanel(host, this.inputs);
+    this.count = choice("Models", (models) => this.set({ models }));
+    this.lists = NAMES.map((name) =>
+      list(`${name[0].toUpperCase()}${name.slice(1)} model`, (key) => this.set({ [name]: key })));
+    this.by = choice("Align runs by", (by) => this.set({ by, place: null }));
+    this.field = choice("Combine densities by", (field) => this.set({ field }));
+    this.columns = host.part("columns");
+    this.note = make("p", { className: "note" });
+    root.replaceChildren(
+      make("div", { className: "choices" },
+        make("div", {}, this.count.element,
+          make("div", { className: "models" }, ...this.lists.map(({ element }) => element))),
+        make("div", {}, this.inputs.bar)),
+      make("div", { className: "scene" },
+        make("div", { className: "left" }, this.panel.element, this.inputs.changes,
+          make("div", { className: "bar" }, this.by.element, this.field.element)),
+        make("div", {}, this.columns.element, this.note)));
+  }
+
+  /** @returns {Record<string, Parameter>} */
+  parametersOf() {
+    const { keys } = this;
+    return {
+      models: oneOf("Models", ["2", "3", "4"], "2"),
+      ...Object.fromEntries(NAMES.map((name, k) =>
+        [name, oneOf(`${name} model`, keys, keys[k % keys.length])])),
+      ...inputParameters(this.samples),
+      by: oneOf("Align runs by", Object.keys(SLIDERS), "step"),
+      field: oneOf("Combine densities by", Object.keys(FIELDS), "sum"),
+      place: number("Step of training", 0, 1e12, null),
+    };
+  }
+
+  /** @param {State} changes */
+  set(changes) {
+    Object.assign(this.state, changes);
+    this.frame ??= requestAnimationFrame(() => { this.frame = undefined; this.load(); });
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() =>
+      this.host.setLink(writeLink(this.parameters, this.state)), AWAKE);
+  }
+
+  /** The models that are shown, by their ordinals. */
+  get shown() {
+    return NAMES.slice(0, Number(this.state.models));
+  }
+
+  /** Open what is not open yet, then draw. */
+  async load() {
+    const keys = [...new Set(this.shown.map((name) => String(this.state[name])))];
+    const closed = keys.filter((key) => !(key in this.checkpoints));
+    if (closed.length) await Promise.all(closed.map(async (key) => {
+      this.checkpoints[key] = await this.host.models[key].open();
+    }));
+    this.draw();
+  }
+
+  draw() {
+    const { state, inputs, host, shown, parameters } = this;
+    const input = inputs.input(state);
+    inputs.show(state);
+    this.panel.show(input, state);
+    this.count.show(String(state.models), { 2: "2 models", 3: "3 models", 4: "4 models" });
+    const titles = Object.fromEntries(this.keys.map((key) => [key, host.models[key].title]));
+    NAMES.forEach((name, k) => {
+      this.lists[k].show(String(state[name] ?? parameters[name].usual), titles);
+      this.lists[k].element.hidden = !shown.includes(name);
+    });
+    this.by.show(String(state.by), { step: "step", epoch: "epoch", fraction: "fraction" });
+    this.field.show(String(state.field), FIELDS);
+    this.showColumns(input);
+  }
+
+  /** @param {import("./input.js").Input} input */
+  showColumns(input) {
+    const { state, host } = this;
+    const all = this.shown.map((name) => ({ name, checkpoint: this.checkpoints[String(state[name])] }));
+    const shape = this.samples.shape.join();
+    const entries = all.filter(({ checkpoint }) => checkpoint.inputShape.join() === shape);
+    const others = all.filter((entry) => !entries.includes(entry)).map(({ name }) => name);
+    this.note.textContent = others.length
+      ? `The ${others.join(" and the ")} model takes pictures of another size.` : "";
+    const by = String(state.by);
+    const places = [...new Set(entries.flatMap(({ checkpoint }) => placesOf(checkpoint, by)))]
+      .sort((a, b) => a - b);
+    const { classes } = entries[0].checkpoint;
+    const sides = entries.map(({ name, checkpoint }) => {
+      const response = this.response(checkpoint, input.pixels);
+      const own = placesOf(checkpoint, by);
+      const order = classes.map((each) => checkpoint.classes.indexOf(each));
+      const comparable = order.length === checkpoint.classes.length && !order.includes(-1);
+      const moving = checkpoint.hasDensities;
+      return {
+        name, response, model: describe(checkpoint.config.model),
+        share: state.field === "mean" ? 1 / checkpoint.network(0).densities : 1,
+        at: places.map((place) => own.findLastIndex((each) => each <= place)),
+        fields: { at: response.field },
+        moments: { at: (/** @type {number} */ k) =>
+          moving ? checkpoint.moment(checkpoint.steps[k]) : "the same at every step" },
+        numbers: { at: (/** @type {number} */ k) => Object.values(response.measures(k)) },
+        predictions: { at: (/** @type {number} */ k) =>
+          input.blank ? "none: no digit found" : response.predictionText(k) },
+        probabilities: comparable && !input.blank
+          ? { at: (/** @type {number} */ k) => {
+            const { probabilities } = response.result(k);
+            return order.map((label) => probabilities[label]);
+          } } : null,
+      };
+    });
+    const top = Math.max(...sides.map(({ response, share }) =>
+      share * response.top([0, response.last]))) || 1;
+    const unit = state.field === "mean" ? "mean density per pixel²" : "density per pixel²";
+    const { scales, colours } = host.theme;
+    const [, height, width] = this.samples.shape;
+    const place = state.place === null ? places[places.length - 1] : Number(state.place);
+    mountColumns(this.columns.root, {
+      steps: places, by, label: SLIDERS[by],
+      step: places.findLast((each) => each <= place) ?? places[0],
+      shape: sides[0].response.shape, size: [width, height],
+      scales: [
+        { low: 0, high: top, name: unit, unit: "per pixel²", open: true, stops: scales.density },
+        { low: -top, high: top, name: `difference, ${unit}`, unit: "per pixel²", open: true,
+          stops: scales.signed },
+      ],
+      sides, measures: Object.keys(sides[0].response.measures(0)), classes,
+      right: input.label === null ? null : classes.indexOf(input.label),
+      predicts: !input.blank,
+      colours: sides.flatMap(({ probabilities }, k) => probabilities ? [colours.series[k]] : []),
+      note: input.blank ? "none: no digit found" : "", hidden: [],
+    }, { step: (chosen) => this.set({ place: chosen === places.at(-1) ? null : chosen }) });
+  }
+
+  /**
+   * The response of a checkpoint, computed when the input changes.
+   * @param {Checkpoint} checkpoint
+   * @param {Uint8Array} pixels
+   */
+  response(checkpoint, pixels) {
+    const key = Object.keys(this.checkpoints).find((each) => this.checkpoints[each] === checkpoint) ?? "";
+    const last = this.responses[key];
+    if (last && last.pixels.every((value, k) => value === pixels[k])) return last;
+    return this.responses[key] = new Response(checkpoint, pixels);
+  }
+}

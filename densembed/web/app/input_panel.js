@@ -1,0 +1,67 @@
+// The input as a picture that can be dragged, or the pad to draw on.
+/**
+ * @import { Host } from "./host.js"
+ * @import { Input, InputControls } from "./input.js"
+ * @import { State } from "./parameters.js"
+ */
+import { mount as mountStills } from "../panels/stills.js";
+import { make } from "./controls.js";
+import { spriteOf } from "./pictures.js";
+
+const FAR = 8;  // pixels that a picture can be moved
+
+export class InputPanel {
+  /** @type {State} */
+  state = {};
+
+  /**
+   * @param {Host} host
+   * @param {InputControls} inputs
+   */
+  constructor(host, inputs) {
+    this.host = host;
+    this.inputs = inputs;
+    this.picture = host.part("stills");
+    this.element = make("div", { className: "input" }, this.picture.element, inputs.pad.element);
+    this.picture.root.onpointerdown = (event) => this.drag(event);
+  }
+
+  /**
+   * @param {Input} input
+   * @param {State} state
+   */
+  show({ pixels, note }, state) {
+    this.state = state;
+    const [channels, height, width] = this.inputs.samples.shape;
+    const url = spriteOf([pixels], this.inputs.samples.shape);
+    this.picture.element.hidden = state.from === "draw";
+    if (state.from === "draw") return this.inputs.showPad(url);
+    const values = channels === 1 ? Float32Array.from(pixels, (value) => value / 255) : null;
+    return mountStills(this.picture.root, { columns: 1, shared: null, figures: [{
+      values, shape: [height, width], size: [width, height], title: "the input", note,
+      alt: "The input of the model:", picture: values ? null : { url, opacity: 1 },
+      scale: { low: 0, high: 1, name: "ink, 0 to 1", unit: "ink", open: false,
+        stops: this.host.theme.scales.ink },
+    }] });
+  }
+
+  /**
+   * Dragging the picture moves the ink with the pointer.
+   * @param {PointerEvent} event
+   */
+  drag(event) {
+    const plot = event.target instanceof Element && event.target.closest(".plot");
+    if (!plot || event.button) return;
+    const { root } = this.picture;
+    const cell = plot.getBoundingClientRect().width / this.inputs.samples.shape[2];
+    const { right, down } = this.state;
+    const shift = (/** @type {number} */ from, /** @type {number} */ by) =>
+      Math.max(-FAR, Math.min(FAR, Math.round(2 * (from + by / cell)) / 2));
+    root.setPointerCapture(event.pointerId);
+    root.onpointermove = ({ clientX, clientY }) => this.inputs.set({
+      right: shift(Number(right), clientX - event.clientX),
+      down: shift(Number(down), clientY - event.clientY),
+    });
+    root.onpointerup = root.onpointercancel = () => { root.onpointermove = null; };
+  }
+}

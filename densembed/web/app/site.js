@@ -1,0 +1,180 @@
+// A static site: Explore and Compare in one page, without a server.
+/**
+ * @import { Checkpoint } from "../engine/densembed.js"
+ * @import { Host, Model, Theme } from "./host.js"
+ * @import { SamplesData } from "./samples.js"
+ */
+import { describe, readCheckpoint } from "../engine/densembed.js";
+import { compare } from "./compare.js";
+import { make } from "./controls.js";
+import { explore } from "./explore.js";
+import { part } from "./host.js";
+import { Samples, bytes } from "./samples.js";
+
+/**
+ * @typedef {object} Site what Python wrote into the page
+ * @property {Record<string, { title: string, story: string, script: string | null }>} models
+ * @property {SamplesData} samples
+ * @property {Theme} theme
+ * @property {Record<string, { html: string, css: string }>} parts
+ */
+
+/** @type {Record<string, { start: (root: HTMLElement, host: Host) => Promise<unknown>,
+ *   title: string, text: string }>} */
+const VIEWS = {
+  explore: { start: explore, title: "What does this network look at?",
+    text: "The network looks where it is bright: its receptive field is the sum of its densities "
+      + "over the picture. With a micro network (mNN) the field moves with the input." },
+  compare: { start: compare, title: "What differs between these models?",
+    text: "One input, one slider and one colour scale: where each model looks, and what it "
+      + "predicts." },
+};
+const OWN = "file-";
+
+/** @param {Site} site */
+export function start(site) {
+  new Page(site).open();
+}
+
+class Page {
+  /** @param {Site} site */
+  constructor(site) {
+    this.samples = new Samples(site.samples);
+    const [notices, heading, text, main] = ["notices", "title", "text", "view"].map((id) =>
+      /** @type {HTMLElement} */ (document.getElementById(id)));
+    this.notices = notices;
+    this.heading = heading;
+    this.text = text;
+    this.main = main;
+    /** @type {Record<string, Model>} */
+    const models = {};
+    for (const [key, { title, story, script }] of Object.entries(site.models))
+      models[key] = { title, story, open: once(async () =>
+        readCheckpoint(await contentOf(key, script), `${key}.safetensors`)) };
+    /** @type {Host} */
+    this.host = {
+      models,
+      samples: (checkpoint) => this.samplesFor(checkpoint),
+      theme: site.theme,
+      parts: site.parts,
+      part: (name) => part(site.parts[name]),
+      link: () => new URLSearchParams(this.place.parameters),
+      setLink: (parameters) => {
+        const [view] = location.hash.slice(1).split("?");
+        const written = parameters.toString();
+        history.replaceState(null, "", `#${view || "explore"}${written && `?${written}`}`);
+      },
+      report: (sentences) => this.report(sentences),
+    };
+    addEventListener("hashchange", () => this.open());
+    this.acceptFiles();
+  }
+
+  /** The view and its parameters in the link. */
+  get place() {
+    const [view, parameters = ""] = location.hash.slice(1).split("?");
+    return { view: view === "compare" ? view : "explore", parameters };
+  }
+
+  async open() {
+    const { view } = this.place;
+    const { title, text, start: begin } = VIEWS[view];
+    this.report([]);
+    document.title = `${view[0].toUpperCase()}${view.slice(1)} – densembed`;
+    this.heading.textContent = title;
+    this.text.textContent = text;
+    for (const link of document.querySelectorAll("nav a"))
+      link.toggleAttribute("aria-current", link.getAttribute("href") === `#${view}`);
+    const root = make("div");
+    this.main.replaceChildren(root);
+    try {
+      await begin(root, this.host);
+    } catch (error) {
+      this.report([error instanceof Error ? error.message : String(error)]);
+    }
+  }
+
+  /** @param {string[]} sentences */
+  report(sentences) {
+    this.notices.replaceChildren(...sentences.map((sentence) => make("p", {}, sentence)));
+    this.notices.hidden = !sentences.length;
+  }
+
+  /**
+   * The test images of a model: those of the site if it takes them, otherwise one empty picture.
+   * @param {Checkpoint} checkpoint
+   */
+  samplesFor(checkpoint) {
+    const { classes, inputShape } = checkpoint;
+    const alike = classes.join() === this.samples.classes.join();
+    if (alike && inputShape.join() === this.samples.shape.join()) return this.samples;
+    const empty = String.fromCharCode(...new Uint8Array(inputShape.reduce((a, b) => a * b)));
+    return new Samples({ title: "an empty picture", classes, shape: inputShape,
+      counts: classes.map((_, k) => Number(k === 0)), images: btoa(empty) });
+  }
+
+  /** Checkpoints that are dropped onto the page, or chosen by the button. */
+  acceptFiles() {
+    const input = /** @type {HTMLInputElement} */ (document.getElementById("file"));
+    input.onchange = () => { this.take(input.files); input.value = ""; };
+    addEventListener("dragover", (event) => event.preventDefault());
+    addEventListener("drop", (event) => {
+      event.preventDefault();
+      this.take(event.dataTransfer?.files);
+    });
+  }
+
+  /** @param {FileList | null | undefined} files */
+  async take(files) {
+    const problems = [];
+    let last = "";
+    for (const file of files ?? []) {
+      try {
+        const checkpoint = readCheckpoint(await file.arrayBuffer(), file.name);
+        last = OWN + file.name.replace(/\.safetensors$/, "");
+        const title = `${describe(checkpoint.config.model)} · your file ${file.name}`;
+        const story = "Your file, which stays in this browser. Links to it work only here, until "
+          + "the page is closed.";
+        this.host.models[last] = { title, story, open: async () => checkpoint };
+      } catch (error) {
+        problems.push(error instanceof Error ? error.message : String(error));
+      }
+    }
+    if (last) {
+      const { view, parameters } = this.place;
+      const link = new URLSearchParams(parameters);
+      link.set(view === "compare" ? "first" : "model", last);
+      history.replaceState(null, "", `#${view}?${link}`);
+      await this.open();
+    }
+    if (problems.length) this.report(problems);
+  }
+}
+
+/**
+ * @template T
+ * @param {() => Promise<T>} make
+ */
+function once(make) {
+  /** @type {Promise<T> | undefined} */
+  let result;
+  return () => result ??= make();
+}
+
+/**
+ * The content of a checkpoint: a script, which a page from `file:` may load, too, sets it.
+ * @param {string} key
+ * @param {string | null} script its address; null if the page itself contains the checkpoint
+ * @returns {Promise<ArrayBuffer>}
+ */
+async function contentOf(key, script) {
+  const page = /** @type {{ checkpoints?: Record<string, string> }} */ (globalThis);
+  if (script !== null) await new Promise((resolve, reject) => {
+    const element = make("script", { src: script, onload: resolve });
+    element.onerror = () => reject(new Error(`The file ${script} could not be loaded.`));
+    document.head.append(element);
+  });
+  const content = page.checkpoints?.[key];
+  if (content === undefined) throw new Error(`The file of ${key} is damaged.`);
+  return bytes(content).buffer;
+}
