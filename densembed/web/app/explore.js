@@ -1,14 +1,14 @@
 // Explore: one model, one input, and the field at every saved step of training.
 
 import { mount as mountPair } from "../panels/pair.js";
-import { mount as mountStills } from "../panels/stills.js";
-import { describe, percentile } from "../engine/densembed.js";
-import { choice, list, make, slider, toggle, count } from "./controls.js";
+import { percentile } from "../engine/densembed.js";
+import { choice, list, make, slider, toggle } from "./controls.js";
+import { DETAILS, Details } from "./details.js";
 import { InputControls, inputParameters } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { flag, number, oneOf, readLink, writeLink } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
-import { RESOLUTION, Response } from "./response.js";
+import { Response } from "./response.js";
 
 /**
  * @import { Checkpoint } from "../engine/densembed.js"
@@ -23,10 +23,8 @@ const WAYS = {
   field: "field", overlay: "over the input", difference: "difference", swipe: "swipe",
   pixels: "per pixel", densities: "densities", class: "weight for a class",
 };
-const DETAILS = { about: "What am I looking at?", density: "One density", classes: "All classes" };
 const PREDICTED = "predicted";
 const DIM = 0.4;  // brightness of the input under its densities
-const AVERAGED = 20;  // test images per class
 const MOST = 97;  // percentile of the weights at which their colour scale ends
 const AWAKE = 300;  // ms of rest after which the colour scale takes all steps into account
 
@@ -59,7 +57,7 @@ function parametersOf(keys, checkpoint, samples) {
     for: oneOf("For class", [PREDICTED, ...classes], PREDICTED),
     contours: flag("Contours"),
     channel: oneOf("Channel", channels, "together"),
-    more: oneOf("More", Object.keys(DETAILS), null),
+    more: oneOf("More", DETAILS, null),
     density: number("Density", 1, Math.max(1, count), 1, true),
     divider: number("Divider of the swipe", 0, 100, 50, true),
   };
@@ -114,12 +112,8 @@ class Explore {
     this.label = list("for class", (name) => set({ for: name }));
     this.contours = toggle("Contours", (contours) => set({ contours }));
     this.channel = choice("Channel", (channel) => set({ channel }));
-    this.details = choice("More", (more) => set({ more: this.state.more === more ? null : more }),
-      "pills");
-    this.density = count("Density", (density) => set({ density }));
+    this.details = new Details(host, set);
     this.pair = host.part("pair");
-    this.detail = host.part("stills");
-    this.text = make("div", { className: "text" });
     this.left = make("div", { className: "left" });
     root.replaceChildren(
       make("div", { className: "choices" },
@@ -129,8 +123,7 @@ class Explore {
           make("div", { className: "bar" }, this.way.element, this.opacity.element,
             this.label.element, this.contours.element, this.channel.element),
           this.pair.element)),
-      make("div", { className: "bar" }, this.details.element),
-      make("div", { className: "details" }, this.density.element, this.text, this.detail.element));
+      this.details.element);
     this.place(key);
   }
 
@@ -199,7 +192,7 @@ class Explore {
     this.panel.show(input, state);
     this.showWays();
     this.showPair(input, response);
-    this.showDetails(response);
+    this.details.show(state, response, this.classIndex, this.samples);
     if (this.whole !== response) {
       clearTimeout(this.resting);
       this.resting = setTimeout(() => this.rest(), AWAKE);
@@ -222,7 +215,8 @@ class Explore {
     this.opacity.element.hidden = state.show !== "overlay";
     this.label.show(String(state.for), Object.fromEntries(
       [PREDICTED, ...checkpoint.classes].map((name) => [name, name])));
-    this.label.element.hidden = !["densities", "class"].includes(String(state.show));
+    this.label.element.hidden = !["densities", "class"].includes(String(state.show))
+      && state.more !== "effect";
     this.contours.show(Boolean(state.contours));
     this.contours.element.hidden = state.show === "densities";
     const colours = checkpoint.inputShape[0] === 3 ? ["together", "red", "green", "blue"] : [];
@@ -332,89 +326,5 @@ class Explore {
         both(top, "difference, density per pixel²", "per pixel²")],
       alt: "Receptive field, a heatmap of the sum of the densities,",
     };
-  }
-
-  /** @param {Response} response */
-  showDetails(response) {
-    const { checkpoint, state } = this;
-    this.details.show(state.more === null ? null : String(state.more), Object.fromEntries(
-      Object.entries(DETAILS).filter(([slug]) => slug !== "density" || checkpoint.hasDensities)));
-    const current = checkpoint.steps.indexOf(Number(state.step));
-    const opened = state.more;
-    this.density.element.hidden = opened !== "density";
-    this.detail.element.hidden = opened !== "density" && opened !== "classes";
-    this.text.replaceChildren();
-    if (opened === "about") this.text.append(make("p", {}, this.about()));
-    if (opened === "density") this.showDensity(response, current);
-    if (opened === "classes") this.showClasses(current);
-  }
-
-  about() {
-    const { checkpoint } = this;
-    const count = checkpoint.parameters.toLocaleString("en");
-    const densities = checkpoint.hasDensities
-      ? "Instead of one weight per pixel, it learns densities: functions over the picture whose "
-        + "integral is 1. The heatmaps show their sum per square pixel, on one colour scale. "
-        + "What the network reads of a density is the mean brightness of the picture under it."
-      : "It has no learned densities: its field is the same everywhere, before and after training.";
-    return `${describe(checkpoint.config.model)} has ${count} parameters. ${densities} ◂ marks the true class.`;
-  }
-
-  /**
-   * @param {Response} response
-   * @param {number} current
-   */
-  showDensity(response, current) {
-    const { state, host } = this;
-    const { checkpoint } = response;
-    const network = checkpoint.network(current);
-    const result = response.result(current);
-    const number = Math.min(Number(state.density), network.densities);
-    this.density.show(number, network.densities);
-    const at = number - 1;
-    const pair = (/** @type {Float64Array} */ values) =>
-      [values[2 * at], values[2 * at + 1]].map((value) => value.toFixed(2)).join(", ");
-    const lines = [`Location (column, row): ${pair(result.locations)} pixels.`,
-      `Scale: ${pair(result.scales)} pixels.`];
-    const weights = checkpoint.classes.map((name, label) =>
-      ({ name, weight: network.classWeights(label)?.[at] ?? 0 })).sort((a, b) => b.weight - a.weight);
-    if (network.classWeights(0))
-      lines.push(`It raises the score of ${weights[0].name} most, and lowers that of `
-        + `${weights[weights.length - 1].name} most.`);
-    this.text.append(...lines.map((line) => make("p", {}, line)));
-    const values = network.density(result, at);
-    mountStills(this.detail.root, { columns: 1, shared: null, figures: [{
-      values, shape: response.shape, size: response.size, title: `density ${number}`,
-      note: "on its own", alt: "One density, a heatmap:",
-      scale: { low: 0, high: Math.max(...values) || 1, open: false,
-        name: "density per pixel²", unit: "per pixel²", stops: host.theme.scales.density },
-    }] });
-  }
-
-  /** The mean field of each class, over some of its test images. @param {number} current */
-  showClasses(current) {
-    const { checkpoint, samples, host } = this;
-    const means = samples.tested.map((name) => {
-      const count = Math.min(AVERAGED, samples.count(name));
-      /** @type {Float32Array | undefined} */
-      let sum;
-      for (let example = 1; example <= count; example++) {
-        const { field } = new Response(checkpoint, samples.image(name, example));
-        const values = field(current);
-        sum = sum ? sum.map((value, k) => value + values[k] / count)
-          : values.map((value) => value / count);
-      }
-      return /** @type {Float32Array} */ (sum);
-    });
-    const top = Math.max(...means.map((values) => Math.max(...values))) || 1;
-    const scale = { low: 0, high: top, open: false, name: "density per pixel²", unit: "per pixel²",
-      stops: host.theme.scales.density };
-    const [, height, width] = checkpoint.inputShape;
-    mountStills(this.detail.root, { columns: 5,
-      shared: { title: "mean", note: `over up to ${AVERAGED} test images per class`, scale },
-      figures: means.map((values, k) => ({
-        values, shape: [height * RESOLUTION, width * RESOLUTION], size: [width, height], scale,
-        title: samples.tested[k], note: "", alt: "Mean field, a heatmap, class",
-      })) });
   }
 }

@@ -124,7 +124,7 @@ export class Panel {
    * What lies over the picture: contours, densities, the divider of a swipe.
    * @param {View} view
    */
-  overlaid({ shape, size: [width, height], left, scale: { low, high }, contours, densities }) {
+  overlaid({ shape, size: [width, height], left, scale: { low, high }, contours, densities, path }) {
     const { values } = this.canvas;
     const parts = [];
     if (values && shape && contours) {
@@ -136,6 +136,8 @@ export class Panel {
       }
     }
     if (densities) parts.push(...draw(densities));
+    if (path) parts.push(`<polyline points="${path.join()}" fill="none" stroke="#fff"
+      stroke-width="0.15" stroke-opacity="0.8"/>`);
     if (left) {
       const x = Number(this.divider.value) / 100 * width;
       parts.push(`<line x1="${x}" x2="${x}" y1="0" y2="${height}" stroke="#fff"

@@ -45,6 +45,8 @@ export interface View {
   picture?: Picture | null;
   contours?: boolean;
   densities?: Densities | null;
+  /** The path of a density: column and row, column and row …. */
+  path?: number[];
 }
 
 /** Fields (steps, rows, columns) with 16 bits per number, in base 64. */

@@ -1,0 +1,204 @@
+// The details that Explore shows on demand: about the model, one density, the effect of each pixel,
+// all classes.
+/**
+ * @import { Host } from "./host.js"
+ * @import { State } from "./parameters.js"
+ * @import { Samples } from "./samples.js"
+ * @import { Scale, View } from "../panels/types.js"
+ */
+import { describe, percentile } from "../engine/densembed.js";
+import { mount as mountStills } from "../panels/stills.js";
+import { choice, count, make } from "./controls.js";
+import { Response } from "./response.js";
+
+const TITLES = {
+  about: "What am I looking at?", density: "One density", effect: "Effect of each pixel",
+  classes: "All classes",
+};
+const AVERAGED = 20;  // test images per class
+const TOP = 99.5;  // percentile at which the scale of effects ends
+const DENSITY = "density per pixel²";
+
+export const DETAILS = Object.keys(TITLES);
+
+export class Details {
+  /**
+   * @param {Host} host
+   * @param {(changes: State) => void} set
+   */
+  constructor(host, set) {
+    this.host = host;
+    /** @type {State} */
+    this.state = {};
+    this.titles = choice("More", (more) => set({ more: this.state.more === more ? null : more }),
+      "pills");
+    this.number = count("Density", (density) => set({ density }));
+    this.text = make("div", { className: "text" });
+    this.stills = host.part("stills");
+    this.element = make("section", { className: "details" },
+      make("div", { className: "bar" }, this.titles.element),
+      make("div", { className: "detail" },
+        make("div", { className: "words" }, this.number.element, this.text), this.stills.element));
+  }
+
+  /**
+   * @param {State} state
+   * @param {Response} response
+   * @param {number} label the class whose weights are shown
+   * @param {Samples} samples
+   */
+  show(state, response, label, samples) {
+    this.state = state;
+    const { checkpoint } = response;
+    const titles = Object.entries(TITLES).filter(([slug]) =>
+      slug !== "density" || checkpoint.hasDensities);
+    const opened = state.more === null ? null : String(state.more);
+    this.titles.show(opened, Object.fromEntries(titles));
+    const current = checkpoint.steps.indexOf(Number(state.step));
+    this.number.element.hidden = opened !== "density";
+    this.text.replaceChildren();
+    const figures = opened === "about" ? this.about(response)
+      : opened === "density" ? this.density(response, current)
+        : opened === "effect" ? this.effect(response, current, label)
+          : opened === "classes" ? this.classes(response, current, samples) : [];
+    this.stills.element.hidden = !figures.length;
+    if (figures.length && opened !== "classes")
+      mountStills(this.stills.root, { columns: figures.length, shared: null, figures });
+  }
+
+  /** @param {string} sentence */
+  say(sentence) {
+    this.text.append(make("p", {}, sentence));
+  }
+
+  /** @param {number} high @param {string} name @param {string} unit @returns {Scale} */
+  scale(high, name = DENSITY, unit = "per pixel²") {
+    return { low: 0, high: high || 1, name, unit, open: true, stops: this.host.theme.scales.density };
+  }
+
+  /** @param {Response} response @returns {View[]} */
+  about({ checkpoint }) {
+    const model = describe(checkpoint.config.model);
+    this.say(`${model} has ${checkpoint.parameters.toLocaleString("en")} parameters.`);
+    this.say(checkpoint.hasDensities
+      ? "Instead of one weight per pixel, it learns densities: functions over the picture whose "
+        + "integral is 1. The heatmaps show their sum per square pixel, on one colour scale. The "
+        + "network reads the mean brightness of the picture under each density."
+      : "It has no learned densities, so its field is the same everywhere, before and after "
+        + "training. Only the weights are trained.");
+    this.say("◂ marks the true class. The numbers under the pictures are the centre of the field "
+      + "(column, row), its spread (root mean square distance from the centre), its entropy, which "
+      + "is largest for an even field, and the smallest area that contains 90 % of it.");
+    return [];
+  }
+
+  /** @param {Response} response @param {number} current @returns {View[]} */
+  density(response, current) {
+    const { checkpoint, shape, size } = response;
+    const network = checkpoint.network(current);
+    const result = response.result(current);
+    const number = Math.min(Number(this.state.density), network.densities);
+    this.number.show(number, network.densities);
+    const [at, own] = [2 * (number - 1), number - 1];
+    const words = (/** @type {Float64Array} */ values) =>
+      `${values[at].toFixed(2)} columns and ${values[at + 1].toFixed(2)} rows`;
+    this.say(`Location: ${words(result.locations)}. Scale: ${words(result.scales)}, in pixels. The `
+      + "line is the path of its location during training, for this input.");
+    const weights = checkpoint.classes.map((_, label) => network.classWeights(label)?.[own] ?? 0);
+    if (network.classWeights(0)) this.text.append(this.bars(checkpoint.classes, weights));
+    const values = network.density(result, own);
+    const path = checkpoint.steps.flatMap((_, k) =>
+      [...response.result(k).locations.slice(at, at + 2)]);
+    return [{ values, shape, size, path, title: `density ${number}`, note: "on its own",
+      alt: "One density, a heatmap:", scale: { ...this.scale(Math.max(...values)), open: false } }];
+  }
+
+  /**
+   * The weight of a density for each class.
+   * @param {string[]} classes
+   * @param {number[]} weights
+   */
+  bars(classes, weights) {
+    const { against, for: favour } = this.host.theme.colours;
+    const most = Math.max(...weights.map(Math.abs)) || 1;
+    const rows = classes.map((name, k) => {
+      const share = 50 * weights[k] / most;
+      const bar = make("div");
+      bar.style.cssText = `width: ${Math.abs(share)}%; margin-left: ${50 + Math.min(0, share)}%; `
+        + `background: ${share < 0 ? against : favour}`;
+      return make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, bar),
+        make("td", {}, weights[k].toFixed(2).replace("-", "−")));
+    });
+    const caption = "Its weight for each class: red raises the score, blue lowers it.";
+    return make("table", { className: "weights" }, make("caption", {}, caption), ...rows);
+  }
+
+  /** @param {Response} response @param {number} current @param {number} label @returns {View[]} */
+  effect(response, current, label) {
+    const { checkpoint, size, shape } = response;
+    const { classes } = checkpoint;
+    const network = checkpoint.network(current);
+    const [channels, height, width] = checkpoint.inputShape;
+    const plane = height * width;
+    const gradient = network.inputGradient(response.input);
+    const effects = classes.map((_, c) => {
+      const sum = new Float32Array(plane);
+      for (let k = 0; k < channels * plane; k++) sum[k % plane] += gradient[c * channels * plane + k];
+      return sum;
+    });
+    const strength = effects[0].map((_, k) =>
+      Math.sqrt(effects.reduce((sum, values) => sum + values[k] ** 2, 0) / classes.length));
+    const bound = percentile(effects.flatMap((values) => [...values.map(Math.abs)]), TOP) || 1;
+    this.say("The densities show where the network looks. These maps show the effect of each pixel: "
+      + "how the score of a class changes with the ink there (the effective receptive field, Luo et "
+      + "al. 2016). Red raises the score of the class, blue lowers it.");
+    this.say(network.linear
+      ? "With fixed densities and a linear classifier, the whole network is this one map: the score "
+        + "is the sum of weight × ink, plus a bias."
+      : network.adaptive ? "Some blank pixels matter too: ink there would move a density."
+        : "The network is not linear, so the map depends on the input.");
+    const score = "score per unit of ink";
+    const pixels = { shape: /** @type {[number, number]} */ ([height, width]), size };
+    return [
+      { values: response.field(current), shape, size, scale: this.scale(response.top([0, current])),
+        title: "where it looks", note: checkpoint.moment(checkpoint.steps[current]),
+        alt: "Receptive field, a heatmap of the sum of the densities," },
+      { ...pixels, values: effects[label], title: `effect on ${classes[label]}`,
+        note: network.linear ? "the same for every input" : "at this input",
+        alt: "Effect of each pixel on the score,",
+        scale: { low: -bound, high: bound, name: score, unit: score, open: true,
+          stops: this.host.theme.scales.signed } },
+      { ...pixels, values: strength, title: "overall effect", note: "root mean square over the classes",
+        alt: "Effect of each pixel,", scale: this.scale(percentile(strength, TOP), score, score) },
+    ];
+  }
+
+  /**
+   * The mean field of each class, over some of its test images.
+   * @param {Response} response
+   * @param {number} current
+   * @param {Samples} samples
+   * @returns {View[]}
+   */
+  classes({ checkpoint, shape, size }, current, samples) {
+    const network = checkpoint.network(current);
+    const means = samples.tested.map((name) => {
+      const total = network.adaptive ? Math.min(AVERAGED, samples.count(name)) : 1;
+      const mean = new Float32Array(shape[0] * shape[1]);
+      for (let example = 1; example <= total; example++) {
+        const pixels = Float32Array.from(samples.image(name, example), (value) => value / 255);
+        network.field(network.place(pixels)).forEach((value, k) => { mean[k] += value / total; });
+      }
+      return mean;
+    });
+    const scale = this.scale(Math.max(...means.map((values) => percentile(values, TOP))));
+    const note = network.adaptive ? `over up to ${AVERAGED} test images per class`
+      : "the densities are fixed, so it is the same for every input";
+    const figures = means.map((values, k) => ({ values, shape, size, scale,
+      title: samples.tested[k], note: "", alt: "Mean field, a heatmap, class" }));
+    mountStills(this.stills.root, { columns: 5, figures,
+      shared: { title: "mean field of each class", note, scale } });
+    return figures;
+  }
+}
+
