@@ -101,8 +101,8 @@ class DrawPad {
 
   send() {
     this.draw();
-    // At half the width there are ten pixels per pixel of the model's input, and the server reads it
-    // in a quarter of the time.
+    // At half the width there are ten pixels per pixel of the model's input, and the server reads
+    // it in a quarter of the time.
     const half = document.createElement("canvas");
     half.width = half.height = this.canvas.width / 2;
     half.getContext("2d")?.drawImage(this.canvas, 0, 0, half.width, half.height);

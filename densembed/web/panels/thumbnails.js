@@ -7,11 +7,11 @@ import { find } from "./dom.js";
  * @param {() => void} onclick
  */
 function button(label, onclick) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.onclick = onclick;
-  button.ariaLabel = button.title = label;
-  return button;
+  const element = document.createElement("button");
+  element.type = "button";
+  element.onclick = onclick;
+  element.ariaLabel = element.title = label;
+  return element;
 }
 
 /**
