@@ -52,10 +52,7 @@ class Columns extends Stage {
     this.changes = sides.slice(1).map(({ name }) => this.panel(`change ${name}`, null));
   }
 
-  /**
-   * @param {string} kind
-   * @param {Node | null} next
-   */
+  /** @param {string} kind @param {Node | null} next */
   panel(kind, next) {
     const figure = document.createElement("figure");
     figure.className = `figure ${kind}`;

@@ -10,10 +10,7 @@ class DrawPad {
   /** @type {{ stroke: Stroke, finger: number } | null} */
   current = null;
 
-  /**
-   * @param {HTMLElement} root
-   * @param {Stroke[]} strokes
-   */
+  /** @param {HTMLElement} root @param {Stroke[]} strokes */
   constructor(root, strokes) {
     this.strokes = strokes;
     this.canvas = find(root, "canvas", HTMLCanvasElement);

@@ -12,10 +12,7 @@ class Pair extends Stage {
   divider;  // as the server knows it
   parts = { predictions: ".opinion", before: ".before", numbers: ".numbers", steps: ".steps" };
 
-  /**
-   * @param {HTMLElement} root
-   * @param {PairData} data
-   */
+  /** @param {HTMLElement} root @param {PairData} data */
   constructor(root, data) {
     super(root, data);
     const callbacks = {
@@ -39,10 +36,7 @@ class Pair extends Stage {
     }, REST);
   }
 
-  /**
-   * @param {PairData} data
-   * @param {PairData} [previous]
-   */
+  /** @param {PairData} data @param {PairData} [previous] */
   unpack(data, previous) {
     const { stack, shape, low = 0, high = 1, dots, hidden, divider } = data;
     if (stack !== previous?.stack)

@@ -22,10 +22,7 @@ export class Stage {
   reported;  // the step as the server knows it
   listed = "";
 
-  /**
-   * @param {HTMLElement} root
-   * @param {Data} data
-   */
+  /** @param {HTMLElement} root @param {Data} data */
   constructor(root, data) {
     this.root = root;
     this.data = data;
@@ -51,10 +48,7 @@ export class Stage {
   /** @param {number} _index */
   show(_index) {}
 
-  /**
-   * @param {Data} data
-   * @param {Callbacks} callbacks
-   */
+  /** @param {Data} data @param {Callbacks} callbacks */
   update(data, callbacks) {
     this.callbacks = callbacks;
     this.unpack(data, this.previous);

@@ -2,10 +2,7 @@
 /** @import { Component, ThumbnailsData } from "./types.js" */
 import { find } from "./dom.js";
 
-/**
- * @param {string} label
- * @param {() => void} onclick
- */
+/** @param {string} label @param {() => void} onclick */
 function button(label, onclick) {
   const element = document.createElement("button");
   element.type = "button";
