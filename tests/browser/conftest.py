@@ -121,8 +121,12 @@ def browser():
 
 
 @contextlib.contextmanager
-def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[str]:
-    """A fresh server with an empty folder of runs and an empty cache; its address."""
+def serve(folder: Path, script: Path = ROOT / "app.py", base: str = "") -> Iterator[str]:
+    """A fresh server with an empty folder of runs and an empty cache; its address.
+
+    Args:
+        base: the path below which it serves the pages, as "/fields".
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -132,6 +136,7 @@ def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[str]:
         "DENSEMBED_DATA": folder / "data",
     }
     command = ["-m", "streamlit", "run", str(script), "--server.headless", "true"]
+    command += ["--server.baseUrlPath", base]
     with open(folder / "log.txt", "wb") as log:
         server = subprocess.Popen(
             [sys.executable, *command, "--server.port", str(port)],
@@ -141,8 +146,8 @@ def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[str]:
             stderr=subprocess.STDOUT,
         )
     try:
-        wait_for(lambda: _answers(f"http://localhost:{port}/_stcore/health", server))
-        yield f"http://localhost:{port}"
+        wait_for(lambda: _answers(f"http://localhost:{port}{base}/_stcore/health", server))
+        yield f"http://localhost:{port}{base}"
         assert not OURS.findall((folder / "log.txt").read_text())
     finally:
         server.send_signal(signal.SIGINT)

@@ -1,5 +1,6 @@
 """The browser around the page: its history, its menu, its console, its printer."""
 
+import json
 import re
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import painted, places, settle
+from pages.widgets.common.component import modules
+from tests.browser.conftest import painted, places, serve, settle, visitor
 from tests.browser.test_compare import FIVE, bring
 from tests.browser.test_draw import link_picture
 from tests.browser.test_explore import seven
@@ -64,6 +66,33 @@ def test_no_page_writes_an_error_to_the_console(browser, server, link):
     settle(page)
     context.close()
     assert errors == []
+
+
+def test_components_below_a_path(browser, tmp_path):
+    """The modules of the components load from there, and a deep link finds them."""
+    with serve(tmp_path, base="/fields") as server, visitor(browser, server) as visit:
+        page = visit("/compare")
+        assert painted(page, "field.first", "columns").any()
+        go(page, "Explore", "look at")
+        assert painted(page, "after").any()
+        assert page.url.startswith(f"{server}/?")
+        visit("/train")
+
+
+def test_the_browser_keeps_modules_until_one_changes(visit):
+    page = visit("/train")  # a deep link
+    page.evaluate("names => Promise.all(names.map(name => import(name)))", list(modules()))
+    imports = json.loads(page.locator("script[type=importmap]").text_content())["imports"]
+    server, here = page.url.removesuffix("/train"), imports["densembed/"]
+    answer = page.request.get(f"{server}{here}panels/panel.js")
+    assert answer.text() == modules()["densembed/panels/panel.js"]
+    assert "immutable" in answer.headers["cache-control"]
+    # A page that was open when the server was updated has an earlier address.
+    older = here.replace(here.split("/")[-3], "0")
+    answer = page.request.get(f"{server}{older}panels/panel.js")
+    assert answer.ok
+    assert answer.headers["cache-control"] == "no-cache"
+    assert page.request.get(f"{server}{here}__init__.py").status == 404
 
 
 def test_the_menu_of_a_phone_closes_over_the_new_page(visit):

@@ -6,9 +6,7 @@ import { Panel } from "./panel.js";
 import { Stage, component, mounter } from "./stage.js";
 import { escape, round } from "./text.js";
 
-/**
- * A panel with measures below it.
- */
+/** A panel with measures below it. */
 class Measured extends Panel {
   /** @param {HTMLElement} figure */
   constructor(figure) {
@@ -48,10 +46,7 @@ class Columns extends Stage {
     this.changes = sides.slice(1).map(({ name }) => this.panel(`change ${name}`, null));
   }
 
-  /**
-   * @param {string} kind
-   * @param {Node | null} next
-   */
+  /** @param {string} kind @param {Node | null} next */
   panel(kind, next) {
     const figure = document.createElement("figure");
     figure.className = `figure ${kind}`;
@@ -77,9 +72,9 @@ class Columns extends Stage {
         values: change, shape, size, scale: signed, title: `${name} − first`,
         note: `red: more in the ${name}`, alt: "Difference of two receptive fields,",
       });
-      const most = change.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+      const largest = change.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
       this.changes[k - 1].fill([["largest difference",
-        most ? `${round(most)} per pixel²` : "none: they are the same"]]);
+        largest ? `${round(largest)} per pixel²` : "none: they are the same"]]);
     });
     this.predict(index);
   }

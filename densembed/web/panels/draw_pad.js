@@ -10,10 +10,7 @@ class DrawPad {
   /** @type {{ stroke: Stroke, finger: number } | null} */
   current = null;
 
-  /**
-   * @param {HTMLElement} root
-   * @param {Stroke[]} strokes
-   */
+  /** @param {HTMLElement} root @param {Stroke[]} strokes */
   constructor(root, strokes) {
     this.strokes = strokes;
     this.canvas = find(root, "canvas", HTMLCanvasElement);
@@ -101,8 +98,8 @@ class DrawPad {
 
   send() {
     this.draw();
-    // At half the width there are ten pixels per pixel of the model's input, and the server reads it
-    // in a quarter of the time.
+    // At half the width there are ten pixels per pixel of the model's input, and the server reads
+    // it in a quarter of the time.
     const half = document.createElement("canvas");
     half.width = half.height = this.canvas.width / 2;
     half.getContext("2d")?.drawImage(this.canvas, 0, 0, half.width, half.height);

@@ -12,10 +12,7 @@ class Pair extends Stage {
   divider;  // as the server knows it
   parts = { predictions: ".opinion", before: ".before", numbers: ".numbers", steps: ".steps" };
 
-  /**
-   * @param {HTMLElement} root
-   * @param {PairData} data
-   */
+  /** @param {HTMLElement} root @param {PairData} data */
   constructor(root, data) {
     super(root, data);
     const callbacks = {

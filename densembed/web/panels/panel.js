@@ -74,7 +74,8 @@ export class Panel {
 
   /** @param {View} view */
   show(view) {
-    const { values, shape, size: [width, height], left, scale, title, note, picture } = this.view = view;
+    const { values, shape, size: [width, height], left, scale, title, note, picture } = view;
+    this.view = view;
     fillHeading(this.heading, title, note);
     this.title = note ? `${title}, ${note}` : title;
     this.plot.style.setProperty("--ratio", `${width} / ${height}`);

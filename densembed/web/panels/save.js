@@ -28,11 +28,7 @@ export function onSave(element, figure) {
   };
 }
 
-/**
- * @param {string} source
- * @param {string} title
- * @param {string} kind
- */
+/** @param {string} source @param {string} title @param {string} kind */
 async function download(source, title, kind) {
   const link = document.createElement("a");
   link.download = `densembed-${title.replace(/[^\p{L}\p{N}]+/gu, "-")}.${kind}`;

@@ -1,4 +1,4 @@
-// What Explore and Compare share: panels and predictions at the place of one slider, which can play.
+// What Explore and Compare share: panels and predictions at the place of a slider, which can play.
 /** @import { Callbacks, Component, StageData } from "./types.js" */
 import { find } from "./dom.js";
 import { escape } from "./text.js";
@@ -8,8 +8,8 @@ const FRAME = 70;  // ms per step of the film
 const CALM = 350;  // for readers who prefer reduced motion: fewer than three changes per second
 
 /**
- * An arrangement of panels. A subclass unpacks what is new in its data, shows its panels at an index
- * of the slider, and names the `parts` that a link may hide.
+ * An arrangement of panels. A subclass unpacks what is new in its data, shows its panels at an
+ * index of the slider, and names the `parts` that a link may hide.
  * @template {StageData} Data
  */
 export class Stage {
@@ -22,10 +22,7 @@ export class Stage {
   reported;  // the step as the server knows it
   listed = "";
 
-  /**
-   * @param {HTMLElement} root
-   * @param {Data} data
-   */
+  /** @param {HTMLElement} root @param {Data} data */
   constructor(root, data) {
     this.root = root;
     this.data = data;
@@ -51,10 +48,7 @@ export class Stage {
   /** @param {number} _index */
   show(_index) {}
 
-  /**
-   * @param {Data} data
-   * @param {Callbacks} callbacks
-   */
+  /** @param {Data} data @param {Callbacks} callbacks */
   update(data, callbacks) {
     this.callbacks = callbacks;
     this.unpack(data, this.previous);
@@ -107,7 +101,8 @@ export class Stage {
       [...bar.querySelectorAll("div")].forEach((each, n) => {
         each.style.width = `${100 * shares[n]}%`;
       });
-      find(bar, ".value", HTMLElement).textContent = `${(100 * shares[rows.length - 1]).toFixed(0)} %`;
+      const percent = (100 * shares[rows.length - 1]).toFixed(0);
+      find(bar, ".value", HTMLElement).textContent = `${percent} %`;
       bar.title = `${this.data.classes[k]}: ${words(shares.map((share) => share.toFixed(3)))}`;
     });
   }
@@ -166,23 +161,28 @@ export class Stage {
 }
 
 /**
+ * @template Data
+ * @typedef {(parent: HTMLElement, data: Data, callbacks?: Callbacks) => void} Mount
+ */
+
+/**
  * A function that shows data in the `.stage` below an element, and keeps the arrangement there.
  * @template Data
  * @param {new (root: HTMLElement, data: Data) =>
  *   { update: (data: Data, callbacks: Callbacks) => void }} Arrangement
+ * @returns {Mount<Data>}
  */
-export const mounter = (Arrangement) =>
-  (/** @type {HTMLElement} */ parent, /** @type {Data} */ data, /** @type {Callbacks} */ calls = {}) => {
-    /** @type {HTMLElement & { stage?: InstanceType<typeof Arrangement> }} */
-    const root = find(parent, ".stage", HTMLElement);
-    root.stage ??= new Arrangement(root, data);
-    root.stage.update(data, calls);
-  };
+export const mounter = (Arrangement) => (parent, data, callbacks = {}) => {
+  /** @type {HTMLElement & { stage?: InstanceType<typeof Arrangement> }} */
+  const root = find(parent, ".stage", HTMLElement);
+  root.stage ??= new Arrangement(root, data);
+  root.stage.update(data, callbacks);
+};
 
 /**
  * The component of Streamlit that shows an arrangement.
  * @template Data
- * @param {(parent: HTMLElement, data: Data, callbacks: Callbacks) => void} mount
+ * @param {Mount<Data>} mount
  * @returns {(component: Component<Data>) => void}
  */
 export const component = (mount) => ({ parentElement, data, setStateValue, setTriggerValue }) =>

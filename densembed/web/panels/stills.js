@@ -12,10 +12,7 @@ class Stills {
   /** @type {{ figure: HTMLElement, panel: Panel }[]} */
   panels = [];
 
-  /**
-   * @param {HTMLElement} root
-   * @param {StillsData} data
-   */
+  /** @param {HTMLElement} root @param {StillsData} data */
   constructor(root, data) {
     this.root = root;
     this.data = data;

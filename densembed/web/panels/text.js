@@ -1,5 +1,6 @@
 // Numbers and texts.
 
+// eslint-disable-next-line no-control-regex -- XML allows no control characters
 const NO_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu;
 
 /** With a minus sign instead of the hyphen. @param {number | string} number */

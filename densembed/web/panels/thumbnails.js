@@ -2,16 +2,13 @@
 /** @import { Component, ThumbnailsData } from "./types.js" */
 import { find } from "./dom.js";
 
-/**
- * @param {string} label
- * @param {() => void} onclick
- */
+/** @param {string} label @param {() => void} onclick */
 function button(label, onclick) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.onclick = onclick;
-  button.ariaLabel = button.title = label;
-  return button;
+  const element = document.createElement("button");
+  element.type = "button";
+  element.onclick = onclick;
+  element.ariaLabel = element.title = label;
+  return element;
 }
 
 /**

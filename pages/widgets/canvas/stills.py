@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pages.widgets.canvas.moving import colours, pack
+from pages.widgets.canvas.data import colours, pack
 from pages.widgets.common.component import component
 
 NAME, UNIT = "density per pixel²", "per pixel²"

@@ -8,7 +8,7 @@ from densembed.data.images import Content
 from densembed.fields.field import View
 from densembed.figures.theme import SERIES
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.canvas.moving import colours, pack, predictions
+from pages.widgets.canvas.data import colours, pack, predictions
 from pages.widgets.common.cache import kept, response_of
 from pages.widgets.common.component import component
 from pages.widgets.compare.models import SLIDERS, ComparedModel, Moment, rest_at

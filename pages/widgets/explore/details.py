@@ -17,7 +17,7 @@ from densembed.fields.measures import (
 from densembed.figures.densities import path_figure, weights_figure
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.canvas.moving import colours
+from pages.widgets.canvas.data import colours
 from pages.widgets.canvas.stills import NAME, UNIT, show_classes, show_stills, still
 from pages.widgets.common.cache import averaged_images, class_fields
 from pages.widgets.common.link import plain

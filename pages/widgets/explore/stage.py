@@ -10,7 +10,7 @@ from densembed.fields.field import TOP_PERCENTILE, pixel_field
 from densembed.fields.measures import Densities
 from densembed.figures.theme import AFTER, AGAINST, BEFORE, FOR
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.canvas.moving import as_url, colours, pack, predictions, text
+from pages.widgets.canvas.data import as_url, colours, pack, predictions, text
 from pages.widgets.common.component import component
 from pages.widgets.common.parameter import Numbers, OneOf, Parameter
 from pages.widgets.explore.views import (

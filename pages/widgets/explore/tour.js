@@ -12,10 +12,7 @@ class Tour {
   /** @type {number | null | undefined} */
   linked;
 
-  /**
-   * @param {HTMLElement} card
-   * @param {TourData} data
-   */
+  /** @param {HTMLElement} card @param {TourData} data */
   constructor(card, data) {
     this.data = data;
     this.card = card;
@@ -29,10 +26,7 @@ class Tour {
     card.onkeydown = (event) => { if (event.key === "Escape") this.go(0); };
   }
 
-  /**
-   * @param {TourData} data
-   * @param {(stop: number) => void} report
-   */
+  /** @param {TourData} data @param {(stop: number) => void} report */
   update(data, report) {
     this.data = data;
     this.report = report;

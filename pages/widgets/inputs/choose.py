@@ -12,7 +12,7 @@ from densembed.data.codec import MAX_TEXT, from_text, to_text
 from densembed.data.images import MAX_BYTES, Content, ImageError, ModelInput, read_picture
 from densembed.fields import novelty
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.canvas.moving import as_url, colours
+from pages.widgets.canvas.data import as_url, colours
 from pages.widgets.canvas.stills import show_stills, still
 from pages.widgets.common.link import in_link, name_wrong, plain
 from pages.widgets.common.page import panel

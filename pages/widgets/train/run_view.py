@@ -16,7 +16,7 @@ from densembed.runs.time_left import seconds_after
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
-from pages.widgets.canvas.moving import colours
+from pages.widgets.canvas.data import colours
 from pages.widgets.canvas.stills import NAME, UNIT, show_stills, still
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
