@@ -17,7 +17,8 @@ from statistics import median
 import numpy as np
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.browser.conftest import FLAGS, PATIENCE, chromium, drag, serve
+from tests.browser.conftest import FLAGS, PATIENCE, ROOT, chromium, drag, serve
+from tests.browser.test_engine import Engine, text
 
 WARM = 20_000
 BARE = """
@@ -63,6 +64,18 @@ WATCH = """
   });
 }
 """
+RUNS = 200
+ENGINE = """({ engine, bytes }, [file, runs]) => {
+  const network = engine.readCheckpoint(bytes(file).buffer).network();
+  const pixels = Float32Array.from({ length: 784 }, (_, k) => Number(k % 28 > 8 && k % 28 < 14));
+  const out = new Float32Array(112 * 112);
+  return Array.from({ length: runs }, (_, k) => {
+    pixels[k] = 0.5;
+    const began = performance.now();
+    network.field(network.run(pixels), { out });
+    return performance.now() - began;
+  });
+}"""
 BARE_DRAWN = "() => document.querySelectorAll('.js-plotly-plot .heatmaplayer image').length === 3"
 STAGE_DRAWN = (
     "() => [...document.querySelectorAll('.st-key-stage *')].some(each =>"
@@ -235,6 +248,15 @@ def crowd(browser: Browser, link: str, repeats: int) -> list[float]:
         return [took(page, NEW_STACK, pill(page, "class", str(k % 10))) for k in range(repeats)]
 
 
+def engine_times(browser: Browser) -> list[float]:
+    """Times of mNN (10, 5) and its field of 112 × 112 cells in the browser, without the app."""
+    page = browser.new_page()
+    data = (ROOT / "checkpoints/paper/logistic-el-mnn-10-5.safetensors").read_bytes()
+    times = Engine(page).evaluate(ENGINE, [text(data), RUNS])
+    page.close()
+    return times
+
+
 def film(page: Page) -> float:
     """Steps a second that play shows."""
     return page.evaluate(
@@ -251,11 +273,11 @@ def film(page: Page) -> float:
     )
 
 
-def line(name: str, times: list[float], limits: tuple[float, float]) -> None:
+def line(name: str, times: list[float], limits: tuple[float, float], digits: int = 0) -> None:
     middle, high = median(times), float(np.percentile(times, 95))
     kept = middle <= limits[0] and high <= limits[1]
     print(
-        f"{name:32}{middle:8.0f}{high:8.0f}{limits[0]:10.0f}{limits[1]:8.0f}"
+        f"{name:32}{middle:8.{digits}f}{high:8.{digits}f}{limits[0]:10.{digits}f}{limits[1]:8.{digits}f}"
         f"   {'yes' if kept else 'NO'}",
         flush=True,
     )
@@ -281,6 +303,7 @@ def main() -> None:
                     if number:  # the first one warms server and browser
                         firsts[name].append(spent)
         print(f"{'milliseconds':32}{'median':>8}{'95 %':>8}{'at most':>10}{'95 %':>8}   kept")
+        line("the engine, input and field", engine_times(browser), (2.5, 16), digits=1)
         with opened(browser, bare, BARE_DRAWN) as (page, _):
             own = [
                 took(page, BARE_NEW, press(page, "Number", "ArrowRight"), "keydown")

@@ -1,6 +1,7 @@
 """The engine of the browser computes what torch computes, from the same files."""
 
 import base64
+import json
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,16 +10,20 @@ import torch
 from torch import Tensor
 
 from densembed.data import as_input
-from densembed.fields.field import field, pixel_field
+from densembed.fields.field import TOP_PERCENTILE, field, logits, pixel_field
 from densembed.fields.measures import (
     class_weights,
     densities,
     density_field,
+    field_statistics,
     input_gradient,
+    mean_displacement,
+    measure,
+    on_pixels,
     weighted_field,
 )
 from densembed.functional.densities import FAMILIES
-from densembed.models.names import build
+from densembed.models.names import MODELS, build, describe
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from tests.browser.conftest import ROOT
 from tests.training import test_checkpoint as files
@@ -27,8 +32,8 @@ ENGINE = ROOT / "densembed/web/engine"
 SHIPPED = sorted((ROOT / "checkpoints/paper").glob("*.safetensors"))
 CLOSE = 1e-5
 """Largest error, relative to the largest value."""
-SCRIPT = """async ({ snapshots, pictures, resolutions, label, density }) => {
-  const { readCheckpoint } = await import("/densembed.js");
+LIBRARY = """async ([script, options]) => {
+  const engine = await import("/densembed.js");
   const packed = (values) => {
     const bytes = new Uint8Array(Float32Array.from(values).buffer);
     let text = "";
@@ -36,11 +41,25 @@ SCRIPT = """async ({ snapshots, pictures, resolutions, label, density }) => {
       text += String.fromCharCode(...bytes.subarray(at, at + 4096));
     return btoa(text);
   };
-  const unpacked = (text) => Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
-  const checkpoint = readCheckpoint(await (await fetch("/file")).arrayBuffer());
-  return snapshots.flatMap((snapshot) => pictures.map((picture) => {
+  const bytes = (text) => Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+  const pixelsOf = (text) => Float32Array.from(bytes(text), (each) => each / 255);
+  return eval(script)({ engine, packed, bytes, pixelsOf }, options);
+}"""
+COMPUTE = """({ engine, packed, bytes, pixelsOf }, options) => {
+  const { file, snapshots, pictures, resolutions, label, density } = options;
+  const checkpoint = engine.readCheckpoint(bytes(file).buffer);
+  const { header, members, errors, typical, parameters, hasDensities, readsDigits } = checkpoint;
+  const { adaptive, onPixels, linear, densities } = checkpoint.network();
+  const facts = {
+    header, members, errors, typical, parameters, hasDensities, readsDigits,
+    adaptive, onPixels, linear, densities,
+    words: engine.describe(checkpoint.config.model),
+    moments: checkpoint.steps.map((step) => checkpoint.moment(step)),
+    epochs: checkpoint.steps.map((step) => checkpoint.epochOf(step)),
+  };
+  const results = snapshots.flatMap((snapshot) => pictures.map((picture) => {
     const network = checkpoint.network(snapshot);
-    const pixels = Float32Array.from(unpacked(picture), (each) => each / 255);
+    const pixels = pixelsOf(picture);
     const result = network.run(pixels);
     const weights = network.classWeights(label);
     const numbers = {
@@ -61,53 +80,52 @@ SCRIPT = """async ({ snapshots, pictures, resolutions, label, density }) => {
     return Object.fromEntries(
       Object.entries(numbers).map(([key, values]) => [key, values && packed(values)]));
   }));
+  return { facts, results };
 }"""
-
-
-READ = """async (texts) => {
-  const { readCheckpoint } = await import("/densembed.js");
-  return texts.map((text) => {
-    const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
-    try {
-      readCheckpoint(bytes.buffer, "it.safetensors");
-      return null;
-    } catch (error) {
-      return [error.name, error.message];
-    }
-  });
-}"""
+READ = """({ engine, bytes }, texts) => texts.map((text) => {
+  try {
+    engine.readCheckpoint(bytes(text).buffer, "it.safetensors");
+    return null;
+  } catch (error) {
+    return [error.name, error.message];
+  }
+})"""
 
 
 class Engine:
-    """A tab with the engine, and files that it can fetch."""
+    """A tab with the engine."""
 
     def __init__(self, page):
         self.page = page
-        self.files: dict[str, bytes] = {}
         page.route("http://engine/**", self._serve)
         page.goto("http://engine/")
 
-    def compute(self, data: bytes, pictures: list[Tensor], **options) -> list[dict]:
-        """What the engine computes for each snapshot and picture."""
-        self.files["file"] = data
-        texts = [base64.b64encode(picture.numpy().tobytes()).decode() for picture in pictures]
-        outcome = self.page.evaluate(SCRIPT, {"pictures": texts, **options})
-        return [
-            {
-                key: None if text is None else np.frombuffer(base64.b64decode(text), "<f4")
-                for key, text in numbers.items()
-            }
-            for numbers in outcome
-        ]
-
     def _serve(self, route) -> None:
         name = route.request.url.removeprefix("http://engine/")
-        if name.endswith(".js"):
+        if name:
             route.fulfill(path=ENGINE / name, content_type="text/javascript")
-        elif name:
-            route.fulfill(body=self.files[name], content_type="application/octet-stream")
         else:
             route.fulfill(body="<!doctype html>", content_type="text/html")
+
+    def evaluate(self, script: str, options):
+        return self.page.evaluate(LIBRARY, [script, options])
+
+    def compute(self, data: bytes, pictures: list[Tensor], **options) -> tuple[dict, list[dict]]:
+        """What the engine says of a file, and its numbers for each snapshot and picture."""
+        options |= {"file": text(data), "pictures": [text(picture) for picture in pictures]}
+        outcome = self.evaluate(COMPUTE, options)
+        return outcome["facts"], [
+            {key: each and numbers(each) for key, each in result.items()}
+            for result in outcome["results"]
+        ]
+
+
+def text(data: bytes | Tensor) -> str:
+    return base64.b64encode(data.numpy().tobytes() if isinstance(data, Tensor) else data).decode()
+
+
+def numbers(packed: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(packed), "<f4")
 
 
 @pytest.fixture(scope="module")
@@ -117,98 +135,129 @@ def engine(browser) -> Iterator[Engine]:
     page.close()
 
 
+# Networks
+
+
+def facts_of(checkpoint: Checkpoint) -> dict:
+    model = checkpoint.network()
+    try:
+        linear = model.fold() is not None
+    except ValueError:
+        linear = False
+    return {
+        "header": json.loads(checkpoint.header.model_dump_json()),
+        "members": checkpoint.members,
+        "errors": checkpoint.errors,
+        "typical": checkpoint.typical,
+        "parameters": checkpoint.parameters,
+        "hasDensities": checkpoint.has_densities,
+        "readsDigits": checkpoint.reads_digits,
+        "adaptive": model.adaptive,
+        "onPixels": on_pixels(model),
+        "linear": linear,
+        "densities": model.embedding.groups * model.embedding.num_densities,
+        "words": describe(checkpoint.config.model),
+        "moments": [checkpoint.moment(step) for step in checkpoint.steps],
+        "epochs": [checkpoint.epoch_of(step) for step in checkpoint.steps],
+    }
+
+
 def expected(
     checkpoint: Checkpoint,
-    index: int,
+    snapshot: int,
     picture: Tensor,
     label: int,
     density: int,
     resolutions: list[int],
 ) -> dict:
-    """The same numbers by torch in float64."""
-    model, x = checkpoint.model(index).double(), as_input(picture[None], torch.float64)
+    """The numbers of `COMPUTE`, by torch in float64."""
+    model, x = checkpoint.model(snapshot).double(), as_input(picture[None], torch.float64)
     placed, weights = densities(model, x), class_weights(model)
     with torch.inference_mode():
         scores, readings = model(x)[0], model.embedding(x)[0].flatten()
         gamma = model.embedding.gamma(x)[0].flatten(0, 1)[density]
-    numbers = {
+    places = [
+        densities(checkpoint.network(k), x.float()).loc[density]
+        for k in range(len(checkpoint.steps))
+    ]
+    wanted = {
         "logits": scores,
         "probabilities": scores.softmax(0),
         "readings": readings,
         "locations": placed.loc,
         "scales": placed.scale,
-        "weights": None if weights is None else weights[label],
+        "weights": None,
         "contributions": None,
         "pixels": pixel_field(model, x)[0].sum(0),
         "gamma": gamma,
         "gradient": input_gradient(model, x),
-        "path": [
-            densities(checkpoint.model(k), x.float()).loc[density]
-            for k in range(len(checkpoint.steps))
-        ],
+        "path": places,
     }
     if weights is not None:
         terms = model.classifier.weight[label] * readings
-        shape = len(weights[label].flatten())
-        numbers["contributions"] = terms.detach().reshape(-1, shape).sum(0)
+        wanted["weights"] = weights[label]
+        wanted["contributions"] = terms.reshape(-1, weights[label].numel()).sum(0)
     for resolution in resolutions:
         values = field(model, x, resolution).values[0]
-        numbers |= {
+        wanted |= {
             f"field {resolution}": values.sum(0),
             f"last {resolution}": values[2 % len(values)],
-            f"density {resolution}": density_field(model, x, density, resolution)[0],
+            f"density {resolution}": density_field(model, x, density, resolution),
             f"class {resolution}": None
             if weights is None
             else weighted_field(model, x, weights[label], resolution).sum(0),
         }
-    return numbers
+    return wanted
 
 
-def agrees(engine: Engine, data: bytes, pictures: list[Tensor], **options) -> None:
+def agree(engine: Engine, data: bytes, pictures: list[Tensor], **options) -> None:
     checkpoint = Checkpoint.from_bytes(data)
-    options = {"snapshots": [0], "label": 1, "density": 1, "resolutions": [1, 3, 4]} | options
-    results = iter(engine.compute(data, pictures, **options))
+    facts = facts_of(checkpoint)
+    last = {"label": len(facts["header"]["classes"]) - 1, "density": facts["densities"] - 1}
+    options = {"snapshots": [0], "resolutions": [2]} | last | options
+    found, numbers_of = engine.compute(data, pictures, **options)
+    assert found == facts
+    results = iter(numbers_of)
     for snapshot in options.pop("snapshots"):
         for picture in pictures:
-            close(next(results), expected(checkpoint, snapshot, picture, **options))
+            found, wanted = next(results), expected(checkpoint, snapshot, picture, **options)
+            assert found.keys() == wanted.keys()
+            for name in wanted:
+                close(name, found[name], wanted[name])
 
 
-def close(found: dict, wanted: dict) -> None:
-    assert found.keys() == wanted.keys()
-    for key, values in wanted.items():
-        if values is None:
-            assert found[key] is None, key
-            continue
-        values = np.asarray(values, np.float64).ravel()
-        assert found[key].shape == values.shape, key
-        error = abs(found[key] - values).max()
-        ERRORS[key] = max(ERRORS.get(key, 0), error / (abs(values).max() or 1))
-        assert error <= CLOSE * (abs(values).max() or 1), (key, error, abs(values).max())
+def close(name: str, found, wanted, tolerance: float = CLOSE) -> None:
+    if wanted is None:
+        assert found is None, name
+        return
+    wanted = np.asarray(wanted, np.float64).ravel()
+    assert found.shape == wanted.shape, name
+    largest = abs(wanted).max() or 1
+    np.testing.assert_allclose(found / largest, wanted / largest, 0, tolerance, err_msg=name)
 
 
-ERRORS = {}
-
-
-def pictures(shape: tuple[int, int, int], seed: int = 0) -> list[Tensor]:
-    """Strokes, an empty and a full picture."""
-    generator = torch.Generator().manual_seed(seed)
-    some = torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
+def pictures(shape: tuple[int, int, int]) -> list[Tensor]:
+    """A picture with an empty part, an empty one and a full one."""
+    some = torch.randint(
+        0, 256, shape, generator=torch.Generator().manual_seed(0), dtype=torch.uint8
+    )
     some[:, : shape[1] // 2] = 0
-    return [some, torch.zeros(shape, dtype=torch.uint8), torch.full(shape, 255, dtype=torch.uint8)]
+    return [some, torch.zeros_like(some), torch.full_like(some, 255)]
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_shipped_checkpoints(engine, path):
-    agrees(engine, path.read_bytes(), pictures((1, 28, 28)), snapshots=[0, -1])
+def test_every_shipped_checkpoint(engine, path):
+    agree(
+        engine, path.read_bytes(), pictures((1, 28, 28)), snapshots=[0, -1], resolutions=[1, 3, 4]
+    )
 
 
-def network(model: str, shape: tuple[int, int, int] = (1, 28, 28), spread: float = 0.3) -> bytes:
+def made(model: str, shape: tuple[int, int, int], change=lambda value: value) -> bytes:
     """A checkpoint of a network with parameters around their initial values."""
-    generator = torch.Generator().manual_seed(len(model))
     torch.manual_seed(3)
     state = build(model, shape, 5).state_dict()
     parts = {
-        name: (value + spread * torch.randn(value.shape, generator=generator))[None, None]
+        name: change(value + 0.3 * torch.randn(value.shape))[None, None]
         for name, value in state.items()
     }
     head = files.header(
@@ -217,27 +266,158 @@ def network(model: str, shape: tuple[int, int, int] = (1, 28, 28), spread: float
     return files.content(head, parts)
 
 
-KINDS = ("{}-el-3", "{}-el-mnn-3-2", "{}-el-mnn-scale-3-2")
-MODELS = [
-    *(kind.format(family) for family in FAMILIES for kind in KINDS),
-    "linear",
-    "mlp-7",
-    "adaptive-conv-pool-logistic-el-3",
-    "adaptive-conv-pool-gaussian-el-mnn-3-2",
-    "stages-2-logistic-el-3",
-    "stages-2-3-cauchy-el-mnn-3-2",
-    "stages-2-3-4-logistic-el-mnn-2-2",
-    "cnn-2-3",
+NAMES = [
+    template.replace("{size}", "3").replace("{maps}", maps).replace("{family}", family)
+    for template in MODELS
+    for maps in (("2", "2-3-4") if "{maps}" in template else ("",))
+    for family in (FAMILIES if template.startswith("{family}") else ("gaussian",))
 ]
 
 
 @pytest.mark.parametrize("shape", [(1, 9, 9), (3, 12, 21)], ids=str)
-@pytest.mark.parametrize("model", MODELS)
-def test_every_model(engine, model, shape):
-    agrees(engine, network(model, shape), pictures(shape))
+@pytest.mark.parametrize("name", NAMES)
+def test_every_model_and_family(engine, name, shape):
+    agree(engine, made(name, shape), pictures(shape))
 
 
-def outcome(data: bytes) -> list[str] | None:
+@pytest.mark.parametrize("name", ["logistic-el-3", "gaussian-el-mnn-scale-3-2", "mlp-7"])
+def test_numbers_stay_finite_for_extreme_weights(engine, name):
+    """Densities far narrower than a pixel, and logits beyond float32."""
+    for extreme in (20.0, 1e38):
+        data = made(name, (1, 9, 9), lambda value: torch.sign(value) * extreme)  # noqa: B023
+        checkpoint, (some, *_) = Checkpoint.from_bytes(data), pictures((1, 9, 9))
+        options = {"snapshots": [0], "label": 0, "density": 0, "resolutions": [3]}
+        _, (result,) = engine.compute(data, [some], **options)
+        assert all(np.isfinite(each).all() for key, each in result.items() if "field" in key)
+        wanted = logits(checkpoint.network(), as_input(some[None]))[0].double()
+        close("probabilities", result["probabilities"], wanted.softmax(0))
+
+
+def test_a_field_has_any_size_and_fills_the_array_that_is_passed(engine):
+    """On cells that are no parts of pixels it is that of a larger picture's pixels, divided."""
+    script = """({ engine, packed, bytes, pixelsOf }, [file, picture]) => {
+      const network = engine.readCheckpoint(bytes(file).buffer).network();
+      const result = network.run(pixelsOf(picture));
+      const out = new Float32Array(7 * 5);
+      const field = network.field(result, { height: 7, width: 5, out });
+      return [field === out, packed(field)];
+    }"""
+    shape = (1, 9, 12)
+    data = made("logistic-el-mnn-3-2", shape)
+    some, *_ = pictures(shape)
+    same, values = engine.evaluate(script, [text(data), text(some)])
+    assert same
+    model, x = Checkpoint.from_bytes(data).model().double(), as_input(some[None], torch.float64)
+    loc, scale = (each[0, 0] for each in model.embedding.placement(x))
+    rows, columns = (
+        model.embedding.family.pdf(((torch.arange(cells) + 0.5) * size / cells - mu) / s) / s
+        for cells, size, mu, s in (
+            (7, 9, loc[:, 1:], scale[:, 1:]),
+            (5, 12, loc[:, :1], scale[:, :1]),
+        )
+    )
+    close("field", numbers(values), rows.T @ columns)
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float16, torch.bfloat16, torch.float64, torch.float8_e5m2, torch.float8_e4m3fn],
+    ids=str,
+)
+def test_numbers_that_float32_represents_are_read(engine, dtype):
+    """Also where they do not begin at a multiple of their size."""
+    data = made("logistic-el-mnn-3-2", (1, 9, 9), lambda value: value.to(dtype).to(torch.float32))
+    whole = Checkpoint.from_bytes(data)
+    converted = {name: tensor.to(dtype) for name, tensor in whole.tensors.items()}
+    for name in ("densembed", "densembed "):
+        head = whole.header.model_dump_json().replace("digits", name)
+        agree(engine, files.content(head, converted), pictures((1, 9, 9)))
+
+
+def test_several_members(engine):
+    several = files.made(members=4, outcome="stopped")
+    several.header.epochs[-1].test_error = [9.0, 10.0, 11.5, 17.0]
+    data = files.content(several.header.model_dump_json(), several.tensors)
+    agree(engine, data, pictures((1, 28, 28)), snapshots=[0, 1])
+
+
+def test_members_are_separate(engine):
+    script = """({ engine, packed, bytes, pixelsOf }, [file, picture]) => {
+      const checkpoint = engine.readCheckpoint(bytes(file).buffer);
+      return [0, 1, 2].map((member) =>
+        packed(checkpoint.network(1, member).run(pixelsOf(picture)).logits));
+    }"""
+    several, (some, *_) = files.made(members=3), pictures((1, 28, 28))
+    data = files.content(several.header.model_dump_json(), several.tensors)
+    for member, found in enumerate(engine.evaluate(script, [text(data), text(some)])):
+        wanted = logits(several.model(1, member), as_input(some[None]))
+        close(f"member {member}", numbers(found), wanted)
+
+
+SETTINGS = [
+    *({"model": name} for name in ("logistc-el-5", "logistic-el-mnn-5", "gauss-el-3", "LINEAR")),
+    *({"model": name} for name in ("mlp-0", "mlp-5000", "cnn-1-2-3-4", "stages-65-logistic-el-2")),
+    *({"model": name} for name in ("", "it's", "a\"b\\'c\x7f", "logistic-el-2\n", "é" * 61, 5)),
+    *({"epochs": value} for value in (0, None, [1, "a'b"], {"a": 1.5})),
+    *({"learning_rate": value} for value in (0, -1.5, "x" * 50)),
+    *({"weight_decay": 2}, {"location_start": "x"}, {"device": "tpu"}, {"compile": 3}),
+    *({"seed": -1}, {"seeds": 101}, {"modle": 1}, {"dataset": True}, {"scale_start": 5}),
+]
+SHAPES = [[28, 28], [1, 28, 28, 28], "abc", [1, 2, "x"], [257, 1, 1], []]
+"""Values of a header that are out of range, beside those of `files.BAD_HEADERS`."""
+
+
+def flipped(count: int) -> list[bytes]:
+    """Whole files with one byte of the header changed."""
+    random = np.random.default_rng(1)
+    end = 8 + int.from_bytes(files.WHOLE[:8], "little")
+    cases = []
+    for place, change in zip(
+        random.integers(0, end, count), random.integers(1, 256, count), strict=True
+    ):
+        data = bytearray(files.WHOLE)
+        data[place] ^= change
+        cases.append(bytes(data))
+    return cases
+
+
+WRONG = {
+    "no checkpoint": lambda: files.NOT_ONE.values(),
+    "other versions": lambda: (
+        files.content(version=version) for version in ("0", "", None, "x" * 100, "1\n2", "it's")
+    ),
+    "damaged headers": lambda: (
+        files.content(header=None) if head is None else files.content(head)
+        for head in files.BAD_HEADERS.values()
+    ),
+    "settings": lambda: (files.content(files.header(config=each)) for each in SETTINGS),
+    "shapes": lambda: (files.content(files.header(input_shape=each)) for each in SHAPES),
+    "too small for its network": lambda: [
+        files.content(files.header(config={"model": "cnn-2-3-4"}, input_shape=[1, 7, 28]))
+    ],
+    "damaged tensors": lambda: (files.spoilt(change) for change, _ in files.BAD_TENSORS.values()),
+    "other members": lambda: [files.content(files.header(members=2))],
+    "disordered steps": lambda: (
+        files.content(files.header(steps=steps)) for steps in ([0, 10, 1, 20], [0, 1, 1, 2])
+    ),
+    "cut": lambda: (files.WHOLE[:size] for size in range(0, len(files.WHOLE), 131)),
+    "with more behind": lambda: [files.WHOLE + b"x"],
+    "changed bytes": lambda: flipped(300),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_wrong_file_gets_the_sentence_of_python(engine, kind):
+    cases = list(WRONG[kind]())
+    found = engine.evaluate(READ, [text(data) for data in cases])
+    assert found == [sentence(data) for data in cases]
+    assert any(found)
+
+
+def sentence(data: bytes) -> list[str] | None:
     try:
         Checkpoint.from_bytes(data, "it.safetensors")
     except CheckpointError as error:
@@ -245,43 +425,55 @@ def outcome(data: bytes) -> list[str] | None:
     return None
 
 
-def compare_sentences(engine: Engine, cases: dict[str, bytes]) -> list:
-    texts = [base64.b64encode(data).decode() for data in cases.values()]
-    found = engine.page.evaluate(READ, texts)
-    return [
-        (name, got, wanted)
-        for (name, data), got in zip(cases.items(), found, strict=True)
-        if got != (wanted := outcome(data))
-    ]
+def test_a_model_of_a_plugin_is_left_to_python(engine):
+    head = files.header(config={"model": "my-net-3"}, plugins=["my_plugin.nets"])
+    ((kind, told),) = engine.evaluate(READ, [text(files.content(head))])
+    assert kind == "Unsupported"
+    assert "my_plugin.nets" in told
 
-def flipped(count: int) -> dict[str, bytes]:
-    """Whole files with one byte changed."""
-    random = np.random.default_rng(1)
-    start = 8 + int.from_bytes(files.WHOLE[:8], "little")
-    cases = {}
-    for place, change in zip(random.integers(0, start + 40, count), random.integers(1, 256, count)):
-        data = bytearray(files.WHOLE)
-        data[place] ^= change
-        cases[f"byte {place} changed by {change}"] = bytes(data)
-    return cases
 
-def test_damaged(engine):
-    cases = {
-        **files.NOT_ONE,
-        **{f"version {v}": files.content(version=v) for v in ["0", "2", "", None, "x" * 100, "1\n2", "it's"]},
-        **{f"header: {k}": files.content(header=None) if h is None else files.content(h) for k, h in files.BAD_HEADERS.items()},
-        **{f"tensors: {k}": files.spoilt(c) for k, (c, _) in files.BAD_TENSORS.items()},
-        "members": files.content(files.header(members=2)),
-        **{f"steps {s}": files.content(files.header(steps=s)) for s in ([0, 10, 1, 20], [0, 1, 1, 2])},
-        **{f"cut {n}": files.WHOLE[:n] for n in range(0, len(files.WHOLE), 97)},
-        "more": files.WHOLE+b"x",
-    }
-    for config in [{"model": "logistic-el-2", k: v} for k, v in [("epochs", 0),("epochs", None), ("epochs", [1, "a'b"]), ("learning_rate", 0), ("learning_rate", -1.5),("weight_decay", 2), ("location_start","x"),("device","tpu"),("compile",3),("seed",-1),("seeds",101),("modle", 1), ("epoch",3), ("dataset","x"*201), ("dataset", True), ("scale_start", 5)]] + [{"model": m} for m in ["logistc-el-5", "logistic-el-mnn-5", "gauss-el-3", "mlp-0", "mlp-5000", "cnn-1-2-3-4", "stages-65-logistic-el-2", "LINEAR", "x"*61, "", "it's", 'a"b\'c', "logistic-el-2\n"]]:
-        cases[f"config {config}"] = files.content(files.header(config=config))
-    for shape in [[28,28],[1,28,28,28],"abc",[1,2,"x"],[257,1,1],[]]:
-        cases[f"shape {shape}"] = files.content(files.header(input_shape=shape))
-    cases["small"] = files.content(files.header(config={"model":"cnn-2-3-4"}, input_shape=[1,7,28]))
-    cases |= flipped(400)
-    bad = compare_sentences(engine, cases)
-    for b in bad: print(b)
-    assert not bad, len(bad)
+# Measures
+
+
+def test_measures(engine):
+    script = """({ engine, packed, bytes, pixelsOf }, [file, pictures, percent]) => {
+      const checkpoint = engine.readCheckpoint(bytes(file).buffer);
+      const cells = { width: 84, height: 36 };
+      const inputs = pictures.map(pixelsOf);
+      const [before, after] = [0, -1].map((snapshot) => checkpoint.network(snapshot));
+      const placed = [before, after].map((network) => network.run(inputs[0]));
+      const [first, last] = [before.field(placed[0], cells), after.field(placed[1], cells)];
+      const { centre, ...rest } = engine.measure(last, first, cells, checkpoint.inputShape);
+      const statistics = engine.fieldStatistics(after, inputs, { resolution: 2 });
+      return {
+        measures: [...centre, ...Object.values(rest)],
+        top: engine.percentile(last, percent),
+        moved: engine.meanDisplacement(placed[0].locations, placed[1].locations),
+        difference: packed(engine.difference(first, last)),
+        mean: packed(statistics.mean),
+        deviation: packed(statistics.deviation),
+      };
+    }"""
+    shape = (3, 12, 28)
+    name = "logistic-el-mnn-3-2"
+    head = files.header(config={"model": name}, input_shape=shape)
+    data = files.content(head, files.tensors(model=name, input_shape=shape))
+    inputs = pictures(shape)
+    found = engine.evaluate(script, [text(data), [*map(text, inputs)], TOP_PERCENTILE])
+    checkpoint, x = Checkpoint.from_bytes(data), as_input(torch.stack(inputs))
+    models = [checkpoint.model(0).double(), checkpoint.model(-1).double()]
+    first, last = (field(model, x[:1].double(), 3) for model in models)
+    wanted = measure(last.values[0], first.values[0], last.x, last.y)
+    close(
+        "measures",
+        np.array(found["measures"]),
+        [*wanted.centre, wanted.spread, wanted.entropy, wanted.area, wanted.variation],
+    )
+    last_sum, first_sum = last.values[0].sum(0), first.values[0].sum(0)
+    assert found["top"] == pytest.approx(np.percentile(last_sum, TOP_PERCENTILE), CLOSE)
+    close("difference", numbers(found["difference"]), last_sum - first_sum)
+    moved = mean_displacement(*(densities(model, x[:1].double()) for model in models))
+    assert found["moved"] == pytest.approx(moved, CLOSE)
+    mean, deviation = field_statistics(models[1], x.double())
+    close("mean", numbers(found["mean"]), mean)
+    close("deviation", numbers(found["deviation"]), deviation)

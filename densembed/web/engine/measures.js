@@ -1,5 +1,9 @@
 // @ts-check
-/** Numbers of receptive fields, as in `densembed/fields/measures.py`. */
+/**
+ * Numbers of receptive fields, as in `densembed/fields/measures.py`.
+ *
+ * @import { FieldOptions, Network } from "./network.js"
+ */
 
 const MASS = 0.9;
 
@@ -83,6 +87,34 @@ export function meanDisplacement(first, second) {
   for (let at = 0; at < first.length; at += 2)
     total += Math.hypot(second[at] - first[at], second[at + 1] - first[at + 1]);
   return (2 * total) / first.length;
+}
+
+/**
+ * Mean and standard deviation of the fields of a network over several inputs.
+ *
+ * @param {Network} network
+ * @param {ArrayLike<number>[]} inputs at least one, as `Network.run` takes them
+ * @param {FieldOptions} [options] of the field
+ */
+export function fieldStatistics(network, inputs, options = {}) {
+  const out = network.field(network.place(inputs[0]), options);
+  const sums = new Float64Array(out.length);
+  const squares = new Float64Array(out.length);
+  const first = out.slice(); // squares of distances from it lose fewer digits
+  for (const pixels of inputs) {
+    network.field(network.place(pixels), { ...options, out });
+    for (let at = 0; at < out.length; at++) {
+      const apart = out[at] - first[at];
+      sums[at] += apart;
+      squares[at] += apart * apart;
+    }
+  }
+  const mean = first.map((value, at) => value + sums[at] / inputs.length);
+  const deviation = first.map((_, at) => {
+    const variance = squares[at] / inputs.length - (sums[at] / inputs.length) ** 2;
+    return Math.sqrt(Math.max(variance, 0));
+  });
+  return { mean, deviation };
 }
 
 /** @param {Float32Array} values */
