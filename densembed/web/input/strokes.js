@@ -192,14 +192,15 @@ export function toInput(ink, height = 28, width = 28) {
  */
 function boxOf(values, height, width, above) {
   let [top, bottom, left, right] = [height, 0, width, 0];
-  for (let y = 0, i = 0; y < height; y++)
-    for (let x = 0; x < width; x++, i++)
-      if (values[i] > above) {
-        if (y < top) top = y;
-        bottom = y + 1;
-        if (x < left) left = x;
-        if (x >= right) right = x + 1;
-      }
+  for (let y = 0, row = 0; y < height; y++, row += width) {
+    let x = 0;
+    while (x < width && !(values[row + x] > above)) x++;
+    if (x === width) continue;
+    if (!bottom) top = y;
+    bottom = y + 1;
+    if (x < left) left = x;
+    for (x = width - 1; x >= right; x--) if (values[row + x] > above) right = x + 1;
+  }
   return bottom ? { top, left, height: bottom - top, width: right - left } : null;
 }
 
@@ -224,23 +225,31 @@ function smooth(ink, side, { top, left, height, width }) {
   const inside = (k) => (k < 0 ? -1 - k : k >= side ? 2 * side - 1 - k : k);
   const wide = width + 2 * reach;
   const columns = Int32Array.from({ length: wide }, (_, x) => inside(left - reach + x));
-  const row = new Float32Array(wide);
+  const around = new Float32Array((height + 2 * reach) * wide);
+  for (let y = 0, i = 0; y < height + 2 * reach; y++) {
+    const row = inside(top + y - reach) * side;
+    for (let x = 0; x < wide; x++, i++) around[i] = ink[row + columns[x]];
+  }
+  const rows = filter(around, kernel, wide);
+  const both = filter(rows, kernel, 1);
   const result = new Float32Array(height * width);
-  for (let y = 0, i = 0; y < height; y++) {
-    const starts = Array.from(kernel, (_, k) => inside(top + y + k - reach) * side);
-    const middle = starts[reach];
-    for (let x = 0; x < wide; x++) {
-      const column = columns[x];
-      let sum = kernel[reach] * ink[middle + column];
-      for (let k = 0; k < reach; k++)
-        sum += kernel[k] * (ink[starts[k] + column] + ink[starts[2 * reach - k] + column]);
-      row[x] = sum;
-    }
-    for (let x = reach; x < width + reach; x++, i++) {
-      let sum = kernel[reach] * row[x];
-      for (let k = 1; k <= reach; k++) sum += kernel[reach - k] * (row[x - k] + row[x + k]);
-      result[i] = sum;
-    }
+  for (let y = 0; y < height; y++)
+    result.set(both.subarray(y * wide, y * wide + width), y * width);
+  return result;
+}
+
+/**
+ * Correlation with a symmetric kernel along an axis; the first result is of the first whole kernel.
+ * @param {Float32Array} values @param {Float64Array} kernel @param {number} stride Of the axis.
+ */
+function filter(values, kernel, stride) {
+  const reach = (kernel.length - 1) / 2;
+  const result = new Float32Array(values.length - 2 * reach * stride);
+  for (let i = 0, at = reach * stride; i < result.length; i++, at++) {
+    let sum = kernel[reach] * values[at];
+    for (let k = 1, off = stride; k <= reach; k++, off += stride)
+      sum += kernel[reach - k] * (values[at - off] + values[at + off]);
+    result[i] = sum;
   }
   return result;
 }
@@ -255,7 +264,7 @@ function quantile(values, above) {
   let rest = 0;
   for (let i = 0; i < values.length; i++)
     if (values[i] > above) {
-      counts[Math.min(Math.round(bins * values[i]), bins)]++;
+      counts[Math.min((bins * values[i] + 0.5) | 0, bins)]++;
       rest++;
     }
   rest *= 0.2;
@@ -269,30 +278,30 @@ function quantile(values, above) {
  * @param {number} limit Distances above it are not exact.
  */
 function distances(mask, value, height, width, limit = Infinity) {
-  const result = new Float32Array(mask.length);
-  for (let i = 0; i < mask.length; i++)
-    result[i] = mask[i] === value ? 0 : i < width ? FAR : result[i - width] + 1;
+  const down = new Int32Array(mask.length); // the distance within a column
+  for (let i = 0; i < width; i++) down[i] = mask[i] === value ? 0 : FAR;
+  for (let i = width; i < mask.length; i++) down[i] = mask[i] === value ? 0 : down[i - width] + 1;
   for (let i = mask.length - width - 1; i >= 0; i--)
-    if (result[i] > result[i + width]) result[i] = result[i + width] + 1;
-  const vertex = new Int32Array(width);
+    if (down[i] > down[i + width]) down[i] = down[i + width] + 1;
+  const result = new Float32Array(mask.length);
+  const vertex = new Int32Array(width + 1);
   const start = new Float64Array(width + 1);
-  const square = new Float64Array(width);
-  for (let y = 0; y < height; y++) {
-    const row = y * width;
+  for (let row = 0; row < mask.length; row += width) {
     for (let end = 0; end < width; ) {
       // Between two zeros no others matter.
-      while (end < width && result[row + end] === 0) end++;
+      while (end < width && down[row + end] === 0) end++;
+      if (end === width) break;
       const begin = Math.max(end - 1, 0);
-      while (end < width && result[row + end] > 0) end++;
+      while (end < width && down[row + end] > 0) end++;
       let last = -1;
-      for (let x = begin; x < Math.min(end + 1, width); x++) {
-        const own = result[row + x];
+      for (let x = begin; x <= end && x < width; x++) {
+        const own = down[row + x];
         if (own > limit) continue;
-        square[x] = own * own;
         let from = -Infinity;
         while (last >= 0) {
           const v = vertex[last];
-          from = (square[x] - square[v] + x * x - v * v) / (2 * (x - v));
+          const other = down[row + v];
+          from = ((own - other) * (own + other) + (x - v) * (x + v)) / (2 * (x - v));
           if (from > start[last]) break;
           from = -Infinity;
           last--;
@@ -301,12 +310,16 @@ function distances(mask, value, height, width, limit = Infinity) {
         vertex[last] = x;
         start[last] = from;
       }
-      if (last < 0) continue;
+      if (last < 0) {
+        result.fill(FAR, row + begin, row + end);
+        continue;
+      }
       start[last + 1] = Infinity;
       for (let x = begin, k = 0; x < end; x++) {
         while (start[k + 1] < x) k++;
-        const v = vertex[k];
-        result[row + x] = Math.sqrt(square[v] + (x - v) * (x - v));
+        const off = x - vertex[k];
+        const own = down[row + x - off];
+        result[row + x] = Math.sqrt(own * own + off * off);
       }
     }
   }
@@ -545,24 +558,28 @@ function normalise(ink, height, width, rows, columns) {
   const x = keepInside(massX / total + offX * unit, box.width, windowX);
   const down = weights(y - windowY / 2, windowY, rows, box.height);
   const across = weights(x - windowX / 2, windowX, columns, box.width);
-  const narrow = new Float32Array(box.height * columns);
-  for (let y = 0; y < box.height; y++)
-    across.forEach(({ first, taps }, column) => {
+  const narrow = new Float32Array(columns * box.height); // turned: its lines are columns
+  for (let column = 0; column < columns; column++) {
+    const { first, taps } = across[column];
+    for (let y = 0; y < box.height; y++) {
       const from = (y + box.top) * width + box.left + first;
       let sum = 0;
       for (let k = 0; k < taps.length; k++) sum += taps[k] * ink[from + k];
-      narrow[y * columns + column] = sum;
-    });
+      narrow[column * box.height + y] = sum;
+    }
+  }
   const small = new Float32Array(rows * columns);
   let peak = 1e-6;
-  down.forEach(({ first, taps }, row) => {
+  for (let row = 0; row < rows; row++) {
+    const { first, taps } = down[row];
     for (let column = 0; column < columns; column++) {
+      const from = column * box.height + first;
       let sum = 0;
-      for (let k = 0; k < taps.length; k++) sum += taps[k] * narrow[(first + k) * columns + column];
+      for (let k = 0; k < taps.length; k++) sum += taps[k] * narrow[from + k];
       small[row * columns + column] = sum;
-      peak = Math.max(peak, sum);
+      if (sum > peak) peak = sum;
     }
-  });
+  }
   return Uint8Array.from(small, (value) => Math.round(255 * Math.min(Math.max(value / peak, 0), 1)));
 }
 
@@ -590,7 +607,7 @@ function weights(start, window, count, length) {
     const total = taps.reduce((sum, tap) => sum + tap, 0);
     const inside = taps.map((tap) => tap / total).slice(Math.max(-first, 0));
     const begin = Math.max(first, 0);
-    return { first: begin, taps: inside.slice(0, Math.max(length - begin, 0)) };
+    return { first: begin, taps: Float64Array.from(inside.slice(0, Math.max(length - begin, 0))) };
   });
 }
 
