@@ -3,12 +3,15 @@
  * @import { Checkpoint } from "../engine/densembed.js"
  * @import { Host } from "./host.js"
  * @import { Parameter, State } from "./parameters.js"
+ * @import { Samples } from "./samples.js"
  */
+import { colours, scales, style } from "../resources.js";
+import { part } from "./host.js";
 import { describe } from "../engine/densembed.js";
 import { mount as mountColumns } from "../panels/columns.js";
 import { choice, list, make } from "./controls.js";
-import { InputControls, inputParameters } from "./input.js";
-import { oneOf, readLink, number, writeLink } from "./parameters.js";
+import { InputControls, inputParameters, sourcesOf } from "./input.js";
+import { number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { Response } from "./response.js";
 import { InputPanel } from "./input_panel.js";
 
@@ -17,6 +20,14 @@ const NAMES = ["first", "second", "third", "fourth"];
 const SLIDERS = {
   step: "Step of training", epoch: "Epoch of training", fraction: "Fraction of the training",
 };
+/** @type {Record<string, string>} */
+const OLD_DETAILS = { "Models and settings": "settings", "Model and recipe": "settings",
+  "Training curves": "curves", "How they learned": "curves",
+  "Where they disagree": "disagreements", "Confusion matrices": "confusion",
+  "What they mistake": "confusion", "All classes": "classes", Export: "export",
+  "Take it away": "export" };
+const PARTS = ["menu", "sidebar", "change", "ways", "more", "predictions", "differences", "numbers",
+  "steps"];
 const FIELDS = { sum: "sum", mean: "mean" };
 const AWAKE = 300;  // ms of rest after which the link is written
 
@@ -41,10 +52,11 @@ function placesOf(checkpoint, by) {
  */
 export async function compare(root, host) {
   const keys = Object.keys(host.models);
-  const wanted = host.link().get("first") ?? "";
-  const first = await host.models[keys.includes(wanted) ? wanted : keys[0]].open();
-  const view = new Compare(root, host, first);
-  await view.load();
+  const wanted = new URLSearchParams(host.link).get("first") ?? "";
+  const key = keys.includes(wanted) ? wanted : keys[0];
+  const first = await host.models[key].open();
+  const view = new Compare(root, host, key, first, await host.models[key].samples(first));
+  await view.start(host.link);
   return view;
 }
 
@@ -61,27 +73,33 @@ class Compare {
   /**
    * @param {HTMLElement} root
    * @param {Host} host
+   * @param {string} key of the first model
    * @param {Checkpoint} first
+   * @param {Samples} samples
    */
-  constructor(root, host, first) {
+  constructor(root, host, key, first, samples) {
     this.host = host;
     this.set = this.set.bind(this);
     this.keys = Object.keys(host.models);
-    this.samples = host.samples(first);
+    this.checkpoints[key] = first;
+    this.samples = samples;
+    this.sources = sourcesOf(host, first.readsDigits);
     this.parameters = this.parametersOf();
-    const { state, problems } = readLink(this.parameters, host.link());
-    this.state = state;
-    host.report(problems);
-    this.inputs = new InputControls(host, this.samples, this.set);
+    this.state = readLink(this.parameters, new URLSearchParams()).state;
+    this.inputs = new InputControls(host, samples, this.sources, this.set);
     this.panel = new InputPanel(host, this.inputs);
+    this.details = choice("More", (open) => this.set({ open: this.state.open === open ? null : open }),
+      "pills");
     this.count = choice("Models", (models) => this.set({ models }));
     this.lists = NAMES.map((name) =>
       list(`${name[0].toUpperCase()}${name.slice(1)} model`, (key) => this.set({ [name]: key })));
-    this.by = choice("Align runs by", (by) => this.set({ by, place: null }));
+    this.by = choice("Align runs by", (by) => this.align(by));
     this.field = choice("Combine densities by", (field) => this.set({ field }));
-    this.columns = host.part("columns");
+    this.columns = part("columns");
     this.note = make("p", { className: "note" });
+    root.className = "live";
     root.replaceChildren(
+      make("style", {}, style),
       make("div", { className: "choices" },
         make("div", {}, this.count.element,
           make("div", { className: "models" }, ...this.lists.map(({ element }) => element))),
@@ -89,7 +107,18 @@ class Compare {
       make("div", { className: "scene" },
         make("div", { className: "left" }, this.panel.element, this.inputs.changes,
           make("div", { className: "bar" }, this.by.element, this.field.element)),
-        make("div", {}, this.columns.element, this.note)));
+        make("div", {}, this.columns.element, this.note)),
+      make("div", { className: "bar details" }, this.details.element));
+  }
+
+  /** @param {string} link */
+  async start(link) {
+    const { state, problems } = readLink(this.parameters, new URLSearchParams(link));
+    this.state = state;
+    if (!(await this.inputs.readLink(state)))
+      problems.push("The picture in the link is damaged or of another size than the model’s.");
+    this.host.report(problems);
+    await this.load();
   }
 
   /** @returns {Record<string, Parameter>} */
@@ -99,10 +128,13 @@ class Compare {
       models: oneOf("Models", ["2", "3", "4"], "2"),
       ...Object.fromEntries(NAMES.map((name, k) =>
         [name, oneOf(`${name} model`, keys, keys[k % keys.length])])),
-      ...inputParameters(this.samples),
+      ...inputParameters(this.samples, this.sources),
       by: oneOf("Align runs by", Object.keys(SLIDERS), "step"),
       field: oneOf("Combine densities by", Object.keys(FIELDS), "sum"),
-      place: number("Step of training", 0, 1e12, null),
+      ...Object.fromEntries(Object.entries(SLIDERS).map(([by, label]) =>
+        [by, number(label, 0, 1e12, null)])),
+      open: oneOf("More", Object.keys(this.host.details ?? {}), null, OLD_DETAILS),
+      hide: someOf("Hide", PARTS),
     };
   }
 
@@ -111,8 +143,23 @@ class Compare {
     Object.assign(this.state, changes);
     this.frame ??= requestAnimationFrame(() => { this.frame = undefined; this.load(); });
     clearTimeout(this.resting);
-    this.resting = setTimeout(() =>
-      this.host.setLink(writeLink(this.parameters, this.state)), AWAKE);
+    this.resting = setTimeout(() => this.rest(), AWAKE);
+  }
+
+  async rest() {
+    const { inputs, state } = this;
+    const ink = await inputs.ink(state);
+    this.host.rest(writeLink(this.parameters, { ...state, ink }).toString(), inputs.input(state));
+  }
+
+  /** Align by another unit; the slider keeps its place in the training of the first model. */
+  align(/** @type {string} */ by) {
+    const before = String(this.state.by);
+    const place = this.state[before];
+    const first = this.checkpoints[String(this.state.first)];
+    const index = placesOf(first, before).findLastIndex((each) => each <= Number(place));
+    const now = place === null || index < 0 ? null : placesOf(first, by)[index];
+    this.set({ by, step: null, epoch: null, fraction: null, [by]: now });
   }
 
   /** The models that are shown, by their ordinals. */
@@ -132,6 +179,7 @@ class Compare {
 
   draw() {
     const { state, inputs, host, shown, parameters } = this;
+    inputs.load(state)?.then(() => this.set({}));
     const input = inputs.input(state);
     inputs.show(state);
     this.panel.show(input, state);
@@ -143,12 +191,17 @@ class Compare {
     });
     this.by.show(String(state.by), { step: "step", epoch: "epoch", fraction: "fraction" });
     this.field.show(String(state.field), FIELDS);
+    this.details.show(state.open === null ? null : String(state.open), host.details ?? {});
     this.showColumns(input);
+  }
+
+  get hidden() {
+    return String(this.state.hide ?? "").split(",").map((name) => name.trim());
   }
 
   /** @param {import("./input.js").Input} input */
   showColumns(input) {
-    const { state, host } = this;
+    const { state } = this;
     const all = this.shown.map((name) => ({ name, checkpoint: this.checkpoints[String(state[name])] }));
     const shape = this.samples.shape.join();
     const entries = all.filter(({ checkpoint }) => checkpoint.inputShape.join() === shape);
@@ -185,9 +238,8 @@ class Compare {
     const top = Math.max(...sides.map(({ response, share }) =>
       share * response.top([0, response.last]))) || 1;
     const unit = state.field === "mean" ? "mean density per pixel²" : "density per pixel²";
-    const { scales, colours } = host.theme;
     const [, height, width] = this.samples.shape;
-    const place = state.place === null ? places[places.length - 1] : Number(state.place);
+    const place = state[by] === null ? places[places.length - 1] : Number(state[by]);
     mountColumns(this.columns.root, {
       steps: places, by, label: SLIDERS[by],
       step: places.findLast((each) => each <= place) ?? places[0],
@@ -201,8 +253,8 @@ class Compare {
       right: input.label === null ? null : classes.indexOf(input.label),
       predicts: !input.blank,
       colours: sides.flatMap(({ probabilities }, k) => probabilities ? [colours.series[k]] : []),
-      note: input.blank ? "none: no digit found" : "", hidden: [],
-    }, { step: (chosen) => this.set({ place: chosen === places.at(-1) ? null : chosen }) });
+      note: input.blank ? "none: no digit found" : "", hidden: this.hidden,
+    }, { step: (chosen) => this.set({ [by]: chosen === places.at(-1) ? null : chosen }) });
   }
 
   /**

@@ -3,13 +3,15 @@
 /**
  * @import { Host } from "./host.js"
  * @import { State } from "./parameters.js"
+ * @import { Response } from "./response.js"
  * @import { Samples } from "./samples.js"
  * @import { Scale, View } from "../panels/types.js"
  */
+import { colours, scales } from "../resources.js";
+import { part } from "./host.js";
 import { describe, percentile } from "../engine/densembed.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { choice, count, make } from "./controls.js";
-import { Response } from "./response.js";
 
 const TITLES = {
   about: "What am I looking at?", density: "One density", effect: "Effect of each pixel",
@@ -34,7 +36,7 @@ export class Details {
       "pills");
     this.number = count("Density", (density) => set({ density }));
     this.text = make("div", { className: "text" });
-    this.stills = host.part("stills");
+    this.stills = part("stills");
     this.element = make("section", { className: "details" },
       make("div", { className: "bar" }, this.titles.element),
       make("div", { className: "detail" },
@@ -50,7 +52,7 @@ export class Details {
   show(state, response, label, samples) {
     this.state = state;
     const { checkpoint } = response;
-    const titles = Object.entries(TITLES).filter(([slug]) =>
+    const titles = Object.entries({ ...TITLES, ...this.host.details }).filter(([slug]) =>
       slug !== "density" || checkpoint.hasDensities);
     const opened = state.more === null ? null : String(state.more);
     this.titles.show(opened, Object.fromEntries(titles));
@@ -73,7 +75,7 @@ export class Details {
 
   /** @param {number} high @param {string} name @param {string} unit @returns {Scale} */
   scale(high, name = DENSITY, unit = "per pixel²") {
-    return { low: 0, high: high || 1, name, unit, open: true, stops: this.host.theme.scales.density };
+    return { low: 0, high: high || 1, name, unit, open: true, stops: scales.density };
   }
 
   /** @param {Response} response @returns {View[]} */
@@ -119,7 +121,7 @@ export class Details {
    * @param {number[]} weights
    */
   bars(classes, weights) {
-    const { against, for: favour } = this.host.theme.colours;
+    const { against, for: favour } = colours;
     const most = Math.max(...weights.map(Math.abs)) || 1;
     const rows = classes.map((name, k) => {
       const share = 50 * weights[k] / most;
@@ -167,7 +169,7 @@ export class Details {
         note: network.linear ? "the same for every input" : "at this input",
         alt: "Effect of each pixel on the score,",
         scale: { low: -bound, high: bound, name: score, unit: score, open: true,
-          stops: this.host.theme.scales.signed } },
+          stops: scales.signed } },
       { ...pixels, values: strength, title: "overall effect", note: "root mean square over the classes",
         alt: "Effect of each pixel,", scale: this.scale(percentile(strength, TOP), score, score) },
     ];

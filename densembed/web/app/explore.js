@@ -1,12 +1,14 @@
 // Explore: one model, one input, and the field at every saved step of training.
 
+import { colours, scales, style } from "../resources.js";
+import { part } from "./host.js";
 import { mount as mountPair } from "../panels/pair.js";
 import { percentile } from "../engine/densembed.js";
 import { choice, list, make, slider, toggle } from "./controls.js";
 import { DETAILS, Details } from "./details.js";
-import { InputControls, inputParameters } from "./input.js";
+import { InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
-import { flag, number, oneOf, readLink, writeLink } from "./parameters.js";
+import { flag, number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
 import { Response } from "./response.js";
 
@@ -23,7 +25,19 @@ const WAYS = {
   field: "field", overlay: "over the input", difference: "difference", swipe: "swipe",
   pixels: "per pixel", densities: "densities", class: "weight for a class",
 };
+/** @type {Record<string, string>} */
+const OLD_WAYS = { "on the input": "overlay", "over the input": "overlay",
+  "per pixel": "pixels", "class weight": "class", "weight for a class": "class" };
+/** @type {Record<string, string>} */
+const OLD_DETAILS = { "What am I looking at?": "about", "One density": "density",
+  "Effect of each pixel": "effect", "What it computes": "effect", "All classes": "classes",
+  Export: "export", "Take it away": "export" };
+/** Parts that a link may hide. */
+const PARTS = ["menu", "sidebar", "change", "ways", "more", "predictions", "before", "numbers",
+  "steps"];
 const PREDICTED = "predicted";
+const TOGETHER = "together";
+const CHANNELS = ["red", "green", "blue"];
 const DIM = 0.4;  // brightness of the input under its densities
 const MOST = 97;  // percentile of the weights at which their colour scale ends
 const AWAKE = 300;  // ms of rest after which the colour scale takes all steps into account
@@ -39,25 +53,28 @@ function waysOf(checkpoint) {
 }
 
 /**
- * @param {string[]} keys of the models
+ * @param {Host} host
  * @param {Checkpoint} checkpoint
  * @param {Samples} samples
+ * @param {string[]} sources
  * @returns {Record<string, Parameter>}
  */
-function parametersOf(keys, checkpoint, samples) {
+function parametersOf(host, checkpoint, samples, sources) {
   const { classes, steps } = checkpoint;
+  const keys = Object.keys(host.models);
   const count = checkpoint.hasDensities ? checkpoint.network(0).densities : 0;
-  const channels = checkpoint.inputShape[0] === 3 ? ["together", "red", "green", "blue"] : ["together"];
+  const channels = checkpoint.inputShape[0] === CHANNELS.length ? CHANNELS : [];
   return {
     model: oneOf("Model", keys, keys[0]),
-    ...inputParameters(samples),
+    ...inputParameters(samples, sources),
     step: oneOf("Step of training", steps.map(String), String(steps[steps.length - 1])),
-    show: oneOf("Show", waysOf(checkpoint), "field", { "on the input": "overlay" }),
+    show: oneOf("Show", waysOf(checkpoint), "field", OLD_WAYS),
     opacity: number("Opacity", 0, 1, 0.6),
-    for: oneOf("For class", [PREDICTED, ...classes], PREDICTED),
+    for: oneOf("For class", [PREDICTED, ...classes], PREDICTED, { "its answer": PREDICTED }),
     contours: flag("Contours"),
-    channel: oneOf("Channel", channels, "together"),
-    more: oneOf("More", DETAILS, null),
+    channel: oneOf("Channel", [TOGETHER, ...channels], TOGETHER),
+    more: oneOf("More", [...DETAILS, ...Object.keys(host.details ?? {})], null, OLD_DETAILS),
+    hide: someOf("Hide", PARTS),
     density: number("Density", 1, Math.max(1, count), 1, true),
     divider: number("Divider of the swipe", 0, 100, 50, true),
   };
@@ -70,9 +87,13 @@ function parametersOf(keys, checkpoint, samples) {
  */
 export async function explore(root, host) {
   const keys = Object.keys(host.models);
-  const wanted = host.link().get("model");
+  const wanted = new URLSearchParams(host.link).get("model");
   const key = wanted !== null && keys.includes(wanted) ? wanted : keys[0];
-  return new Explore(root, host, key, await host.models[key].open());
+  const checkpoint = await host.models[key].open();
+  const samples = await host.models[key].samples(checkpoint);
+  const view = new Explore(root, host, checkpoint, samples);
+  await view.start(key, host.link);
+  return view;
 }
 
 class Explore {
@@ -88,24 +109,22 @@ class Explore {
   /**
    * @param {HTMLElement} root
    * @param {Host} host
-   * @param {string} key of the first model
    * @param {Checkpoint} checkpoint
+   * @param {Samples} samples
    */
-  constructor(root, host, key, checkpoint) {
-    const set = (/** @type {State} */ changes) => this.set(changes);
+  constructor(root, host, checkpoint, samples) {
     this.host = host;
     this.set = this.set.bind(this);
+    const { set } = this;
     this.checkpoint = checkpoint;
-    this.samples = host.samples(checkpoint);
-    this.inputs = new InputControls(host, this.samples, set);
+    this.samples = samples;
+    this.parameters = this.parametersOf();
+    this.state = readLink(this.parameters, new URLSearchParams()).state;
+    this.inputs = this.controls();
     this.panel = new InputPanel(host, this.inputs);
-    this.parameters = parametersOf(Object.keys(host.models), checkpoint, this.samples);
-    const { state, problems } = readLink(this.parameters, host.link());
-    this.state = state;
-    host.report(problems);
     this.model = list("Model", (model) => this.open(model));
     this.story = make("p", { className: "note" });
-    this.controls = make("div");
+    this.inputPlace = make("div");
     this.way = choice("Show", (show) => set({ show }));
     this.opacity = slider("Opacity", { low: 0, high: 1, step: 0.1 },
       (value) => value.toFixed(1), (opacity) => set({ opacity }));
@@ -113,17 +132,43 @@ class Explore {
     this.contours = toggle("Contours", (contours) => set({ contours }));
     this.channel = choice("Channel", (channel) => set({ channel }));
     this.details = new Details(host, set);
-    this.pair = host.part("pair");
+    this.pair = part("pair");
     this.left = make("div", { className: "left" });
+    this.choices = make("div", { className: "choices" },
+      make("div", {}, this.model.element, this.story), this.inputPlace);
+    this.ways = make("div", { className: "bar ways" }, this.way.element, this.opacity.element,
+      this.label.element, this.contours.element, this.channel.element);
+    root.className = "live";
     root.replaceChildren(
-      make("div", { className: "choices" },
-        make("div", {}, this.model.element, this.story), this.controls),
-      make("div", { className: "scene" }, this.left,
-        make("div", {},
-          make("div", { className: "bar" }, this.way.element, this.opacity.element,
-            this.label.element, this.contours.element, this.channel.element),
-          this.pair.element)),
+      make("style", {}, style),
+      this.choices,
+      make("div", { className: "scene" }, this.left, make("div", {}, this.ways, this.pair.element)),
       this.details.element);
+  }
+
+  controls() {
+    return new InputControls(this.host, this.samples, this.sources, this.set);
+  }
+
+  get sources() {
+    return sourcesOf(this.host, this.checkpoint.readsDigits);
+  }
+
+  parametersOf() {
+    return parametersOf(this.host, this.checkpoint, this.samples, this.sources);
+  }
+
+  /**
+   * Show what a link says.
+   * @param {string} key of its model
+   * @param {string} link
+   */
+  async start(key, link) {
+    const { state, problems } = readLink(this.parameters, new URLSearchParams(link));
+    this.state = { ...state, model: key };
+    if (!(await this.inputs.readLink(state)))
+      problems.push("The picture in the link is damaged or of another size than the model’s.");
+    this.host.report(problems);
     this.place(key);
   }
 
@@ -133,30 +178,30 @@ class Explore {
    */
   async open(key) {
     const checkpoint = await this.host.models[key].open();
-    const samples = this.host.samples(checkpoint);
+    const samples = await this.host.models[key].samples(checkpoint);
     const link = writeLink(this.parameters, { ...this.state, model: key });
-    if (this.state.step === String(this.checkpoint.steps.at(-1))) link.delete("step");
     this.checkpoint = checkpoint;
-    this.parameters = parametersOf(Object.keys(this.host.models), checkpoint, samples);
-    this.state = readLink(this.parameters, link).state;
     if (samples !== this.samples) {
-      const { strokes } = this.inputs;
+      const { strokes, linked } = this.inputs;
       this.samples = samples;
-      this.inputs = new InputControls(this.host, samples, this.set);
+      this.inputs = this.controls();
       this.inputs.strokes = strokes;
+      this.inputs.linked = linked?.length === samples.size ? linked : null;
       this.panel = new InputPanel(this.host, this.inputs);
     }
+    this.parameters = this.parametersOf();
+    this.state = readLink(this.parameters, link).state;
     this.place(key);
     this.set({});
   }
 
-  /** @param {string} key */
+  /** @param {string} key of the model */
   place(key) {
     const { models } = this.host;
     this.model.show(key, Object.fromEntries(
       Object.entries(models).map(([name, { title }]) => [name, title])));
     this.story.textContent = models[key].story;
-    this.controls.replaceChildren(this.inputs.bar);
+    this.inputPlace.replaceChildren(this.inputs.bar);
     this.left.replaceChildren(this.panel.element, this.inputs.changes);
     this.draw();
   }
@@ -170,19 +215,22 @@ class Explore {
   }
 
   /** What waits until nothing has changed for a moment: the link, and the scale of all steps. */
-  rest() {
-    const { state, parameters, response } = this;
-    this.host.setLink(writeLink(parameters, state));
-    if (!response || this.whole === response) return;
-    this.whole = response;
-    this.draw();
+  async rest() {
+    const { state, parameters, response, inputs } = this;
+    if (response && this.whole !== response) {
+      this.whole = response;
+      this.draw();
+    }
+    const ink = await inputs.ink(state);
+    this.host.rest(writeLink(parameters, { ...state, ink }).toString(), inputs.input(state));
   }
 
   draw() {
     const { checkpoint, state, inputs } = this;
+    inputs.load(state)?.then(() => this.set({}));
     const input = inputs.input(state);
-    const channel = state.channel === "together" ? null
-      : ["red", "green", "blue"].indexOf(String(state.channel));
+    const channel = state.channel === TOGETHER ? null
+      : CHANNELS.indexOf(String(state.channel));
     const same = this.response && this.response.checkpoint === checkpoint
       && this.response.channel === channel
       && this.response.pixels.every((value, k) => value === input.pixels[k]);
@@ -192,11 +240,24 @@ class Explore {
     this.panel.show(input, state);
     this.showWays();
     this.showPair(input, response);
+    this.hideParts();
     this.details.show(state, response, this.classIndex, this.samples);
     if (this.whole !== response) {
       clearTimeout(this.resting);
       this.resting = setTimeout(() => this.rest(), AWAKE);
     }
+  }
+
+  get hidden() {
+    return String(this.state.hide ?? "").split(",").map((name) => name.trim());
+  }
+
+  hideParts() {
+    const { hidden } = this;
+    this.choices.hidden = hidden.includes("sidebar");
+    this.inputs.changes.hidden = hidden.includes("change");
+    this.ways.hidden = hidden.includes("ways");
+    this.details.element.hidden = hidden.includes("more");
   }
 
   /** The index of the class whose weights are shown: by default of the prediction. */
@@ -219,9 +280,9 @@ class Explore {
       && state.more !== "effect";
     this.contours.show(Boolean(state.contours));
     this.contours.element.hidden = state.show === "densities";
-    const colours = checkpoint.inputShape[0] === 3 ? ["together", "red", "green", "blue"] : [];
-    this.channel.show(String(state.channel), Object.fromEntries(colours.map((name) => [name, name])));
-    this.channel.element.hidden = !colours.length;
+    const channels = checkpoint.inputShape[0] === CHANNELS.length ? [TOGETHER, ...CHANNELS] : [];
+    this.channel.show(String(state.channel), Object.fromEntries(channels.map((name) => [name, name])));
+    this.channel.element.hidden = !channels.length;
   }
 
   /**
@@ -229,7 +290,7 @@ class Explore {
    * @param {Response} response
    */
   showPair(input, response) {
-    const { checkpoint, state, host } = this;
+    const { checkpoint, state } = this;
     const { steps, classes } = checkpoint;
     const step = Number(state.step);
     const name = classes[this.classIndex];
@@ -247,10 +308,10 @@ class Explore {
       probabilities: input.blank ? null
         : { at: (/** @type {number} */ k) => [...response.result(k).probabilities] },
       classes, right: input.label === null ? null : classes.indexOf(input.label),
-      colours: [host.theme.colours.before, host.theme.colours.after],
+      colours: [colours.before, colours.after],
       legend: ["before training", "at this step"],
       way: String(state.show), divider: Number(state.divider), contours: Boolean(state.contours),
-      hidden: [],
+      hidden: this.hidden,
       picture: this.under(input),
     }, {
       step: (chosen) => this.set({ step: String(chosen) }),
@@ -273,9 +334,9 @@ class Explore {
    * @param {string} name of the class
    */
   look(response, name) {
-    const { state, host } = this;
+    const { state } = this;
     const label = this.classIndex;
-    const { density, signed } = host.theme.scales;
+    const { density, signed } = scales;
     const current = response.checkpoint.steps.indexOf(Number(state.step));
     /** @type {(high: number, name: string, unit: string) => Scale} */
     const positive = (high, title, unit) =>
@@ -285,7 +346,7 @@ class Explore {
       ({ low: -high || -1, high: high || 1, name: title, unit, open: true, stops: signed });
     const { checkpoint } = response;
     if (state.show === "densities") {
-      const { against, for: favour } = host.theme.colours;
+      const { against, for: favour } = colours;
       const weightsAt = (/** @type {number} */ k) => checkpoint.network(k).classWeights(label)
         ?? new Float32Array(checkpoint.network(k).densities);
       const bound = percentile(weightsAt(response.last).map(Math.abs), MOST) || 1;

@@ -1,11 +1,12 @@
 // What the views need of the page in which they are: its models, test images, link and parts.
 
+import { parts } from "../resources.js";
 import { make } from "./controls.js";
 
 /**
  * @import { Checkpoint } from "../engine/densembed.js"
+ * @import { Input } from "./input.js"
  * @import { Samples } from "./samples.js"
- * @import { Scale } from "../panels/types.js"
  */
 
 /**
@@ -16,29 +17,26 @@ import { make } from "./controls.js";
  * @property {string} title
  * @property {string} story a sentence about it
  * @property {() => Promise<Checkpoint>} open
- *
- * @typedef {object} Theme what Python and JavaScript draw alike
- * @property {Record<"density" | "signed" | "ink", Scale["stops"]>} scales
- * @property {{ before: string, after: string, against: string, for: string, series: string[] }} colours
+ * @property {(checkpoint: Checkpoint) => Promise<Samples>} samples its test images
  *
  * @typedef {object} Host
  * @property {Record<string, Model>} models by their keys in links
- * @property {(checkpoint: Checkpoint) => Samples} samples the test images that a model takes
- * @property {Theme} theme
- * @property {Record<string, { html: string, css: string }>} parts of the views, by name
- * @property {(name: string) => Part} part a new part
- * @property {() => URLSearchParams} link the parameters of the view
- * @property {(parameters: URLSearchParams) => void} setLink
- * @property {(sentences: string[]) => void} report
+ * @property {string} link the parameters of the view when it opens
+ * @property {(link: string, input: Input) => void} rest nothing has changed for a moment
+ * @property {(sentences: string[]) => void} report problems of the link
+ * @property {boolean} [uploads] whether the page takes pictures
+ * @property {Uint8Array | null} [upload] the picture that the page took, as a model's input
+ * @property {Record<string, string>} [details] details that the page itself shows, by their slugs
  */
 
 /**
- * A part with its HTML and CSS in a shadow root, so that neither styles the rest of the page.
- * @param {{ html: string, css: string }} content
+ * A new part with its HTML and CSS in a shadow root, so that neither styles the rest of the page.
+ * @param {string} name
  * @returns {Part}
  */
-export function part({ html, css }) {
-  const element = make("div", { className: "part" });
+export function part(name) {
+  const { html, css } = parts[name];
+  const element = make("div", { className: `part ${name}` });
   const root = make("div");
   root.innerHTML = html;
   element.attachShadow({ mode: "open" }).append(make("style", {}, css), root);

@@ -1,13 +1,15 @@
 // The controls for the input, and the input that they make: a test image or a drawing, which may be
 // moved, turned and blurred, or be on its way to another test image.
 
+import { part } from "./host.js";
 import { morph } from "../input/morph.js";
+import { fromText, toText, MAX_TEXT } from "../input/codec.js";
 import { Raster, toInput } from "../input/strokes.js";
 import { transform } from "../input/transform.js";
 import { mount as mountPad } from "../panels/draw_pad.js";
 import { mount as mountThumbnails } from "../panels/thumbnails.js";
 import { choice, count, list, make, slider } from "./controls.js";
-import { number, oneOf } from "./parameters.js";
+import { number, oneOf, text } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
 
 /**
@@ -25,7 +27,10 @@ import { spriteOf } from "./pictures.js";
  * @property {boolean} blank whether there is no ink
  */
 
-const SOURCES = { samples: "Test images", draw: "Draw" };
+/** @type {Record<string, string>} */
+const SOURCES = { samples: "Test images", upload: "Upload", draw: "Draw" };
+/** @type {Record<string, string>} */
+const OLD_SOURCES = { Samples: "samples", Upload: "upload", Draw: "draw" };
 const NONE = "none";
 const SHOWN = 16;  // thumbnails
 const SEEDS = 10 ** 6;
@@ -52,13 +57,15 @@ const signed = (value) => String(value).replace("-", "−");
 /**
  * The parameters of the input in a link.
  * @param {Samples} samples
+ * @param {string[]} sources
  * @returns {Record<string, Parameter>}
  */
-export function inputParameters(samples) {
+export function inputParameters(samples, sources) {
   const { tested } = samples;
   const most = Math.max(...samples.counts);
   return {
-    from: oneOf("Input", Object.keys(SOURCES), "samples"),
+    from: oneOf("Input", sources, "samples", OLD_SOURCES),
+    ink: text("Picture", (written) => /^[\w-]{1,6000}$/.test(written), "a whole picture"),
     class: oneOf("Class", tested, tested[7 % tested.length]),
     example: number("Example", 1, most, 1, true),
     shuffle: number("Shuffle", 0, SEEDS, null, true),
@@ -89,27 +96,42 @@ function shownExamples(total, seed) {
   return numbers.slice(0, SHOWN);
 }
 
+/**
+ * Where inputs come from on a page, for a model.
+ * @param {Host} host
+ * @param {boolean} readsDigits
+ */
+export const sourcesOf = (host, readsDigits) => Object.keys(SOURCES).filter((source) =>
+  source === "upload" ? host.uploads : source === "samples" || readsDigits);
+
 export class InputControls {
   /** @type {Stroke[]} */
   strokes = [];
+  /** @type {Uint8Array | null} */
+  linked = null;  // the picture of the link, until another one is drawn or uploaded
   raster = new Raster();
   listed = "";
   /** @type {Record<string, { element: HTMLElement, show: (value: number) => void }>} */
   sliders = {};
+  /** @type {{ from: Uint8Array, to: Uint8Array, at: (t: number) => Uint8Array } | undefined} */
+  ends;
 
   /**
    * @param {Host} host
    * @param {Samples} samples
+   * @param {string[]} sources
    * @param {(changes: State) => void} set
    */
-  constructor(host, samples, set) {
+  constructor(host, samples, sources, set) {
+    this.host = host;
     this.samples = samples;
+    this.sources = sources;
     this.set = set;
     this.source = choice("Input", (from) => set({ from }));
     this.classes = choice("Class", (name) => set({ class: name, example: 1 }), "pills");
     this.example = count("Example", (example) => set({ example }));
-    this.thumbnails = host.part("thumbnails");
-    this.pad = host.part("draw_pad");
+    this.thumbnails = part("thumbnails");
+    this.pad = part("draw_pad");
     this.morphTarget = list("Morph into", (to) =>
       set(to === NONE ? { to: null, between: 0 } : { to, between: 0.5 }));
     this.between = slider("Between", { low: 0, high: 1, step: 0.01 },
@@ -134,8 +156,10 @@ export class InputControls {
     const { samples } = this;
     const drawing = state.from === "draw";
     const name = String(state.class);
-    this.source.show(String(state.from), SOURCES);
-    this.samplesBar.hidden = this.thumbnails.element.hidden = drawing;
+    this.source.show(String(state.from),
+      Object.fromEntries(this.sources.map((source) => [source, SOURCES[source]])));
+    this.source.element.hidden = this.sources.length < 2;
+    this.samplesBar.hidden = this.thumbnails.element.hidden = state.from !== "samples";
     this.pad.element.hidden = !drawing;
     for (const [key, { show }] of Object.entries(this.sliders)) show(Number(state[key]));
     const others = { [NONE]: "no other image",
@@ -143,12 +167,12 @@ export class InputControls {
     this.morphTarget.show(state.to === null ? NONE : String(state.to), others);
     this.between.show(Number(state.between));
     this.between.element.hidden = state.to === null;
-    if (drawing) return;
+    if (state.from !== "samples") return;
     const total = samples.count(name);
     this.classes.show(name, Object.fromEntries(samples.tested.map((each) => [each, each])));
     this.example.show(Math.min(Number(state.example), total), total);
     const seed = state.shuffle === null ? null : Number(state.shuffle);
-    const key = `${name} ${seed} ${state.example}`;
+    const key = `${name} ${seed} ${state.example} ${samples.loaded.has(name)}`;
     if (key === this.listed) return;
     this.listed = key;
     const numbers = shownExamples(total, seed);
@@ -165,10 +189,50 @@ export class InputControls {
    * @param {string} url
    */
   showPad(url) {
-    mountPad(this.pad.root, { input: url, base: null, strokes: this.strokes }, ({ strokes }) => {
+    const base = this.linked && spriteOf([this.linked.map((value) => 255 - value)],
+      this.samples.shape);
+    mountPad(this.pad.root, { input: url, base, strokes: this.strokes }, (strokes, keepsBase) => {
       this.strokes = strokes;
+      if (!keepsBase) this.linked = null;
       this.set({});
     });
+  }
+
+  /**
+   * Read the picture of a link.
+   * @param {State} state
+   */
+  async readLink(state) {
+    if (state.ink === null) return true;
+    this.linked = await fromText(String(state.ink), this.samples.size);
+    return this.linked !== null;
+  }
+
+  /** @param {State} state */
+  load(state) {
+    const to = state.to === null ? [] : [String(state.to)];
+    return this.samples.need([String(state.class), ...to]);
+  }
+
+  /**
+   * The pixels before anything is done to them; null if there is no picture yet.
+   * @param {State} state
+   */
+  own(state) {
+    const [channels, height, width] = this.samples.shape;
+    if (state.from === "upload") return this.host.upload ?? this.linked;
+    if (!this.strokes.length && this.linked) return this.linked;
+    const base = this.linked && enlarged(this.linked, height, width, this.raster.side);
+    const { pixels } = toInput(this.raster.draw(this.strokes, base), height, width);
+    return channels === 1 ? pixels : new Uint8Array(this.samples.size);
+  }
+
+  /** The text of a drawn or uploaded picture in a link; null for others. @param {State} state */
+  async ink(state) {
+    const pixels = state.from === "samples" ? null : this.own(state);
+    if (!pixels?.some(Boolean)) return null;
+    const written = await toText(pixels);
+    return written.length <= MAX_TEXT ? written : null;
   }
 
   /**
@@ -177,26 +241,52 @@ export class InputControls {
    */
   input(state) {
     const { samples } = this;
-    const [channels, height, width] = samples.shape;
-    const drawing = state.from === "draw";
+    const { shape } = samples;
     const name = String(state.class);
     const example = Math.min(Number(state.example), samples.count(name));
-    const notes = [`${height} × ${width}`];
-    let pixels = drawing
-      ? toInput(this.raster.draw(this.strokes), height, width).pixels
-      : samples.image(name, example);
+    const notes = [`${shape[1]} × ${shape[2]}`];
+    const own = state.from === "samples" ? null : this.own(state);
+    let pixels = own ?? samples.image(name, example);
     if (state.to !== null && Number(state.between) > 0) {
       const to = String(state.to);
       const other = samples.image(to, Math.min(example, samples.count(to)));
-      pixels = morph(pixels, other, Number(state.between), [channels, height, width]);
+      pixels = this.way(pixels, other)(Number(state.between));
       notes.push(`${Math.round(100 * Number(state.between))} % of the way to ${to}`);
     }
     const changes = Object.fromEntries(Object.keys(CHANGES).map((key) => [key, Number(state[key])]));
     if (Object.entries(CHANGES).some(([key, { usual }]) => changes[key] !== usual)) {
-      pixels = transform(pixels, [channels, height, width], changes);
+      pixels = transform(pixels, shape, changes);
       notes.push("edited");
     }
-    return { pixels, label: drawing ? null : name, note: notes.join(", "),
+    return { pixels, label: own ? null : name, note: notes.join(", "),
       blank: !pixels.some((value) => value > 0) };
   }
+
+  /**
+   * The inputs between two; the way between them is computed once.
+   * @param {Uint8Array} from
+   * @param {Uint8Array} to
+   */
+  way(from, to) {
+    const { ends } = this;
+    const same = (/** @type {Uint8Array} */ one, /** @type {Uint8Array} */ two) =>
+      one.every((value, k) => value === two[k]);
+    if (ends && same(ends.from, from) && same(ends.to, to)) return ends.at;
+    this.ends = { from, to, at: morph(from, to, this.samples.shape) };
+    return this.ends.at;
+  }
+}
+
+/**
+ * A picture in larger, equal squares, from 0 to 1.
+ * @param {Uint8Array} pixels
+ * @param {number} height
+ * @param {number} width
+ * @param {number} side
+ */
+function enlarged(pixels, height, width, side) {
+  return Float32Array.from({ length: side * side }, (_, k) => {
+    const row = Math.floor(Math.floor(k / side) * height / side);
+    return pixels[row * width + Math.floor((k % side) * width / side)] / 255;
+  });
 }

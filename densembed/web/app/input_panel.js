@@ -4,6 +4,8 @@
  * @import { Input, InputControls } from "./input.js"
  * @import { State } from "./parameters.js"
  */
+import { scales } from "../resources.js";
+import { part } from "./host.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { make } from "./controls.js";
 import { spriteOf } from "./pictures.js";
@@ -21,7 +23,7 @@ export class InputPanel {
   constructor(host, inputs) {
     this.host = host;
     this.inputs = inputs;
-    this.picture = host.part("stills");
+    this.picture = part("stills");
     this.element = make("div", { className: "input" }, this.picture.element, inputs.pad.element);
     this.picture.root.onpointerdown = (event) => this.drag(event);
   }
@@ -41,7 +43,7 @@ export class InputPanel {
       values, shape: [height, width], size: [width, height], title: "the input", note,
       alt: "The input of the model:", picture: values ? null : { url, opacity: 1 },
       scale: { low: 0, high: 1, name: "ink, 0 to 1", unit: "ink", open: false,
-        stops: this.host.theme.scales.ink },
+        stops: scales.ink },
     }] });
   }
 

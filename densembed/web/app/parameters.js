@@ -50,6 +50,18 @@ export function number(label, low, high, usual, whole = false) {
 }
 
 /**
+ * Several slugs, with commas between them.
+ * @param {string} label
+ * @param {readonly string[]} slugs
+ * @returns {Parameter}
+ */
+export function someOf(label, slugs) {
+  const read = (/** @type {string} */ written) =>
+    written.split(",").every((slug) => slugs.includes(slug.trim())) ? written : undefined;
+  return { label, usual: null, expected: `some of ${slugs.join(", ")}`, read };
+}
+
+/**
  * @param {string} label
  * @param {boolean} [usual]
  * @returns {Parameter}

@@ -4,28 +4,34 @@
  * @typedef {object} SamplesData
  * @property {string} title of the data set
  * @property {string[]} classes
- * @property {number[]} shape channels, height, width
+ * @property {[channels: number, height: number, width: number]} shape
  * @property {number[]} counts images of each class
- * @property {string} images all of them, in the order of the classes, in base 64
  */
 
-/** @param {string} encoded bytes in base 64 */
-export function bytes(encoded) {
-  const letters = atob(encoded);
+/** The bytes in a text in base 64. @param {string} text */
+export function bytes(text) {
+  const letters = atob(text);
   const values = new Uint8Array(letters.length);
   for (let k = 0; k < letters.length; k++) values[k] = letters.charCodeAt(k);
   return values;
 }
 
 export class Samples {
-  /** @param {SamplesData} data */
-  constructor({ title, classes, shape, counts, images }) {
+  /**
+   * @param {SamplesData} data
+   * @param {(label: number) => Promise<Uint8Array>} load the images of a class, one after another
+   */
+  constructor({ title, classes, shape, counts }, load) {
     this.title = title;
     this.classes = classes;
     this.shape = shape;
     this.counts = counts;
-    this.size = shape.reduce((product, side) => product * side, 1);
-    this.pixels = bytes(images);
+    this.size = shape[0] * shape[1] * shape[2];
+    this.load = load;
+    /** @type {Map<string, Uint8Array>} */
+    this.loaded = new Map();
+    /** @type {Map<string, Promise<void>>} */
+    this.loading = new Map();
   }
 
   /** Classes that have images. */
@@ -33,20 +39,34 @@ export class Samples {
     return this.classes.filter((_, label) => this.counts[label]);
   }
 
+  /** @param {string} name of the class */
+  count(name) {
+    return this.counts[this.classes.indexOf(name)] ?? 0;
+  }
+
   /**
-   * A test image, with values from 0 to 255.
+   * A test image, 0 to 255; an empty one until its class is loaded.
    * @param {string} name of the class
    * @param {number} example from 1
    */
   image(name, example) {
-    const label = this.classes.indexOf(name);
-    const before = this.counts.slice(0, label).reduce((sum, count) => sum + count, 0);
-    const start = (before + example - 1) * this.size;
-    return this.pixels.subarray(start, start + this.size);
+    const images = this.loaded.get(name);
+    return images ? images.subarray((example - 1) * this.size, example * this.size)
+      : new Uint8Array(this.size);
   }
 
-  /** @param {string} name of the class */
-  count(name) {
-    return this.counts[this.classes.indexOf(name)] ?? 0;
+  /**
+   * Load the images of some classes. The promise of a class that is loaded is undefined.
+   * @param {string[]} names
+   */
+  need(names) {
+    const missing = names.filter((name) => !this.loaded.has(name));
+    if (!missing.length) return undefined;
+    return Promise.all(missing.map((name) => {
+      let promise = this.loading.get(name);
+      if (!promise) this.loading.set(name, promise = this.load(this.classes.indexOf(name))
+        .then((images) => { this.loaded.set(name, images); }));
+      return promise;
+    }));
   }
 }

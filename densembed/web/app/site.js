@@ -1,22 +1,19 @@
 // A static site: Explore and Compare in one page, without a server.
 /**
  * @import { Checkpoint } from "../engine/densembed.js"
- * @import { Host, Model, Theme } from "./host.js"
+ * @import { Host, Model } from "./host.js"
  * @import { SamplesData } from "./samples.js"
  */
 import { describe, readCheckpoint } from "../engine/densembed.js";
 import { compare } from "./compare.js";
 import { make } from "./controls.js";
 import { explore } from "./explore.js";
-import { part } from "./host.js";
 import { Samples, bytes } from "./samples.js";
 
 /**
  * @typedef {object} Site what Python wrote into the page
  * @property {Record<string, { title: string, story: string, script: string | null }>} models
- * @property {SamplesData} samples
- * @property {Theme} theme
- * @property {Record<string, { html: string, css: string }>} parts
+ * @property {SamplesData & { images: string }} samples
  */
 
 /** @type {Record<string, { start: (root: HTMLElement, host: Host) => Promise<unknown>,
@@ -39,7 +36,13 @@ export function start(site) {
 class Page {
   /** @param {Site} site */
   constructor(site) {
-    this.samples = new Samples(site.samples);
+    const { images, ...samples } = site.samples;
+    const pixels = bytes(images);
+    this.samples = new Samples(samples, async (label) => {
+      const before = samples.counts.slice(0, label).reduce((sum, count) => sum + count, 0);
+      const size = this.samples.size;
+      return pixels.subarray(before * size, (before + samples.counts[label]) * size);
+    });
     const [notices, heading, text, main] = ["notices", "title", "text", "view"].map((id) =>
       /** @type {HTMLElement} */ (document.getElementById(id)));
     this.notices = notices;
@@ -49,20 +52,15 @@ class Page {
     /** @type {Record<string, Model>} */
     const models = {};
     for (const [key, { title, story, script }] of Object.entries(site.models))
-      models[key] = { title, story, open: once(async () =>
-        readCheckpoint(await contentOf(key, script), `${key}.safetensors`)) };
+      models[key] = this.model(title, story, once(async () =>
+        readCheckpoint(await contentOf(key, script), `${key}.safetensors`)));
     /** @type {Host} */
     this.host = {
       models,
-      samples: (checkpoint) => this.samplesFor(checkpoint),
-      theme: site.theme,
-      parts: site.parts,
-      part: (name) => part(site.parts[name]),
-      link: () => new URLSearchParams(this.place.parameters),
-      setLink: (parameters) => {
-        const [view] = location.hash.slice(1).split("?");
-        const written = parameters.toString();
-        history.replaceState(null, "", `#${view || "explore"}${written && `?${written}`}`);
+      link: "",
+      rest: (parameters) => {
+        const { view } = this.place;
+        history.replaceState(null, "", `#${view}${parameters && `?${parameters}`}`);
       },
       report: (sentences) => this.report(sentences),
     };
@@ -77,7 +75,8 @@ class Page {
   }
 
   async open() {
-    const { view } = this.place;
+    const { view, parameters } = this.place;
+    this.host.link = parameters;
     const { title, text, start: begin } = VIEWS[view];
     this.report([]);
     document.title = `${view[0].toUpperCase()}${view.slice(1)} – densembed`;
@@ -101,16 +100,21 @@ class Page {
   }
 
   /**
-   * The test images of a model: those of the site if it takes them, otherwise one empty picture.
-   * @param {Checkpoint} checkpoint
+   * A model with the test images of the site if it takes them, otherwise with one empty picture.
+   * @param {string} title
+   * @param {string} story
+   * @param {() => Promise<Checkpoint>} open
+   * @returns {Model}
    */
-  samplesFor(checkpoint) {
-    const { classes, inputShape } = checkpoint;
-    const alike = classes.join() === this.samples.classes.join();
-    if (alike && inputShape.join() === this.samples.shape.join()) return this.samples;
-    const empty = String.fromCharCode(...new Uint8Array(inputShape.reduce((a, b) => a * b)));
-    return new Samples({ title: "an empty picture", classes, shape: inputShape,
-      counts: classes.map((_, k) => Number(k === 0)), images: btoa(empty) });
+  model(title, story, open) {
+    const samples = async (/** @type {Checkpoint} */ { classes, inputShape }) => {
+      const alike = classes.join() === this.samples.classes.join();
+      if (alike && inputShape.join() === this.samples.shape.join()) return this.samples;
+      const counts = classes.map((_, k) => Number(k === 0));
+      const empty = { title: "an empty picture", classes, shape: inputShape, counts };
+      return new Samples(empty, async () => new Uint8Array(inputShape.reduce((a, b) => a * b)));
+    };
+    return { title, story, open, samples };
   }
 
   /** Checkpoints that are dropped onto the page, or chosen by the button. */
@@ -135,7 +139,7 @@ class Page {
         const title = `${describe(checkpoint.config.model)} · your file ${file.name}`;
         const story = "Your file, which stays in this browser. Links to it work only here, until "
           + "the page is closed.";
-        this.host.models[last] = { title, story, open: async () => checkpoint };
+        this.host.models[last] = this.model(title, story, async () => checkpoint);
       } catch (error) {
         problems.push(error instanceof Error ? error.message : String(error));
       }

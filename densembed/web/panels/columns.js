@@ -1,9 +1,8 @@
 // Compare: two to four models at one place of their trainings, and the differences from the first.
-/** @import { Callbacks, ColumnsData, Packed, PackedColumnsData } from "./types.js" */
+/** @import { ColumnsData } from "./types.js" */
 import { find } from "./dom.js";
-import { Fields } from "./fields.js";
 import { Panel } from "./panel.js";
-import { Stage, component, mounter } from "./stage.js";
+import { Stage, mounter } from "./stage.js";
 import { escape, round } from "./text.js";
 
 /** A panel with measures below it. */
@@ -95,29 +94,3 @@ class Columns extends Stage {
 }
 
 export const mount = mounter(Columns);
-
-/**
- * The unpacked stacks of each place.
- * @type {WeakMap<HTMLElement, { packed: Packed, fields: Fields }[]>}
- */
-const unpacked = new WeakMap();
-
-/**
- * @param {HTMLElement} parent
- * @param {PackedColumnsData} data
- * @param {Callbacks} callbacks
- */
-function mountPacked(parent, { stacks, sides, ...data }, callbacks) {
-  const last = unpacked.get(parent);
-  const now = stacks.map((packed) => last?.find(({ packed: { stack, low, high } }) =>
-    stack === packed.stack && low === packed.low && high === packed.high)
-    ?? { packed, fields: new Fields(packed) });
-  unpacked.set(parent, now);
-  mount(parent, {
-    ...data,
-    sides: sides.map(({ stack, each, ...side }) =>
-      ({ ...side, fields: { at: (index) => now[stack].fields.at(each[index]) } })),
-  }, callbacks);
-}
-
-export default component(mountPacked);

@@ -1,5 +1,5 @@
 // A pad to draw a digit on with a mouse or a finger, with undo and clear.
-/** @import { Component, DrawPadData, Stroke } from "./types.js" */
+/** @import { DrawPadData, Stroke } from "./types.js" */
 import { find, pointIn } from "./dom.js";
 
 class DrawPad {
@@ -24,26 +24,26 @@ class DrawPad {
       const stroke = { width: Number(this.size.value), points: this.pointsOf(event) };
       this.current = { stroke, finger: event.pointerId };
       this.strokes = [...this.strokes, stroke];
-      this.draw();
+      this.change();
     };
     this.canvas.onpointermove = (event) => {
       if (event.pointerId !== this.current?.finger) return;  // another finger draws nothing
       const parts = event.getCoalescedEvents?.() ?? [];
       for (const part of parts.length ? parts : [event])
         this.current.stroke.points.push(...this.pointsOf(part));
-      this.draw();
+      this.change();
     };
     this.canvas.onpointerup = this.canvas.onpointercancel = (event) => {
       if (event.pointerId !== this.current?.finger) return;
       this.current = null;
-      this.send();
+      this.change();
     };
     this.undo.onclick = () => {
       if (this.strokes.length) this.strokes = this.strokes.slice(0, -1);
       else this.base = null;
-      this.send();
+      this.change();
     };
-    this.clear.onclick = () => { this.strokes = []; this.base = null; this.send(); };
+    this.clear.onclick = () => { this.strokes = []; this.base = null; this.change(); };
     this.canvas.onkeydown = (event) => {
       if ((event.ctrlKey || event.metaKey) && event.key === "z") this.undo.click();
     };
@@ -51,11 +51,12 @@ class DrawPad {
 
   /**
    * @param {DrawPadData} data
-   * @param {(drawing: { png: string | null, strokes: Stroke[], base: boolean }) => void} onDraw
+   * @param {(strokes: Stroke[], keepsBase: boolean) => void} onDraw
    */
-  update({ input, base }, onDraw) {
+  update({ input, base, strokes }, onDraw) {
     this.onDraw = onDraw;
     this.input.src = input;
+    if (!this.current) this.strokes = strokes;
     if (this.url !== base) {  // the picture of a link lies under the strokes
       this.url = base;
       this.base = null;
@@ -96,20 +97,15 @@ class DrawPad {
     }
   }
 
-  send() {
+  change() {
     this.draw();
-    // At half the width there are ten pixels per pixel of the model's input, and the server reads
-    // it in a quarter of the time.
-    const half = document.createElement("canvas");
-    half.width = half.height = this.canvas.width / 2;
-    half.getContext("2d")?.drawImage(this.canvas, 0, 0, half.width, half.height);
-    const png = this.strokes.length || this.base ? half.toDataURL("image/png") : null;
-    this.onDraw?.({ png, strokes: this.strokes, base: Boolean(this.base) });
+    this.onDraw?.(this.strokes, Boolean(this.base));
   }
 }
 
 /**
- * Show the pad in an element that has its HTML; `onDraw` gets the drawing after every change.
+ * Show the pad in an element that has its HTML; `onDraw` gets the drawing after every change,
+ * also while a stroke is drawn.
  * @param {HTMLElement} parent
  * @param {DrawPadData} data
  * @param {NonNullable<DrawPad["onDraw"]>} onDraw
@@ -120,7 +116,3 @@ export function mount(parent, data, onDraw) {
   canvas.pad ??= new DrawPad(parent, data.strokes);
   canvas.pad.update(data, onDraw);
 }
-
-/** @param {Component<DrawPadData>} component */
-export default ({ parentElement, data, setStateValue }) =>
-  mount(parentElement, data, (drawing) => setStateValue("drawing", drawing));

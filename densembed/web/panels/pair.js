@@ -1,9 +1,8 @@
 // Explore: the field before training and at the slider's step, and the predictions at both.
-/** @import { Callbacks, Densities, PackedPairData, PairData, Series } from "./types.js" */
+/** @import { PairData } from "./types.js" */
 import { find } from "./dom.js";
-import { Fields, floats } from "./fields.js";
 import { Panel } from "./panel.js";
-import { REST, Stage, component, mounter } from "./stage.js";
+import { REST, Stage, mounter } from "./stage.js";
 import { escape } from "./text.js";
 
 /** @extends {Stage<PairData>} */
@@ -80,40 +79,3 @@ class Pair extends Stage {
 }
 
 export const mount = mounter(Pair);
-
-/**
- * The unpacked fields and densities of each place; equal ones are unpacked once.
- * @type {WeakMap<HTMLElement, { packed: PackedPairData, fields: Fields | null,
- *   arrays: Float32Array[] }>}
- */
-const unpacked = new WeakMap();
-
-/**
- * @param {HTMLElement} parent
- * @param {PackedPairData} packed
- * @param {Callbacks} callbacks
- */
-function mountPacked(parent, packed, callbacks) {
-  const { stack, dots, shape = [1, 1], low = 0, high = 1 } = packed;
-  const last = unpacked.get(parent);
-  const fields = last?.packed.stack === stack ? last.fields
-    : stack === null ? null : new Fields({ stack, shape, low, high });
-  const same = last?.packed.dots?.loc === dots?.loc && last?.packed.dots?.weights === dots?.weights;
-  const arrays = same && last ? last.arrays
-    : dots ? [dots.loc, dots.scale, dots.weights].map(floats) : [];
-  unpacked.set(parent, { packed, fields, arrays });
-  const [loc, scale, weights] = arrays;
-  /** @type {Series<Densities> | null} */
-  const densities = dots && {
-    at: (index) => {
-      const [from, to] = [index * dots.count, (index + 1) * dots.count];
-      return {
-        ...dots, loc: loc.subarray(2 * from, 2 * to), scale: scale.subarray(2 * from, 2 * to),
-        weights: weights.subarray(from, to),
-      };
-    },
-  };
-  mount(parent, { ...packed, shape, fields, densities }, callbacks);
-}
-
-export default component(mountPacked);

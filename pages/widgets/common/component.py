@@ -6,9 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from densembed import web
+from densembed.web.modules import FOLDER
 
-FOLDERS = {"densembed": web.FOLDER, "pages": Path(__file__).parents[1]}
+FOLDERS = {"densembed": FOLDER, "pages": Path(__file__).parents[1]}
 """The folders of files by the first part of the names under which modules import them."""
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from densembed.web import modules
+from densembed.web.modules import modules
 from pages.widgets.common.component import FOLDERS
 
 FOREVER = "public, max-age=31536000, immutable"
