@@ -3,33 +3,21 @@
 import streamlit as st
 
 from pages.widgets.common.downloads import PRINTED, copy_link
-from pages.widgets.common.link import close_link
-from pages.widgets.common.page import begin, hide
-from pages.widgets.common.parameter import Parameter, Slugs
-from pages.widgets.compare.columns import PARTS, show_columns
+from pages.widgets.common.page import begin, hide_menu
 from pages.widgets.compare.differences import atlases, curves, table
 from pages.widgets.compare.disagreement import confused, disagree
 from pages.widgets.compare.downloads import export_compared
-from pages.widgets.compare.models import pick_models, pick_moment, remark_fields, remark_inputs
-from pages.widgets.inputs.choose import pick_input, remark, show_input
-
-STYLE = """
-<style>
-[data-testid="stPopoverButton"] > div > :last-child {display: none;}
-@media (max-width: 1200px) {
-  .st-key-by button {padding: 0 8px;}
-}
-@media (max-width: 640px) {
-  .st-key-models-chosen [data-testid="stCaptionContainer"] {display: none;}
-  .st-key-which {flex-wrap: wrap;}
-  .st-key-which > :has(.st-key-models-chosen) {flex: 1 1 100%;}
-  /* The picture is beside the alignment of the slider. */
-  .st-key-aside {flex-flow: row wrap; column-gap: 8px;}
-  .st-key-aside > * {flex: 1 1 calc(50% - 8px); min-width: 160px;}
-  .st-key-aside > :has(.st-key-pad) {flex-basis: 100%;}
-}
-</style>
-"""
+from pages.widgets.compare.models import (
+    compared_models,
+    default_models,
+    moment_of,
+    remark_fields,
+    remark_inputs,
+)
+from pages.widgets.inputs.checkpoints import require_models, upload_model
+from pages.widgets.inputs.choose import UPLOAD, remark, upload_picture
+from pages.widgets.live.input import explored
+from pages.widgets.live.live import follow_link, reported, show_view
 
 DETAILS = {
     "settings": "Models and settings",
@@ -39,44 +27,31 @@ DETAILS = {
     "classes": "All classes",
     "export": "Export",
 }
-OLD_DETAILS = {text: slug for slug, text in DETAILS.items()} | {
-    "Model and recipe": "settings",
-    "How they learned": "curves",
-    "What they mistake": "confusion",
-    "Take it away": "export",
-}
 
 begin(
     "What differs between these models?",
     "One input, one slider and one colour scale: where each model looks, and what it predicts.",
 )
-st.html(STYLE)
-hidden = hide(PARTS)
-with st.container(key="choices"):
-    compared = pick_models()
-    first = compared[0].checkpoint
-    given = pick_input(first)
-remark(
-    given, {f"the {entry.name} model": entry.checkpoint for entry in compared if entry.takes(given)}
-)
-remark_inputs(compared, given)
-
-# Each of the columns, three or four, is as wide as the input's.
-picture, fields = st.columns([20, 61 if len(compared) == 3 else 82], gap="small")
-with picture, st.container(key="aside"):
-    with st.container(key="input"):
-        show_input(given, first)
-    with st.container(key="showing"):
-        moment = pick_moment(compared)
-with fields:
-    show_columns(compared, given, moment, hidden)
+hide_menu()
+require_models()
+report = reported("compare")
+parameters = report.parameters if report else {}
+compared = compared_models(parameters)
+first = compared[0].checkpoint
+picture = upload_picture(first) if parameters.get("from") == UPLOAD else None
+given = report and explored(report, first, picture)
+if given:
+    able = {f"the {entry.name} model": entry.checkpoint for entry in compared if entry.takes(given)}
+    remark(given, able)
+    remark_inputs(compared, given)
+show_view("compare", default_models(), DETAILS, None if picture is None else picture.pixels)
 remark_fields(compared)
-
-with st.container(horizontal=True, horizontal_alignment="distribute"):
-    opened = Parameter("open", "More", Slugs(DETAILS, OLD_DETAILS)).draw(
-        st.pills, label_visibility="collapsed", wrap=True
-    )
+with st.container(horizontal=True):
+    upload_model("first", compared[0].key, follow_link)
     copy_link()
+
+opened = parameters.get("open") if given else None
+moment = moment_of(compared, parameters)
 if opened != "export":
     PRINTED.drop()
 if opened == "settings":
@@ -91,4 +66,3 @@ elif opened == "classes":
     atlases(compared, moment)
 elif opened == "export":
     export_compared(compared, moment, given)
-close_link()

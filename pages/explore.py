@@ -3,85 +3,36 @@
 import streamlit as st
 
 from pages.widgets.common.downloads import PRINTED, copy_link, export_explored
-from pages.widgets.common.link import close_link
-from pages.widgets.common.page import begin, hide
-from pages.widgets.common.parameter import Parameter, Slugs
-from pages.widgets.explore.details import (
-    ABOUT,
-    CLASSES,
-    DENSITY,
-    DETAILS,
-    EFFECT,
-    EXPORT,
-    OLD_DETAILS,
-    show_about,
-    show_class_averages,
-    show_density,
-    show_effect,
-)
-from pages.widgets.explore.stage import chosen_step, show_stage
+from pages.widgets.common.page import begin, hide_menu
 from pages.widgets.explore.tour import tour
-from pages.widgets.explore.views import density_parameter, pick_show, respond
-from pages.widgets.inputs.changes import change_input
-from pages.widgets.inputs.checkpoints import pick_checkpoint
-from pages.widgets.inputs.choose import pick_input, remark, show_input
+from pages.widgets.inputs.checkpoints import first_choice, require_models, upload_model
+from pages.widgets.inputs.choose import UPLOAD, offer_download, remark, upload_picture
+from pages.widgets.live.input import explored
+from pages.widgets.live.live import follow_link, model_of, reported, show_view
 
 begin(
     "What does this network look at?",
     "The network looks where it is bright: its **receptive field** is the sum of its densities "
-    "over "
-    "the picture. With a micro network (mNN) the field moves with the input.",
+    "over the picture. With a micro network (mNN) the field moves with the input.",
 )
-hidden = hide()
+hide_menu()
 tour()
-with st.container(key="choices"):
-    choices = st.columns([5, 8], gap="medium")
-with choices[0]:
-    checkpoint = pick_checkpoint("Model", "model")
-with choices[1]:
-    given = pick_input(checkpoint)
-remark(given, {"this model": checkpoint})
-
-index = chosen_step(checkpoint.steps)
-scene = st.container(key="scene")
-picture, moving = scene.columns([20, 61], gap="small")  # four pictures of one size
-with picture:
-    shown = st.container()
-    given = change_input(given)
-with shown:
-    show_input(given, checkpoint)
-
-details = {
-    slug: text for slug, text in DETAILS.items() if slug != DENSITY or checkpoint.has_densities
-}
-usual = None if checkpoint.has_densities else ABOUT
-showing = scene.container(key="showing")
-with st.container(horizontal=True, horizontal_alignment="distribute"):
-    opened = Parameter("more", "More", Slugs(details, OLD_DETAILS), usual).draw(
-        st.pills, label_visibility="collapsed", wrap=True
-    )
+default = first_choice(require_models())
+report = reported("explore")
+parameters = report.parameters if report else st.query_params.to_dict()
+key, checkpoint = model_of(parameters, "model", default)
+picture = upload_picture(checkpoint) if parameters.get("from") == UPLOAD else None
+shown = report and explored(report, checkpoint, picture)
+if shown:
+    remark(shown, {"this model": checkpoint})
+show_view(
+    "explore", {"model": default}, {"export": "Export"}, None if picture is None else picture.pixels
+)
+with st.container(horizontal=True):
+    upload_model("model", key, follow_link)
+    offer_download(checkpoint, follow_link)
     copy_link()
-
-response = respond(checkpoint, given.pixels)
-count = len(response.densities[0].loc) if response.densities else 0
-if opened != DENSITY:
-    density_parameter(count).drop()
-with showing:
-    answer = int(response.view.probabilities[-1].argmax())
-    show = pick_show(checkpoint, answer, asks_class=opened == EFFECT)
-with moving:
-    show_stage(checkpoint, given, response, show, index, hidden)
-
-if opened != EXPORT:
+if report and shown and parameters.get("more") == "export":
+    export_explored(key, checkpoint, shown.pixels, report.parameters)
+else:
     PRINTED.drop()
-if opened == ABOUT:
-    show_about(checkpoint)
-elif opened == DENSITY:
-    show_density(checkpoint, given.pixels, response.view, index)
-elif opened == EFFECT:
-    show_effect(checkpoint, given.pixels, response.view, index, show)
-elif opened == CLASSES:
-    show_class_averages(checkpoint, index)
-elif opened == EXPORT:
-    export_explored(checkpoint, given.pixels, response.view, index, show)
-close_link()

@@ -11,7 +11,7 @@ from densembed.web.site import write_site
 
 USUAL = ("logistic-el-mnn-10-5-digits", "logistic-el-15-digits", "logistic-el-mnn-8-4",
          "logistic-el-5")  # fmt: skip
-"""Checkpoints of a site for which none are named: those of the digits first, as its examples are."""
+"""The default checkpoints, first those of the digits, which are the default examples."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

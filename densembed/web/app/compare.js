@@ -53,7 +53,7 @@ function placesOf(checkpoint, by) {
 export async function compare(root, host) {
   const keys = Object.keys(host.models);
   const wanted = new URLSearchParams(host.link).get("first") ?? "";
-  const key = keys.includes(wanted) ? wanted : keys[0];
+  const key = keys.includes(wanted) ? wanted : host.defaults.first ?? keys[0];
   const first = await host.models[key].open();
   const view = new Compare(root, host, key, first, await host.models[key].samples(first));
   await view.start(host.link);
@@ -97,7 +97,7 @@ class Compare {
     this.field = choice("Combine densities by", (field) => this.set({ field }));
     this.columns = part("columns");
     this.note = make("p", { className: "note" });
-    root.className = "live";
+    root.classList.add("live");
     root.replaceChildren(
       make("style", {}, style),
       make("div", { className: "choices" },
@@ -123,17 +123,17 @@ class Compare {
 
   /** @returns {Record<string, Parameter>} */
   parametersOf() {
-    const { keys } = this;
+    const { host, keys } = this;
     return {
       models: oneOf("Models", ["2", "3", "4"], "2"),
       ...Object.fromEntries(NAMES.map((name, k) =>
-        [name, oneOf(`${name} model`, keys, keys[k % keys.length])])),
+        [name, oneOf(`${name} model`, keys, host.defaults[name] ?? keys[k % keys.length])])),
       ...inputParameters(this.samples, this.sources),
       by: oneOf("Align runs by", Object.keys(SLIDERS), "step"),
       field: oneOf("Combine densities by", Object.keys(FIELDS), "sum"),
       ...Object.fromEntries(Object.entries(SLIDERS).map(([by, label]) =>
         [by, number(label, 0, 1e12, null)])),
-      open: oneOf("More", Object.keys(this.host.details ?? {}), null, OLD_DETAILS),
+      open: oneOf("More", Object.keys(this.host.details), null, OLD_DETAILS),
       hide: someOf("Hide", PARTS),
     };
   }
@@ -191,8 +191,15 @@ class Compare {
     });
     this.by.show(String(state.by), { step: "step", epoch: "epoch", fraction: "fraction" });
     this.field.show(String(state.field), FIELDS);
-    this.details.show(state.open === null ? null : String(state.open), host.details ?? {});
+    this.details.show(state.open === null ? null : String(state.open), host.details);
     this.showColumns(input);
+  }
+
+  /** Show what the host has changed: its models, or the uploaded picture. */
+  refresh() {
+    this.keys = Object.keys(this.host.models);
+    this.parameters = this.parametersOf();
+    this.set({});
   }
 
   get hidden() {

@@ -65,7 +65,7 @@ function parametersOf(host, checkpoint, samples, sources) {
   const count = checkpoint.hasDensities ? checkpoint.network(0).densities : 0;
   const channels = checkpoint.inputShape[0] === CHANNELS.length ? CHANNELS : [];
   return {
-    model: oneOf("Model", keys, keys[0]),
+    model: oneOf("Model", keys, defaultOf(host)),
     ...inputParameters(samples, sources),
     step: oneOf("Step of training", steps.map(String), String(steps[steps.length - 1])),
     show: oneOf("Show", waysOf(checkpoint), "field", OLD_WAYS),
@@ -73,12 +73,15 @@ function parametersOf(host, checkpoint, samples, sources) {
     for: oneOf("For class", [PREDICTED, ...classes], PREDICTED, { "its answer": PREDICTED }),
     contours: flag("Contours"),
     channel: oneOf("Channel", [TOGETHER, ...channels], TOGETHER),
-    more: oneOf("More", [...DETAILS, ...Object.keys(host.details ?? {})], null, OLD_DETAILS),
+    more: oneOf("More", [...DETAILS, ...Object.keys(host.details)], null, OLD_DETAILS),
     hide: someOf("Hide", PARTS),
     density: number("Density", 1, Math.max(1, count), 1, true),
     divider: number("Divider of the swipe", 0, 100, 50, true),
   };
 }
+
+/** The model of a link that names none. @param {Host} host */
+const defaultOf = ({ models, defaults }) => defaults.model ?? Object.keys(models)[0];
 
 /**
  * Show the view in an element.
@@ -88,7 +91,7 @@ function parametersOf(host, checkpoint, samples, sources) {
 export async function explore(root, host) {
   const keys = Object.keys(host.models);
   const wanted = new URLSearchParams(host.link).get("model");
-  const key = wanted !== null && keys.includes(wanted) ? wanted : keys[0];
+  const key = wanted !== null && keys.includes(wanted) ? wanted : defaultOf(host);
   const checkpoint = await host.models[key].open();
   const samples = await host.models[key].samples(checkpoint);
   const view = new Explore(root, host, checkpoint, samples);
@@ -138,7 +141,7 @@ class Explore {
       make("div", {}, this.model.element, this.story), this.inputPlace);
     this.ways = make("div", { className: "bar ways" }, this.way.element, this.opacity.element,
       this.label.element, this.contours.element, this.channel.element);
-    root.className = "live";
+    root.classList.add("live");
     root.replaceChildren(
       make("style", {}, style),
       this.choices,
@@ -246,6 +249,13 @@ class Explore {
       clearTimeout(this.resting);
       this.resting = setTimeout(() => this.rest(), AWAKE);
     }
+  }
+
+  /** Show what the host has changed: its models, or the uploaded picture. */
+  refresh() {
+    this.parameters = this.parametersOf();
+    this.place(String(this.state.model));
+    this.set({});
   }
 
   get hidden() {

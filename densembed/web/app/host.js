@@ -21,12 +21,13 @@ import { make } from "./controls.js";
  *
  * @typedef {object} Host
  * @property {Record<string, Model>} models by their keys in links
+ * @property {Record<string, string>} defaults keys of models by the parameters that name them
  * @property {string} link the parameters of the view when it opens
  * @property {(link: string, input: Input) => void} rest nothing has changed for a moment
  * @property {(sentences: string[]) => void} report problems of the link
- * @property {boolean} [uploads] whether the page takes pictures
- * @property {Uint8Array | null} [upload] the picture that the page took, as a model's input
- * @property {Record<string, string>} [details] details that the page itself shows, by their slugs
+ * @property {boolean} uploads whether the page takes pictures
+ * @property {Uint8Array | null} upload the picture that the page took, as a model's input
+ * @property {Record<string, string>} details details that the page itself shows, by their slugs
  */
 
 /**

@@ -57,7 +57,11 @@ class Page {
     /** @type {Host} */
     this.host = {
       models,
+      defaults: {},
       link: "",
+      uploads: false,
+      upload: null,
+      details: {},
       rest: (parameters) => {
         const { view } = this.place;
         history.replaceState(null, "", `#${view}${parameters && `?${parameters}`}`);

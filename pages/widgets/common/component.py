@@ -12,7 +12,7 @@ FOLDERS = {"densembed": FOLDER, "pages": Path(__file__).parents[1]}
 """The folders of files by the first part of the names under which modules import them."""
 
 
-def component(name: str, *styles: str) -> Callable:
+def component(name: str, *styles: str, isolate_styles: bool = True) -> Callable:
     """A component of Streamlit: the default export of a module, with its HTML and CSS.
 
     The browser loads the module and what it imports from `shell.routes`.
@@ -21,6 +21,7 @@ def component(name: str, *styles: str) -> Callable:
         name: of the module without suffix, as `densembed/panels/pair`. Files of this name with the
             suffixes .html and .css are used where they exist.
         styles: names of CSS files that come before its own.
+        isolate_styles: whether it is in a shadow root.
     """
 
     def read(name: str) -> str:
@@ -34,6 +35,7 @@ def component(name: str, *styles: str) -> Callable:
         css="".join(map(read, (*styles, f"{name}.css"))) or None,
         # In two lines: Streamlit takes one line with a slash for a path.
         js=f'export {{ default }}\nfrom "{name}.js";',
+        isolate_styles=isolate_styles,
     )
 
     def show(*, data=None, **options):

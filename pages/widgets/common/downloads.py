@@ -1,20 +1,23 @@
 """Files to download, and the link of the page."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
+import numpy as np
 import streamlit as st
 from torch import Tensor
 
+from densembed.data import as_input
 from densembed.data.codec import to_png
-from densembed.fields.field import View
+from densembed.fields.field import finite
+from densembed.fields.measures import class_weights, weighted_field
 from densembed.figures import export
 from densembed.figures.film import film
 from densembed.figures.printed import DPI, KINDS, SIZES, WIDTHS
 from densembed.training.checkpoint import Checkpoint
+from pages.widgets.common.cache import response_of
 from pages.widgets.common.component import component
 from pages.widgets.common.parameter import Parameter, Slugs
-from pages.widgets.explore.views import CLASS, Show, class_field
 from pages.widgets.inputs.checkpoints import file_of
 
 PRINTED = Parameter(
@@ -64,23 +67,35 @@ def printed(stem: str, columns: str, page: Callable[[str], bytes]) -> list[tuple
     ]
 
 
+def _class_field(checkpoint: Checkpoint, pixels: Tensor, label: int, index: int) -> np.ndarray:
+    """Σ_i w_ci φ_i of one snapshot."""
+    model = checkpoint.network(index)
+    return finite(weighted_field(model, as_input(pixels[None]), class_weights(model)[label]))
+
+
 def export_explored(
-    checkpoint: Checkpoint, pixels: Tensor, response: View, index: int, show: Show
+    name: str, checkpoint: Checkpoint, pixels: Tensor, parameters: Mapping[str, str]
 ) -> None:
-    """Buttons to download the numbers and figures of the view, the model, the input; a program."""
-    name = st.session_state["model"]
+    """Buttons to download the numbers and figures of the view, the model, the input; a program.
+
+    Args:
+        name: the key of the checkpoint.
+        parameters: of the view's link.
+    """
+    response = response_of(checkpoint, pixels)
+    step = parameters.get("step", "")
+    index = response.steps.index(int(step)) if step in map(str, response.steps) else -1
     columns = pick_columns()
     stem = f"{name}-step-{response.steps[index]}"
     title = export.title_of(checkpoint)
 
     def more() -> dict:
-        if show.way != CLASS:
+        if parameters.get("show") != "class":
             return {}
+        classes, label = checkpoint.header.classes, parameters.get("for")
+        of = classes.index(label) if label in classes else response.probabilities[-1].argmax()
         ends = (("before", 0), ("after", index))
-        return {
-            f"class_weight_{when}": class_field(checkpoint, pixels, show.label, k)
-            for when, k in ends
-        }
+        return {f"class_weight_{when}": _class_field(checkpoint, pixels, of, k) for when, k in ends}
 
     def page(kind: str) -> bytes:
         return export.printed(checkpoint, pixels, response, index, kind, columns)

@@ -1,24 +1,19 @@
 """The beginning of every page, and the parts that a link may hide."""
 
 import runpy
-from collections.abc import Collection
 from html import escape
 from pathlib import Path
 
 import streamlit as st
 
 from densembed.figures.web import CONFIG
-from pages.widgets.common.link import in_link, name_wrong, open_notices
+from pages.widgets.common.link import open_notices
 
 STYLE = """
 <style>
 [data-testid="stMainBlockContainer"] {max-width: 1340px; padding: 3.5rem 1rem 0.75rem;}
 [data-testid="stMainBlockContainer"] h1 {font-size: 2rem; font-weight: 600; padding-bottom: 4px;}
 :has(> .st-key-tour) {position: absolute; width: 0;}
-/* The button to bring a model shows its icon alone; its name is there for who hears the page. */
-[class*="st-key-bring-"] button [data-testid="stMarkdownContainer"] {
-  position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
-}
 [data-testid="stSelectbox"] input {text-overflow: ellipsis;}
 .st-key-choices [data-testid="stCaptionContainer"] {margin-top: -8px;}
 .st-key-choices [data-testid="stCaptionContainer"] p {line-height: 1.3;}
@@ -65,36 +60,10 @@ CHART = CONFIG
 """Of Plotly's toolbar only the button that saves the picture, shown under the pointer."""
 
 
-HIDDEN = {
-    "menu": 'header, [data-testid="stHeader"]',
-    "sidebar": ".st-key-choices",
-    "change": ".st-key-change",
-    "ways": ".st-key-showing",
-    "more": ".st-key-more, .st-key-open, .st-key-copy-link",
-}
-"""Parts of Explore and Compare that a link may hide, with their CSS selectors."""
-MOVING = ("predictions", "before", "numbers", "steps")
-"""Parts of the animated figures that a link may hide."""
-
-
-def hide(moving: Collection[str] = MOVING) -> list[str]:
-    """Hide the parts in the link, as in `?hide=sidebar,predictions`, for use in a class.
-
-    Args:
-        moving: parts of the page's animated figures.
-
-    Returns the animated parts to hide; unknown names are reported.
-    """
-    hidden = {name.strip() for name in in_link("hide", "").split(",")} - {""}
-    names = {*HIDDEN, *moving}
-    if wrong := sorted(hidden - names):
-        name_wrong("hide", ", ".join(wrong), f"one of {', '.join(sorted(names))}", "these parts")
-        st.query_params["hide"] = ",".join(sorted(hidden & names))
-        if not hidden & names:
-            del st.query_params["hide"]
-    if rules := ", ".join(HIDDEN[name] for name in HIDDEN if name in hidden):
-        st.html(f"<style>{rules} {{display: none !important;}}</style>")
-    return [name for name in moving if name in hidden]
+def hide_menu() -> None:
+    """Hide the menu if the link says so, as in `?hide=menu`; the views hide their own parts."""
+    if "menu" in st.query_params.get("hide", "").split(","):
+        st.html('<style>header, [data-testid="stHeader"] {display: none !important;}</style>')
 
 
 def begin(question: str, answer: str) -> None:

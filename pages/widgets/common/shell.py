@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from densembed.web.modules import modules
 from pages.widgets.common.component import FOLDERS
+from pages.widgets.live.routes import routes as live_routes
 
 FOREVER = "public, max-age=31536000, immutable"
 
@@ -29,9 +30,12 @@ def routes(pages: Iterable[str]) -> list[Route]:
     scripts = modules(**FOLDERS)
     digest = hashlib.sha256(json.dumps(scripts).encode()).hexdigest()[:16]
     imports = {f"{name}/": f"{base}/modules/{digest}/{name}/" for name in ("densembed", "pages")}
+    preload = "".join(
+        f'<link rel="modulepreload" href="{base}/modules/{digest}/{name}">' for name in scripts
+    )
     head = (
         f'<head><script type="importmap">{json.dumps({"imports": imports})}</script>'
-        f'<script type="module" src="{imports["pages/"]}common/shell.js"></script>'
+        f'<script type="module" src="{imports["pages/"]}common/shell.js"></script>{preload}'
     )
     html = (files("streamlit") / "static" / "index.html").read_text(encoding="utf-8")
     html = html.replace("<head>", head, 1)
@@ -49,5 +53,6 @@ def routes(pages: Iterable[str]) -> list[Route]:
 
     return [
         Route(f"{base}/modules/{{digest}}/{{name:path}}", module),
+        *live_routes(base),
         *(Route(f"{base}/{page}", document) for page in pages),
     ]

@@ -13,7 +13,7 @@ from pages.widgets.common.cache import averaged_images, class_fields
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
 from pages.widgets.compare.models import SLIDERS, ComparedModel, Moment
-from pages.widgets.inputs.choose import test_images
+from pages.widgets.inputs.test_images import test_images
 
 STYLE = """
 <style>

@@ -14,7 +14,8 @@ from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
 from pages.widgets.common.parameter import Numbers, Parameter, Slugs
 from pages.widgets.compare.models import BESIDE, ComparedModel
-from pages.widgets.inputs.choose import SAMPLES, test_images
+from pages.widgets.inputs.test_images import test_images
+from pages.widgets.live.live import follow_link
 
 THUMBNAILS = 12
 STYLE = """
@@ -171,6 +172,8 @@ def _open(dataset: Dataset, index: int) -> None:
     """Make a test image the page's input."""
     label = dataset.test.labels[index]
     same = (dataset.test.labels == label).nonzero()[:, 0].tolist()
-    st.session_state["from"] = SAMPLES
-    st.session_state["class"] = dataset.classes[label]
-    st.session_state["example"] = same.index(index) + 1
+    for key in ("from", "ink"):
+        st.query_params.pop(key, None)
+    st.query_params["class"] = dataset.classes[label]
+    st.query_params["example"] = str(same.index(index) + 1)
+    follow_link()

@@ -56,7 +56,7 @@ def export_compared(compared: list[ComparedModel], moment: Moment, given: Input)
         ("Settings, CSV", "settings.csv", "text/csv", lambda: _settings(compared)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
     ]  # fmt: skip
-    keys = {entry.name: st.session_state[entry.name] for entry in compared}
+    keys = {entry.name: entry.key for entry in compared}
     for name, key in keys.items():
         file_name = f"{name}-{key}.safetensors"
         files.append((f"{name.capitalize()} model", file_name, binary, file_of(key)))

@@ -1,16 +1,17 @@
 """The models that Compare shows side by side, and the step at which each is shown."""
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from densembed.fields.agreement import UNITS, align_steps
+from densembed.fields.agreement import align_steps
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.common.parameter import OneOf, Parameter, Slugs
-from pages.widgets.inputs.checkpoints import pick_checkpoint, titles
+from pages.widgets.inputs.checkpoints import first_choice, titles
 from pages.widgets.inputs.choose import Input
+from pages.widgets.live.live import model_of
 
 NAMES = ("first", "second", "third", "fourth")
 OTHERS = {"second": "logistic-el-15", "third": "logistic-el-5", "fourth": "linear"}
@@ -21,7 +22,7 @@ SLIDERS = {
     "fraction": "Fraction of the training",
 }
 
-SUM, MEAN = "sum", "mean"
+MEAN = "mean"
 BESIDE = "Compare the first with the"
 
 
@@ -30,6 +31,7 @@ class ComparedModel:
     """A model of the comparison: `name` is its ordinal, also in the link, `model` its title."""
 
     name: str
+    key: str
     checkpoint: Checkpoint
     model: str
 
@@ -46,29 +48,27 @@ class ComparedModel:
         return self.checkpoint.moment(self.checkpoint.steps[index])
 
 
-def pick_models() -> list[ComparedModel]:
-    """Widgets for the number of models, and for each model."""
-    counts = Slugs(str(count) for count in range(2, len(NAMES) + 1))
-    bar = st.container(horizontal=True, key="which")
-    models = Parameter("models", "Models", counts, "2")
-    count = int(models.draw(bar.segmented_control, required=True, width="content"))
-    compared: list[ComparedModel] = []
-    with bar.container(key="models-chosen"):
-        rows = [st.columns(2, gap="small") for _ in range(0, count, 2)]
-    columns = [column for row in rows for column in row]
-    for name, column in zip(NAMES[:count], columns, strict=False):
-        with column:
-            first = compared[0].checkpoint if compared else None
-            own = "" if first is None or first.config.dataset == "mnist" else "-digits"
-            default = _another(f"{OTHERS[name]}{own}") if compared else None
-            label = f"{name.capitalize()} model"
-            checkpoint = pick_checkpoint(label, name, default, story=count == 2)
-            compared.append(ComparedModel(name, checkpoint, describe(checkpoint.config.model)))
-    Parameter("beside", BESIDE, Slugs(NAMES[1:count]), NAMES[1]).check()
-    for name in NAMES[count:]:
-        label = f"{name.capitalize()} model"
-        among = f"one of the {count} models"
-        Parameter(name, label, Slugs(()), expected=among, instead=f"{count} models").drop()
+def default_models() -> dict[str, str]:
+    """The key of the model that each place shows by default."""
+    options = titles()
+    first = first_choice(options)
+    own = "-digits" if first.endswith("-digits") else ""
+    keys = {"first": first}
+    for name, wanted in OTHERS.items():
+        free = [key for key in options if key not in keys.values()] or [first]
+        key = f"{wanted}{own}"
+        keys[name] = key if key in options else free[0]
+    return keys
+
+
+def compared_models(parameters: Mapping[str, str]) -> list[ComparedModel]:
+    """The models of a link; stops the page if one of them was deleted."""
+    defaults = default_models()
+    names = NAMES[: int(parameters.get("models", "2"))]
+    compared = []
+    for name in names:
+        key, checkpoint = model_of(parameters, name, defaults[name])
+        compared.append(ComparedModel(name, key, checkpoint, describe(checkpoint.config.model)))
     return _distinguish(compared)
 
 
@@ -81,14 +81,6 @@ def _distinguish(compared: list[ComparedModel]) -> list[ComparedModel]:
         else entry
         for entry in compared
     ]
-
-
-def _another(wanted: str) -> str | None:
-    """The wanted model if it exists, else the first one that is not shown yet."""
-    options = titles()
-    shown = {st.session_state.get(name) for name in NAMES}
-    free = (key for key in options if key not in shown)
-    return wanted if wanted in options else next(free, None)
 
 
 def remark_inputs(compared: list[ComparedModel], given: Input) -> None:
@@ -130,21 +122,13 @@ def remark_fields(compared: list[ComparedModel]) -> None:
 class Moment:
     """The place of the slider, and the way in which densities are combined.
 
-    The slider stands at `place`, one of its `places`: steps, epochs or fractions, as `by` says.
-    `snapshots` are the indices of each model's snapshots at all places, `indices` at this
-    one. If `mean`, a field is the mean of a model's densities instead of their sum.
+    `by` is what runs are aligned by, `indices` are each model's snapshots. If `mean`, a field is
+    the mean of a model's densities instead of their sum.
     """
 
     by: str
-    places: list[float]
-    place: float
-    snapshots: list[list[int]]
+    indices: list[int]
     mean: bool
-
-    @property
-    def indices(self) -> list[int]:
-        at = self.places.index(self.place)
-        return [each[at] for each in self.snapshots]
 
     @property
     def unit(self) -> str:
@@ -155,77 +139,12 @@ class Moment:
         return entry.densities if self.mean else 1
 
 
-def pick_moment(compared: list[ComparedModel]) -> Moment:
-    """Widgets for the alignment of the runs, and for sum or mean."""
-    by = Parameter("by", "Align runs by", Slugs(UNITS), "step").draw(
-        st.segmented_control,
-        required=True,
-        help="Runs of different lengths are aligned by the step, by the epoch, or by the fraction "
-        "of the planned epochs. Each model shows its last saved step up to that point.",
-    )
-    field = Parameter("field", "Combine densities by", Slugs((SUM, MEAN)), SUM).draw(
-        st.segmented_control,
-        required=True,
-        help="The sum of a model's densities, or their mean. With the mean, the scale does not "
-        "depend on the number of densities.",
-    )
-    places_of, places = _places(compared, by)
-    parameters = _slider_parameters(by, places)
-    if "rested" not in st.session_state:  # later the link contains what this page wrote
-        for parameter in parameters.values():
-            parameter.check()
-    snapshots = [[bisect_right(own, place) - 1 for place in places] for own in places_of]
-    return Moment(by, places, _place(parameters, by, places, compared[0]), snapshots, field == MEAN)
-
-
-def _places(compared: list[ComparedModel], by: str) -> tuple[list[list[float]], list[float]]:
-    """The places of each model's snapshots, and all these places in order."""
+def moment_of(compared: list[ComparedModel], parameters: Mapping[str, str]) -> Moment:
+    """The place of the slider in a link, which is at the end without one."""
+    by = parameters.get("by", "step")
     places_of = [align_steps(entry.checkpoint, entry.checkpoint.steps, by) for entry in compared]
-    return places_of, sorted({place for places in places_of for place in places})
-
-
-def _slider_parameters(by: str, places: list[float]) -> dict[str, Parameter]:
-    """The slider's place in the link, by what runs are aligned by; only that of `by` is valid."""
-    return {
-        pace: Parameter(
-            pace,
-            SLIDERS[pace],
-            OneOf(places) if pace == by else Slugs(()),
-            places[-1] if pace == by else None,
-            "a saved place" if pace == by else f"used when runs are aligned by {by}",
-            "the end of training",
-        )
-        for pace in UNITS
-    }
-
-
-def _place(
-    parameters: dict[str, Parameter], by: str, places: list[float], first: ComparedModel
-) -> float:
-    """Where the slider stands, else its place in the link, else the end.
-
-    A slider at its end stays there when the models change. With another alignment the slider keeps
-    its place in the training of the first model.
-    """
-    if (rested := st.session_state.get("rested")) is None:
-        place = parameters[by].value()
-    else:
-        before, place = rested
-        if place is None:
-            place = places[-1]
-        elif before != by:
-            steps = first.checkpoint.steps
-            index = bisect_right(align_steps(first.checkpoint, steps, before), place) - 1
-            place = align_steps(first.checkpoint, steps, by)[index]
-        place = places[bisect_right(places, place) - 1]
-    at_end = place == places[-1]
-    st.session_state["rested"] = by, None if at_end else place
-    for pace, parameter in parameters.items():
-        parameter.write(place if pace == by else None)
-    return place
-
-
-def rest_at(place: float | None) -> None:
-    """Store the place of the slider; None for the end, also that of other models."""
-    by, _ = st.session_state["rested"]
-    st.session_state["rested"] = by, place
+    places = sorted({place for places in places_of for place in places})
+    wanted = float(parameters.get(by, places[-1]))
+    place = places[max(0, bisect_right(places, wanted) - 1)]
+    indices = [max(0, bisect_right(own, place) - 1) for own in places_of]
+    return Moment(by, indices, parameters.get("field") == MEAN)

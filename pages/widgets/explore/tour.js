@@ -39,9 +39,9 @@ class Tour {
   /** @param {string} [part] */
   mark(part) {
     this.rule.textContent = part ? `
-      .st-key-${part} {outline: 2px solid #5aa9e6; outline-offset: 4px; scroll-margin: 72px 8px;}
+      .live :is(${part}) {outline: 2px solid #5aa9e6; outline-offset: 4px; scroll-margin: 72px 8px;}
       @media ${PHONE} {
-        .st-key-${part} {scroll-margin-bottom: 140px;}
+        .live :is(${part}) {scroll-margin-bottom: 140px;}
         body [data-testid="stMainBlockContainer"] {padding-bottom: 140px;}
       }` : "";
   }
@@ -61,7 +61,7 @@ class Tour {
     this.stop = this.linked = stop;
     localStorage.setItem(KEY, "seen");
     this.show();
-    if (stop) document.querySelector(`.st-key-${this.data.stops[stop - 1][0]}`)
+    if (stop) document.querySelector(`.live :is(${this.data.stops[stop - 1][0]})`)
       ?.scrollIntoView({ block: "nearest" });
     this.report?.(stop);
   }

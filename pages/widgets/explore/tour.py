@@ -6,17 +6,18 @@ from pages.widgets.common.component import component
 from pages.widgets.common.parameter import Numbers, Parameter
 
 STOPS = [
-    ("the-input, .st-key-thumbnails", "This is the input of the network, 28 × 28 pixels. Choose "
-     "another picture above, upload a photograph, or draw a digit."),
-    ("stage", "The network looks where it is bright. This is its receptive field, the sum of its "
-     "densities, before and after training on one colour scale."),
-    ("stage", "Play shows how training moved the field, with the prediction of the network at each "
-     "step."),
-    ("showing", "Switch to densities and click one, or show the difference or the evidence for a "
+    (".left .part.stills, .left .part.draw_pad", "This is the input of the network, 28 × 28 "
+     "pixels. Choose another picture above, upload a photograph, or draw a digit."),
+    (".part.pair", "The network looks where it is bright. This is its receptive field, the sum of "
+     "its densities, before and after training on one colour scale."),
+    (".part.pair", "Play shows how training moved the field, with the prediction of the network at "
+     "each step."),
+    (".ways", "Switch to densities and click one, or show the difference or the evidence for a "
      "class."),
-    ("more", "To go further, look at one density, the effect of each pixel or all classes, or "
+    (".details", "To go further, look at one density, the effect of each pixel or all classes, or "
      "export files. Copy link saves this view. The page Compare shows models side by side."),
 ]  # fmt: skip
+"""The part of the view that a stop points at, as a CSS selector below `.live`, and its text."""
 TOUR = Parameter("tour", "Tour", Numbers(0, len(STOPS)), instead="the tour on a first visit")
 _tour = component("pages/explore/tour")
 

@@ -1,7 +1,7 @@
 """Choosing a checkpoint: a shipped one, one of a run, or a file of the visitor."""
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -12,9 +12,7 @@ from densembed.data import DATASETS, is_available
 from densembed.runs import gallery
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, CheckpointError
-from densembed.training.errors import Errors
-from pages.widgets.common.link import notice, plain
-from pages.widgets.common.parameter import Parameter, Slugs, requested
+from pages.widgets.common.link import plain
 
 OWN = "upload-"
 """Prefix of the key of an uploaded file, by which links to such files are recognised."""
@@ -54,15 +52,16 @@ def _shown() -> set[str]:
     return set()
 
 
-def titles(also: str = "") -> dict[str, str]:
+def titles(also: Iterable[str] = ()) -> dict[str, str]:
     """The titles of all readable checkpoints by key, uploaded files first.
 
-    Members of sweeps are left out, except the one with key `also`.
+    Members of sweeps are left out, except those with a key in `also`.
     """
     by_key = {key: upload.title for key, upload in reversed(uploads().items())}
     entries = {entry.key: entry for entry in gallery.entries()}
-    if also not in by_key | entries and (member := gallery.find(also)):
-        entries[also] = member
+    for key in also:
+        if key not in by_key | entries and (member := gallery.find(key)):
+            entries[key] = member
     for entry in entries.values():
         try:
             by_key[entry.key] = entry.title
@@ -99,96 +98,79 @@ def file_of(key: str) -> Callable[[], bytes]:
     return gallery.find(key).path.read_bytes
 
 
-def pick_checkpoint(
-    label: str, key: str, default: str | None = None, story: bool = True
-) -> Checkpoint:
-    """A select box of all checkpoints, and a button to upload one; stops the page without any.
-
-    Args:
-        story: whether a shipped model has a sentence of introduction.
-    """
-    options = titles(requested(key))
+def require_models() -> dict[str, str]:
+    """The titles of all checkpoints by key; stops the page without any."""
+    options = titles()
     if not options:
         st.info("There is no trained model yet. Training one takes a few seconds.")
         st.page_link("pages/train.py", label="Train a model")
         st.stop()
-    if default not in options:
-        default = first_choice(options)
-    _report_deleted_upload(key, default, options)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = Parameter(key, label, Slugs(options), default, always=True).draw(
-            st.selectbox, persist_state="session"
-        )
-        with (
-            st.container(key=f"bring-{key}", width="content"),
-            st.popover(BRING, icon=":material/upload_file:", help=BRING),
-        ):
-            st.file_uploader(
-                "A densembed checkpoint", key=f"file-{key}",
-                on_change=_take, args=(key,),
-                help="A .safetensors file written by densembed, up to 5 MB. It is kept in memory "
-                "for "
-                "this session only, and never executed.",
-            )  # fmt: skip
-            if chosen in uploads() and not st.session_state.get(f"file-{key}"):
-                # Uploaded on another page or in another column, so this uploader has no × for it.
-                st.button("Remove this file", key=f"remove-{key}", on_click=forget, args=(chosen,))
+    return options
+
+
+def upload_model(key: str, shown: str, follow: Callable[[], None]) -> None:
+    """A button to upload a checkpoint, which the view then shows.
+
+    Args:
+        key: the parameter that names the model in the link.
+        shown: the key of the model that is shown.
+        follow: makes the view follow the link.
+    """
+    with (
+        st.container(key=f"bring-{key}", width="content"),
+        st.popover(BRING, icon=":material/upload_file:"),
+    ):
+        st.file_uploader(
+            "A densembed checkpoint", key=f"file-{key}",
+            on_change=_take, args=(key, follow),
+            help="A .safetensors file written by densembed, up to 5 MB. It is kept in memory for "
+            "this session only, and never executed.",
+        )  # fmt: skip
+        if shown in uploads():
+            st.caption(KEPT)
+            if not st.session_state.get(f"file-{key}"):
+                # Uploaded on another page, so this uploader has no × for it.
+                st.button(
+                    "Remove this file", key=f"remove-{key}",
+                    on_click=forget, args=(shown, follow),
+                )  # fmt: skip
     if complaint := st.session_state.pop(f"file-{key}-refused", None):
         st.error(plain(complaint))
-    try:
-        checkpoint = opened(chosen)
-    except CheckpointError as error:  # damage that the title does not show
-        st.error(plain(str(error)))
-        st.stop()
-    if chosen in uploads():
-        st.caption(f"{_facts(checkpoint)} {KEPT}")
-    elif story:
-        st.caption(f"{_facts(checkpoint)} {gallery.DESCRIPTIONS.get(chosen, '')}")
-    return checkpoint
+    _report_deleted_upload(key)
 
 
-def _facts(checkpoint: Checkpoint) -> str:
-    """Test error, data and parameters, for which the box on a phone has no room."""
-    header = checkpoint.header
-    title, images = plain(header.provenance.dataset_title), header.provenance.test_images
-    if header.errors:
-        number = f"{images:,} test image{'' if images == 1 else 's'}"
-        title = f"{Errors(header.errors).text()} error on {title} ({number})"
-    return f"{title}, {checkpoint.parameters:,} parameters."
-
-
-def _report_deleted_upload(key: str, default: str, options: dict[str, str]) -> None:
-    wanted = requested(key)
-    if wanted.startswith(OWN) and wanted not in options and key not in st.session_state:
-        notice(
+def _report_deleted_upload(key: str) -> None:
+    wanted = st.query_params.get(key, "")
+    if wanted.startswith(OWN) and wanted not in uploads():
+        st.warning(
             "This link points to an uploaded model, which was deleted when its session ended. "
-            "Upload "
-            "the file again to see it."
+            "Upload the file again to see it."
         )
-        st.query_params[key] = default
+        del st.query_params[key]
 
 
-def _take(key: str) -> None:
-    """Keep the file that was just uploaded and select it; or drop the one that was removed."""
+def _take(key: str, follow: Callable[[], None]) -> None:
+    """Keep the file that was just uploaded and show it; or drop the one that was removed."""
     file, brought = st.session_state[f"file-{key}"], st.session_state.pop(f"file-{key}-brought", "")
     if file is None:
-        forget(brought)
+        forget(brought, follow)
         return
     try:
-        st.session_state[key] = st.session_state[f"file-{key}-brought"] = keep(
+        st.query_params[key] = st.session_state[f"file-{key}-brought"] = keep(
             file.getvalue(), file.name
         )
     except CheckpointError as error:
         st.session_state[f"file-{key}-refused"] = str(error)
+    follow()
 
 
-def forget(brought: str) -> None:
+def forget(brought: str, follow: Callable[[], None]) -> None:
     """Remove an uploaded file from the lists, and from the page's link."""
     _remove(brought)
     for key, value in list(st.query_params.items()):
         if value == brought:
             del st.query_params[key]
-            st.session_state.pop(key, None)
+    follow()
 
 
 def _remove(key: str) -> None:

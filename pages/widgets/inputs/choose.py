@@ -1,37 +1,30 @@
-"""Choosing an input: a test image of a data set, an uploaded picture, or a drawing."""
+"""Inputs: a test image of a data set, an uploaded picture, and remarks about both."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import streamlit as st
-import torch
 from torch import Tensor
 
-from densembed.data import DATASETS, DataError, Dataset, is_available, is_folder, load_dataset
+from densembed.data import DATASETS, DataError, Dataset, is_available, load_dataset
 from densembed.data import title as title_of
-from densembed.data.codec import MAX_TEXT, from_text, to_text
 from densembed.data.images import MAX_BYTES, Content, ImageError, ModelInput, read_picture
 from densembed.fields import novelty
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.data import as_url, colours
 from pages.widgets.canvas.stills import show_stills, still
-from pages.widgets.common.link import in_link, name_wrong, plain
-from pages.widgets.common.page import panel
+from pages.widgets.common.link import in_link, plain
 from pages.widgets.common.parameter import Numbers, Parameter, Slugs
-from pages.widgets.inputs import draw_pad, thumbnails
+from pages.widgets.inputs import thumbnails
 
 SAMPLES, UPLOAD, DRAW = "samples", "upload", "draw"
-WAYS = {SAMPLES: "Samples", UPLOAD: "Upload", DRAW: "Draw"}
-OLD_WAYS = {text: slug for slug, text in WAYS.items()}
-MOST = 100_000
-"""Upper bound on the number of test images per class of any data set."""
 
 
 @dataclass(frozen=True)
 class Input:
     """The input of the models: pixels (C, H, W) uint8, and the index of the true class or None.
 
-    `content` and `clean` are results of `read_picture` for a picture of the visitor. `changed` is
-    true if the picture was transformed.
+    `content` and `clean` are results of `read_picture` for a picture of the visitor.
     """
 
     pixels: Tensor
@@ -39,76 +32,11 @@ class Input:
     source: str = ""
     content: Content = Content.DIGIT
     clean: bool = True
-    changed: bool = False
 
     @property
     def own(self) -> bool:
         """Whether the visitor uploaded or drew the picture, which is then part of the link."""
-        return self.source in ("upload", "drawing")
-
-
-def pick_input(checkpoint: Checkpoint) -> Input:
-    """Widgets for the input, by default a test image."""
-    bar, place = st.container(horizontal=True), st.container()
-    ways = {slug: text for slug, text in WAYS.items() if slug != DRAW or checkpoint.reads_digits}
-    way = Parameter("from", "Input", Slugs(ways, OLD_WAYS), SAMPLES).draw(
-        bar.segmented_control, required=True, persist_state="session"
-    )
-    _take_linked(checkpoint)
-    if way == SAMPLES:
-        given = pick_sample(_dataset(checkpoint), bar, place)
-    else:
-        classes = checkpoint.header.classes
-        own = "the uploaded picture" if way == UPLOAD else "the drawing"
-        Parameter("class", "Class", Slugs(classes), instead=own).check()
-        Parameter("example", "Example", Numbers(1, MOST), 1, instead=own).check()
-        in_link("shuffle")  # applies again when the samples are chosen
-        given = _upload(checkpoint, bar) if way == UPLOAD else _draw(checkpoint)
-    _write_link(given)
-    return given
-
-
-def _take_linked(checkpoint: Checkpoint) -> None:
-    """Store the picture in a link, unless this session itself wrote the link."""
-    asked = in_link("ink")
-    if asked is None or asked in st.session_state.setdefault("inks", set()):
-        return
-    try:
-        from_text(asked, checkpoint.header.input_shape)
-    except ImageError:
-        del st.query_params["ink"]
-        channels, height, width = checkpoint.header.input_shape
-        kind = f"a whole picture of {height} × {width} pixels" + (
-            f" in {channels} channels" if channels > 1 else ""
-        )
-        name_wrong("Picture", asked, kind, "an example")
-    else:
-        st.session_state["linked"] = asked
-        for own in ("drawing", "picture"):
-            st.session_state.pop(own, None)
-        st.session_state["inks"].add(asked)
-
-
-def _write_link(given: Input) -> None:
-    text = to_text(given.pixels) if given.own and given.content != Content.BLANK else ""
-    if text and len(text) <= MAX_TEXT:
-        st.session_state.setdefault("inks", set()).add(text)
-        st.query_params["ink"] = text
-    else:
-        st.query_params.pop("ink", None)
-
-
-def _linked(checkpoint: Checkpoint) -> Tensor | None:
-    """The picture of a link, until another one is drawn or uploaded."""
-    text = st.session_state.get("linked")
-    if not text:
-        return None
-    try:
-        return from_text(text, checkpoint.header.input_shape)
-    except ImageError as error:
-        del st.session_state["linked"]
-        st.warning(plain(str(error)))
-        return None
+        return self.source in (UPLOAD, DRAW)
 
 
 def pick_sample(dataset: Dataset, bar, place) -> Input:
@@ -140,61 +68,15 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
 
 
-def _last_sample(checkpoint: Checkpoint) -> Input:
-    """The test image that was chosen last, shown until there is a picture; stops without any."""
-    dataset = test_images(checkpoint)
-    if dataset is None:
-        st.stop()
-    usual = _usual_class(dataset)
-    kept = st.session_state.get("class", usual)
-    label = dataset.classes.index(kept if kept in dataset.tested else usual)
-    choices = (dataset.test.labels == label).nonzero()[:, 0]
-    number = min(st.session_state.get("example", 1), len(choices))
-    return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
-
-
 def _usual_class(dataset: Dataset) -> str:
     return dataset.tested[7 % len(dataset.tested)]
 
 
-def test_images(checkpoint: Checkpoint) -> Dataset | None:
-    """The data set that the model was trained on if it is available, else the built-in digits.
-
-    Its classes are in the order of the model's. None if neither has the model's classes and shape.
-    """
-    for name in (checkpoint.config.dataset, "digits"):
-        if not is_available(name):
-            continue
-        try:
-            dataset = load_dataset(name).in_order(checkpoint.header.classes)
-        except DataError:
-            continue
-        if dataset and dataset.input_shape == checkpoint.header.input_shape:
-            return dataset
-    return None
-
-
-def _dataset(checkpoint: Checkpoint) -> Dataset:
-    """As `test_images`; offers to download the data set, and stops the page without any."""
-    own = checkpoint.config.dataset
-    if own in DATASETS and not is_available(own):
-        _offer_download(own)
-    dataset = test_images(checkpoint)
-    if dataset is None:
-        title = plain(checkpoint.header.provenance.dataset_title)
-        st.info(
-            f"The folder “{title}”, on which the model was trained, was not found or has changed, "
-            "so "
-            "there are no test images. Restore the folder, or upload a picture."
-            if is_folder(own)
-            else f"No test images of {title} for this model are available. Upload a picture "
-            "instead."
-        )
-        st.stop()
-    return dataset
-
-
-def _offer_download(name: str) -> None:
+def offer_download(checkpoint: Checkpoint, follow: Callable[[], None]) -> None:
+    """A button that downloads the test images of a model, if they are not available."""
+    name = checkpoint.config.dataset
+    if name not in DATASETS or is_available(name):
+        return
     source = DATASETS[name]
     if st.button(
         f"Download the test images of {source.title}",
@@ -205,17 +87,23 @@ def _offer_download(name: str) -> None:
                 load_dataset(name)
         except DataError as error:
             st.warning(plain(str(error)))
+        else:
+            follow()
+            st.rerun()
 
 
-def _upload(checkpoint: Checkpoint, bar) -> Input:
-    """An uploaded picture. Any file is accepted, so that the error message is our own."""
+def upload_picture(checkpoint: Checkpoint) -> Input | None:
+    """A widget for a picture, and the picture as the model's input.
+
+    Any file is accepted, so that the error message is our own.
+    """
     digit = checkpoint.reads_digits
-    file = bar.file_uploader(
+    file = st.file_uploader(
         "A picture of a handwritten digit" if digit else "A picture", key="upload",
         on_change=_drop_removed,
         help=f"Photograph, scan or drawing, up to {MAX_BYTES >> 20} MB. It is processed in memory "
-        "and never "
-        "stored. The link of the page contains the small picture that is the model's input.",
+        "and never stored. The link of the page contains the small picture that is the model's "
+        "input.",
     )  # fmt: skip
     if file is not None:
         if file.size > MAX_BYTES:
@@ -226,29 +114,17 @@ def _upload(checkpoint: Checkpoint, bar) -> Input:
             )
         else:
             st.session_state["picture"] = file.getvalue()
-    elif {"picture", "linked"} & set(st.session_state):  # chosen on another page, or a link's
-        bar.button("Remove the picture", on_click=_forget_picture)
+    elif "picture" in st.session_state:  # chosen on another page
+        st.button("Remove the picture", on_click=_forget_picture)
     if "picture" not in st.session_state:
-        if (pixels := _linked(checkpoint)) is not None:
-            return Input(pixels, None, "upload", _content(pixels) if digit else Content.IMAGE)
-        st.info(
-            (
-                "Choose a picture of one digit, of any colour and size. The digit is found and "
-                "centred "
-                "automatically."
-                if digit
-                else "Choose a picture of any size. It is cropped at the centre and scaled down."
-            )
-            + " An example is shown until you choose one."
-        )
-        return _last_sample(checkpoint)
+        return None
     try:
-        picture = _read(st.session_state["picture"], checkpoint)
+        picture = read_picture(st.session_state["picture"], checkpoint.header.input_shape, digit)
     except ImageError as error:
         del st.session_state["picture"]
         st.error(plain(str(error)))
-        return _last_sample(checkpoint)
-    return Input(picture.pixels, None, "upload", picture.content, picture.clean)
+        return None
+    return Input(picture.pixels, None, UPLOAD, picture.content, picture.clean)
 
 
 def _drop_removed() -> None:
@@ -258,57 +134,7 @@ def _drop_removed() -> None:
 
 
 def _forget_picture() -> None:
-    for own in ("picture", "linked"):
-        st.session_state.pop(own, None)
-
-
-def _draw(checkpoint: Checkpoint) -> Input:
-    """The drawing on the pad, which `show_input` draws."""
-    nothing = Input(
-        torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8),
-        None,
-        "drawing",
-        Content.BLANK,
-    )
-    if "drawing" not in st.session_state:
-        pixels = _linked(checkpoint)
-        return nothing if pixels is None else Input(pixels, None, "drawing", _content(pixels))
-    data = draw_pad.drawn()
-    if data is None:
-        return nothing
-    try:
-        picture = _read(data, checkpoint)
-    except ImageError as error:
-        st.error(plain(str(error)))
-        return nothing
-    return Input(picture.pixels, None, "drawing", picture.content, picture.clean)
-
-
-def _content(pixels: Tensor) -> Content:
-    return Content.DIGIT if pixels.any() else Content.BLANK
-
-
-def _read(data: bytes, checkpoint: Checkpoint) -> ModelInput:
-    return read_picture(data, checkpoint.header.input_shape, checkpoint.reads_digits)
-
-
-def show_input(given: Input, checkpoint: Checkpoint) -> None:
-    """The input of the model, or the pad with the input beside its tools."""
-    size = f"{given.pixels.shape[1]} × {given.pixels.shape[2]}"
-    size += ", edited" if given.changed else ""
-    if given.source != "drawing":
-        show_picture(given.pixels, size)
-        return
-    notes = {
-        Content.BLANK: "no digit yet",
-        Content.SEVERAL_DIGITS: "several digits: draw one at a time",
-    }
-    if unlike(given, checkpoint):
-        notes[Content.DIGIT] = "unlike the training images"
-    panel("draw a digit", notes.get(given.content, f"scaled to {size} (small picture)"))
-    linked = _linked(checkpoint)
-    base = None if linked is None else as_url(linked, checkpoint.reads_digits)
-    draw_pad.pad(as_url(given.pixels), base)
+    st.session_state.pop("picture", None)
 
 
 def show_picture(pixels: Tensor, note: str) -> None:
@@ -334,8 +160,6 @@ def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
     Args:
         checkpoints: by their names on the page, such as "the second model".
     """
-    if given.source == "drawing":
-        return  # the pad has its own note: a message above would move the pad under the pen
     if given.content == Content.BLANK:
         st.warning("No digit found. Is the picture blank?")
     elif given.content == Content.SEVERAL_DIGITS:

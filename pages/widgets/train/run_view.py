@@ -21,7 +21,8 @@ from pages.widgets.canvas.stills import NAME, UNIT, show_stills, still
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
 from pages.widgets.common.zoom import DOUBLE_CLICK, keep_zoom
-from pages.widgets.inputs.choose import pick_sample, show_picture, test_images
+from pages.widgets.inputs.choose import pick_sample, show_picture
+from pages.widgets.inputs.test_images import test_images
 from pages.widgets.train.cluster import (
     LIVE,
     WORDS,

@@ -1,0 +1,1 @@
+"""Explore and Compare, which run in the browser, and what they exchange with the server."""

@@ -1,0 +1,33 @@
+"""The input that Explore shows, as the browser reports it."""
+
+from torch import Tensor
+
+from densembed.data.images import Content
+from densembed.training.checkpoint import Checkpoint
+from pages.widgets.inputs.choose import DRAW, SAMPLES, UPLOAD, Input
+from pages.widgets.inputs.test_images import test_images
+from pages.widgets.live.live import Report
+
+
+def explored(report: Report, checkpoint: Checkpoint, picture: Input | None) -> Input | None:
+    """The input of a report, or None if the model takes others.
+
+    Args:
+        picture: the uploaded picture, whose remarks hold while it is the input.
+    """
+    pixels = report.input(checkpoint)
+    if pixels is None:
+        return None
+    source = report.parameters.get("from", SAMPLES)
+    if source == UPLOAD and picture is not None:
+        return Input(pixels, None, UPLOAD, picture.content, picture.clean)
+    if source in (UPLOAD, DRAW) and report.label is None:
+        return Input(pixels, None, source, _content(pixels))
+    dataset = test_images(checkpoint)
+    if dataset is None or report.label not in dataset.classes:
+        return Input(pixels, None, "")
+    return Input(pixels, dataset.classes.index(report.label), dataset.name)
+
+
+def _content(pixels: Tensor) -> Content:
+    return Content.DIGIT if pixels.any() else Content.BLANK

@@ -1,0 +1,143 @@
+"""The views of Explore and Compare, which run in the browser and report where they come to rest."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from urllib.parse import parse_qsl, urlencode
+
+import streamlit as st
+import torch
+from torch import Tensor
+
+from densembed.data import DATASETS
+from densembed.runs import gallery
+from densembed.training.checkpoint import Checkpoint, CheckpointError
+from pages.widgets.common.component import component
+from pages.widgets.inputs.checkpoints import opened, titles, uploads
+from pages.widgets.inputs.test_images import test_images
+
+SHARED = (
+    "from", "class", "example", "shuffle", "ink", "to", "between", "right", "down", "size", "turn",
+    "blur", "noise",
+)  # fmt: skip
+"""Parameters of the input, which the visitor takes along from one view to the other."""
+SERVERS = ("tour", "printed", "beside", "handful")
+"""Parameters that the views do not know: those of widgets of the page."""
+_component = component("pages/live/live", isolate_styles=False)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a view came to rest: the parameters of its link, and the input of the models."""
+
+    parameters: dict[str, str]
+    pixels: bytes
+    label: str | None
+
+    def input(self, checkpoint: Checkpoint) -> Tensor | None:
+        """The input (C, H, W) uint8, or None if the model takes others."""
+        shape = checkpoint.header.input_shape
+        if len(self.pixels) != prod(shape):
+            return None
+        return torch.frombuffer(bytearray(self.pixels), dtype=torch.uint8).reshape(shape)
+
+
+def reported(view: str) -> Report | None:
+    """The last report of a view in this session; None until the browser has sent one."""
+    report = st.session_state.get(f"{view}-report")
+    if not isinstance(report, dict) or not isinstance(report.get("link"), str):
+        return None  # it comes from a browser
+    try:
+        pixels = base64.b64decode(report.get("pixels") or "", validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        return None
+    label = report.get("label")
+    return Report(
+        dict(parse_qsl(report["link"])), pixels, label if isinstance(label, str) else None
+    )
+
+
+def show_view(
+    view: str, defaults: Mapping[str, str], details: Mapping[str, str], upload: Tensor | None = None
+) -> None:
+    """Show a view.
+
+    Args:
+        view: "explore" or "compare".
+        defaults: keys of the models that it shows if its link does not name them.
+        details: titles of the details that the page shows below it, by their slugs.
+        upload: the input (C, H, W) uint8 that the visitor uploaded.
+    """
+    if st.session_state["arrived"]:
+        follow_link()
+        for name, value in st.session_state.get("input", {}).items():
+            if name not in st.query_params:
+                st.query_params[name] = value
+    data = {
+        "view": view,
+        "models": _models([*st.query_params.values(), *defaults.values()]),
+        "defaults": dict(defaults),
+        "link": urlencode(
+            {name: value for name, value in st.query_params.items() if name not in SERVERS}
+        ),
+        "order": st.session_state.get("order", 0),
+        "upload": "" if upload is None else base64.b64encode(upload.numpy().tobytes()).decode(),
+        "details": dict(details),
+    }
+    _component(data=data, key=view, on_report_change=lambda: _keep(view))
+    st.session_state["link-read"] = True
+
+
+def follow_link() -> None:
+    """Make the view follow the page's link, which this page has changed."""
+    st.session_state["order"] = st.session_state.get("order", 0) + 1
+
+
+def _keep(view: str) -> None:
+    st.session_state[f"{view}-report"] = st.session_state[view].report
+    if report := reported(view):
+        own = {name: value for name, value in st.query_params.items() if name in SERVERS}
+        st.query_params.from_dict({**own, **report.parameters})
+        st.session_state["input"] = {
+            name: value for name, value in report.parameters.items() if name in SHARED
+        }
+
+
+def _models(also: list[str]) -> dict[str, dict]:
+    """What the browser needs of every model, by its key."""
+    base = (st.get_option("server.baseUrlPath") or "").strip("/")
+    base = f"/{base}" if base else ""
+    models = {}
+    for key, title in titles(also).items():
+        if upload := uploads().get(key):
+            dataset = test_images(upload.checkpoint)
+            name = dataset.name if dataset and dataset.name in DATASETS else "digits"
+            place = {
+                "url": None, "content": base64.b64encode(upload.data).decode(),
+                "samples": f"{base}/samples/of-data/{name}",
+            }  # fmt: skip
+        else:
+            entry = gallery.find(key)
+            if entry is None:
+                continue
+            try:
+                version = entry.path.stat().st_mtime_ns
+            except OSError:
+                continue  # deleted in this moment
+            place = {
+                "url": f"{base}/checkpoints/{key}.safetensors?{version}", "content": "",
+                "samples": f"{base}/samples/of-model/{key}?{version}",
+            }  # fmt: skip
+        models[key] = {"title": title, "story": gallery.DESCRIPTIONS.get(key, ""), **place}
+    return models
+
+
+def model_of(parameters: Mapping[str, str], name: str, default: str) -> tuple[str, Checkpoint]:
+    """The key and the checkpoint that a report shows under a name; stops the page without it."""
+    key = parameters.get(name, default)
+    try:
+        return key, opened(key)
+    except (CheckpointError, AttributeError):
+        st.stop()
