@@ -117,6 +117,7 @@ class Compare {
     this.state = state;
     if (!(await this.inputs.readLink(state)))
       problems.push("The picture in the link is damaged or of another size than the model’s.");
+    problems.push(...this.inputs.problems(state));
     this.host.report(problems);
     await this.load();
   }

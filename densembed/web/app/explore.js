@@ -67,7 +67,7 @@ function parametersOf(host, checkpoint, samples, sources) {
   return {
     model: oneOf("Model", keys, defaultOf(host)),
     ...inputParameters(samples, sources),
-    step: oneOf("Step of training", steps.map(String), String(steps[steps.length - 1])),
+    step: number("Step of training", steps[0], steps[steps.length - 1], steps[steps.length - 1]),
     show: oneOf("Show", waysOf(checkpoint), "field", OLD_WAYS),
     opacity: number("Opacity", 0, 1, 0.6),
     for: oneOf("For class", [PREDICTED, ...classes], PREDICTED, { "its answer": PREDICTED }),
@@ -168,9 +168,12 @@ class Explore {
    */
   async start(key, link) {
     const { state, problems } = readLink(this.parameters, new URLSearchParams(link));
-    this.state = { ...state, model: key };
+    // A link may name a step between two that are saved.
+    const step = this.checkpoint.steps.findLast((each) => each <= Number(state.step));
+    this.state = { ...state, model: key, step: step ?? 0 };
     if (!(await this.inputs.readLink(state)))
       problems.push("The picture in the link is damaged or of another size than the model’s.");
+    problems.push(...this.inputs.problems(state));
     this.host.report(problems);
     this.place(key);
   }
@@ -182,7 +185,9 @@ class Explore {
   async open(key) {
     const checkpoint = await this.host.models[key].open();
     const samples = await this.host.models[key].samples(checkpoint);
-    const link = writeLink(this.parameters, { ...this.state, model: key });
+    const last = this.state.step === this.checkpoint.steps.at(-1);
+    const link = writeLink(this.parameters,
+      { ...this.state, model: key, step: last ? null : this.state.step });
     this.checkpoint = checkpoint;
     if (samples !== this.samples) {
       const { strokes, linked } = this.inputs;
@@ -193,7 +198,8 @@ class Explore {
       this.panel = new InputPanel(this.host, this.inputs);
     }
     this.parameters = this.parametersOf();
-    this.state = readLink(this.parameters, link).state;
+    const { state } = readLink(this.parameters, link);
+    this.state = { ...state, step: checkpoint.steps.findLast((each) => each <= Number(state.step)) ?? 0 };
     this.place(key);
     this.set({});
   }
@@ -324,7 +330,7 @@ class Explore {
       hidden: this.hidden,
       picture: this.under(input),
     }, {
-      step: (chosen) => this.set({ step: String(chosen) }),
+      step: (step) => this.set({ step }),
       divider: (divider) => this.set({ divider }),
       density: (density) => this.set({ density, more: "density" }),
     });

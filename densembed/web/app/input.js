@@ -25,6 +25,7 @@ import { spriteOf } from "./pictures.js";
  * @property {string | null} label the class of a test image
  * @property {string} note what was done to it
  * @property {boolean} blank whether there is no ink
+ * @property {string} content of a drawing: "digit", "several digits" or "no ink"
  */
 
 /** @type {Record<string, string>} */
@@ -111,6 +112,7 @@ export class InputControls {
   linked = null;  // the picture of the link, until another one is drawn or uploaded
   raster = new Raster();
   listed = "";
+  content = "digit";  // of the drawing
   /** @type {Record<string, { element: HTMLElement, show: (value: number) => void }>} */
   sliders = {};
   /** @type {{ from: Uint8Array, to: Uint8Array, at: (t: number) => Uint8Array } | undefined} */
@@ -208,6 +210,17 @@ export class InputControls {
     return this.linked !== null;
   }
 
+  /**
+   * Sentences about what a link asks of a class that has fewer test images.
+   * @param {State} state
+   */
+  problems(state) {
+    const [name, most] = [String(state.class), this.samples.count(String(state.class))];
+    if (state.from !== "samples" || Number(state.example) <= most) return [];
+    return [`The link sets “Example” to “${state.example}”, but class ${name} has ${most} test `
+      + "images. The last one is shown."];
+  }
+
   /** @param {State} state */
   load(state) {
     const to = state.to === null ? [] : [String(state.to)];
@@ -221,9 +234,11 @@ export class InputControls {
   own(state) {
     const [channels, height, width] = this.samples.shape;
     if (state.from === "upload") return this.host.upload ?? this.linked;
+    this.content = "digit";
     if (!this.strokes.length && this.linked) return this.linked;
     const base = this.linked && enlarged(this.linked, height, width, this.raster.side);
-    const { pixels } = toInput(this.raster.draw(this.strokes, base), height, width);
+    const { pixels, content } = toInput(this.raster.draw(this.strokes, base), height, width);
+    this.content = content;
     return channels === 1 ? pixels : new Uint8Array(this.samples.size);
   }
 
@@ -259,7 +274,8 @@ export class InputControls {
       notes.push("edited");
     }
     return { pixels, label: own ? null : name, note: notes.join(", "),
-      blank: !pixels.some((value) => value > 0) };
+      blank: !pixels.some((value) => value > 0),
+      content: state.from === "draw" ? this.content : "digit" };
   }
 
   /**

@@ -6,6 +6,7 @@
  */
 import { scales } from "../resources.js";
 import { part } from "./host.js";
+import { fillHeading } from "../panels/panel.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { make } from "./controls.js";
 import { spriteOf } from "./pictures.js";
@@ -24,7 +25,9 @@ export class InputPanel {
     this.host = host;
     this.inputs = inputs;
     this.picture = part("stills");
-    this.element = make("div", { className: "input" }, this.picture.element, inputs.pad.element);
+    this.heading = make("p", { className: "heading" });
+    this.element = make("div", { className: "input" }, this.heading, this.picture.element,
+      inputs.pad.element);
     this.picture.root.onpointerdown = (event) => this.drag(event);
   }
 
@@ -32,11 +35,15 @@ export class InputPanel {
    * @param {Input} input
    * @param {State} state
    */
-  show({ pixels, note }, state) {
+  show({ pixels, note, content, blank }, state) {
     this.state = state;
     const [channels, height, width] = this.inputs.samples.shape;
     const url = spriteOf([pixels], this.inputs.samples.shape);
     this.picture.element.hidden = state.from === "draw";
+    this.heading.hidden = state.from !== "draw";
+    fillHeading(this.heading, "draw a digit", blank ? "no digit yet"
+      : content === "several digits" ? "several digits: draw one at a time"
+        : `scaled to ${note} (small picture)`);
     if (state.from === "draw") return this.inputs.showPad(url);
     const values = channels === 1 ? Float32Array.from(pixels, (value) => value / 255) : null;
     return mountStills(this.picture.root, { columns: 1, shared: null, figures: [{

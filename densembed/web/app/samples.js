@@ -34,6 +34,16 @@ export class Samples {
     this.loading = new Map();
   }
 
+  /**
+   * One empty picture, for a model without test images.
+   * @param {{ classes: string[], inputShape: [number, number, number] }} checkpoint
+   */
+  static empty({ classes, inputShape: shape }) {
+    const counts = classes.map((_, label) => Number(label === 0));
+    return new Samples({ title: "an empty picture", classes, shape, counts },
+      async () => new Uint8Array(shape[0] * shape[1] * shape[2]));
+  }
+
   /** Classes that have images. */
   get tested() {
     return this.classes.filter((_, label) => this.counts[label]);

@@ -111,12 +111,11 @@ class Page {
    * @returns {Model}
    */
   model(title, story, open) {
-    const samples = async (/** @type {Checkpoint} */ { classes, inputShape }) => {
+    const samples = async (/** @type {Checkpoint} */ checkpoint) => {
+      const { classes, inputShape } = checkpoint;
       const alike = classes.join() === this.samples.classes.join();
-      if (alike && inputShape.join() === this.samples.shape.join()) return this.samples;
-      const counts = classes.map((_, k) => Number(k === 0));
-      const empty = { title: "an empty picture", classes, shape: inputShape, counts };
-      return new Samples(empty, async () => new Uint8Array(inputShape.reduce((a, b) => a * b)));
+      return alike && inputShape.join() === this.samples.shape.join()
+        ? this.samples : Samples.empty(checkpoint);
     };
     return { title, story, open, samples };
   }

@@ -160,6 +160,8 @@ def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
     Args:
         checkpoints: by their names on the page, such as "the second model".
     """
+    if given.source == DRAW:
+        return  # the pad has its own note: a message above would move the pad under the pen
     if given.content == Content.BLANK:
         st.warning("No digit found. Is the picture blank?")
     elif given.content == Content.SEVERAL_DIGITS:

@@ -74,13 +74,17 @@ const samplesAt = (url) => once(url, async () => {
 /**
  * @param {string} key
  * @param {ModelData} data
+ * @param {(sentence: string) => void} report
  * @returns {Model}
  */
-function modelOf(key, { title, story, url, content, samples }) {
+function modelOf(key, { title, story, url, content, samples }, report) {
   const name = `${key}.safetensors`;
   const open = () => once(url ?? content, async () => readCheckpoint(
     url === null ? bytes(content).buffer : await (await get(url)).arrayBuffer(), name));
-  return { title, story, open, samples: () => samplesAt(samples) };
+  return { title, story, open, samples: (checkpoint) => samplesAt(samples).catch((error) => {
+    report(error.message);
+    return Samples.empty(checkpoint);
+  }) };
 }
 
 /** @param {Uint8Array} values */
@@ -95,6 +99,7 @@ class Live {
   data;
   /** @type {{ refresh: () => void } | undefined} */
   shown;
+  missing = "";  // a sentence about test images
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -117,7 +122,9 @@ class Live {
     const { data: last, host } = this;
     this.data = data;
     host.models = Object.fromEntries(
-      Object.entries(data.models).map(([key, model]) => [key, modelOf(key, model)]));
+      Object.entries(data.models).map(([key, model]) => [key, modelOf(key, model, (sentence) => {
+        this.missing = sentence;
+      })]));
     Object.assign(host, { defaults: data.defaults, details: data.details });
     if (data.upload !== last?.upload) host.upload = data.upload ? bytes(data.upload) : null;
     if (last && data.order === last.order) return this.shown?.refresh();
@@ -132,8 +139,9 @@ class Live {
 
   /** @param {string[]} sentences */
   say(sentences) {
-    this.problems.replaceChildren(...sentences.map((sentence) => make("p", {}, sentence)));
-    this.problems.hidden = !sentences.length;
+    const all = [this.missing, ...sentences].filter(Boolean);
+    this.problems.replaceChildren(...all.map((sentence) => make("p", {}, sentence)));
+    this.problems.hidden = !all.length;
   }
 }
 
