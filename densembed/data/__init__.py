@@ -53,18 +53,15 @@ class Source:
 
 DATASETS = {
     "digits": Source(title=digits.TITLE, load=digits.load, available=digits.available),
-    "mnist": Source(
-        title=mnist.TITLE, load=mnist.load, available=mnist.available, download_size="about 12 MB"
-    ),
-    "fashion-mnist": Source(
-        title=fashion.TITLE,
-        load=fashion.load,
-        available=fashion.available,
-        download_size="about 30 MB",
-    ),
-    "cifar10": Source(
-        title=cifar.TITLE, load=cifar.load, available=cifar.available, download_size="about 170 MB"
-    ),
+    **{
+        data.name: Source(
+            title=data.title,
+            load=data.load,
+            available=data.available,
+            download_size=data.download_size,
+        )
+        for data in (mnist.DATA, fashion.DATA, cifar.DATA)
+    },
 }
 """The built-in data sets by name."""
 

@@ -189,7 +189,7 @@ def _title(root: Path, classes: Sequence[str], heads: Sequence[Head | None]) -> 
     """The name of the folder, or that of CIFAR-10 for a folder with its classes and format."""
     made = ("JPEG", (SIZE, SIZE), False)
     if tuple(classes) == cifar.CLASSES and heads and all(head == made for head in heads):
-        return f"{cifar.TITLE} (JPEG)"
+        return f"{cifar.DATA.title} (JPEG)"
     return _own_name(root)
 
 
