@@ -15,7 +15,7 @@ from densembed.data import cifar, digits, fashion, mnist
 from densembed.data.dataset import DataError, Dataset, Split, as_input
 from densembed.data.download import reading
 from densembed.data.folder import PREFIX, Folder
-from densembed.text import printable, unknown
+from densembed.text import printable, quoted, unknown
 
 __all__ = [
     "DATASETS",
@@ -94,7 +94,7 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
     """
     place = Path(data_dir) if data_dir else default_data_dir()
     if is_folder(name):
-        with reading(f"The data set {name[:80]!r}", place):
+        with reading(f"The data set {quoted(name[:80])}", place):
             return Folder.parse(name, place).load(place)
     check_name(name)
     return _load(name, place)
