@@ -121,12 +121,10 @@ class Folder:
     @staticmethod
     def named(path: str, shape: str = "") -> str:
         """The name of the data set for a path and a shape, such that `parse` returns both."""
-        if shape:
-            exact = f"{PREFIX}{path}@{shape}"
-            # With the slash, `parse` finds the shape even if a folder has the whole name.
-            return f"{PREFIX}{path}/@{shape}" if Folder._path_of(exact) != path else exact
-        exact = PREFIX + path
-        return exact + "/" if Folder._path_of(exact) != path else exact
+        suffix = f"@{shape}" if shape else ""
+        exact = f"{PREFIX}{path}{suffix}"
+        # With the slash, `parse` returns both even if another folder has the whole name.
+        return exact if Folder._path_of(exact) == path else f"{PREFIX}{path}/{suffix}"
 
     @staticmethod
     def _path_of(name: str) -> str:
@@ -148,8 +146,11 @@ class Folder:
 
     def title(self, data_dir: Path) -> str:
         """The display name, which never contains the parent folders. Reads one image at most."""
+        root = self.root(data_dir)
         try:
-            return _title(self.root(data_dir), *_classes_and_head(self.root(data_dir)))
+            folders = _folders(root / _parts(root).get("train", ""))
+            files = sorted(Path(folders[0].path).glob("[!.]*"))[:1] if folders else []
+            return _title(root, [printable(one.name) for one in folders], map(_read_head, files))
         except (OSError, DataError):
             return _own_name(self.path)
 
@@ -182,20 +183,11 @@ def _trouble(path: Path) -> str:
     return "is not a folder"
 
 
-def _title(root: Path, classes: Sequence[str], heads: Sequence[Head | None]) -> str:
+def _title(root: Path, classes: Sequence[str], heads: Iterable[Head | None]) -> str:
     """The name of the folder, or that of CIFAR-10 for a folder with its classes and format."""
-    made = ("JPEG", (SIZE, SIZE), False, 1)
-    if tuple(classes) == cifar.CLASSES and heads and all(head == made for head in heads):
+    if tuple(classes) == cifar.CLASSES and set(heads) == {("JPEG", (SIZE, SIZE), False, 1)}:
         return f"{cifar.DATA.title} (JPEG)"
     return _own_name(root)
-
-
-def _classes_and_head(root: Path) -> tuple[list[str], list[Head | None]]:
-    """The classes, and the head of the first file."""
-    part = root / _parts(root).get("train", "")
-    classes = [folder.name for folder in _folders(part)]
-    files = sorted(path for path in (part / classes[0]).iterdir()) if classes else []
-    return [printable(name) for name in classes], [_read_head(path) for path in files[:1]]
 
 
 def _folders(root: Path) -> list[os.DirEntry[str]]:
@@ -281,14 +273,12 @@ class _File:
 class _Listing:
     """The content of a folder.
 
-    `classes` maps the names of classes to the names of their folders, `special` lists paths that
-    are neither files nor folders, `hidden` lists hidden entries with images, and `notes` are
-    sentences about what is not used.
+    `classes` maps the names of classes, without spaces around them, to their folders, `hidden`
+    lists hidden entries with images, and `notes` are sentences about what is not used.
     """
 
     files: list[_File] = field(default_factory=list)
     classes: dict[str, str] = field(default_factory=dict)
-    special: list[str] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -296,20 +286,18 @@ class _Listing:
 def _list_files(root: Path) -> _Listing:
     """List the files of all classes, in the same order on every machine."""
     listing, parts = _Listing(), _parts(root)
-    _note_loose(root, root, listing)
-    if parts:
-        used = " and ".join(map(quoted, parts.values()))
-        for folder in _folders(root):
-            if folder.name not in parts.values():
-                listing.notes.append(
-                    f"The folder {quoted(folder.name)} ({_count(folder.path)}) is not used: only "
-                    f"{used} are."
-                )
-    for part in parts or ("",):
-        inner = root / parts.get(part, "")
-        if parts:
-            _note_loose(root, inner, listing)
-        for folder in _folders(inner):
+    for folder in _folders(root) if parts else []:
+        if folder.name not in parts.values():
+            used = " and ".join(map(quoted, parts.values()))
+            listing.notes.append(
+                f"The folder {quoted(folder.name)} ({_count(folder.path)}) is not used: only "
+                f"{used} are."
+            )
+    places = {part: root / name for part, name in parts.items()} or {"": root}
+    for place in dict.fromkeys((root, *places.values())):
+        _note_loose(root, place, listing)
+    for part, place in places.items():
+        for folder in _folders(place):
             _add_class(root, listing, folder, part)
     if listing.hidden:
         listing.notes.append(f"Hidden images are not used: {_listed(listing.hidden)}.")
@@ -321,7 +309,7 @@ def _visible(root: Path, folder: str | Path, listing: _Listing) -> list[os.DirEn
     with os.scandir(folder) as inside:
         entries = sorted(inside, key=lambda entry: entry.name)
     for entry in entries:
-        if _is_hidden(entry.name) and any(map(_has_image_suffix, _names_below(entry))):
+        if _is_hidden(entry.name) and any(map(_has_image_suffix, _names_below(entry.path))):
             listing.hidden.append(os.path.relpath(entry.path, root))
     return [entry for entry in entries if not _is_hidden(entry.name)]
 
@@ -330,34 +318,29 @@ def _note_loose(root: Path, folder: Path, listing: _Listing) -> None:
     """Note the images outside of the folders of the classes."""
     entries = _visible(root, folder, listing)
     if count := sum(not entry.is_dir() and _has_image_suffix(entry.name) for entry in entries):
-        listing.notes.append(
-            f"{_images(count)} directly in {_shown_from(root, folder)}, outside the folders of the "
-            f"classes, {'is' if count == 1 else 'are'} not used."
-        )
+        place = f"directly in {_shown_from(root, folder)}, outside the folders of the classes"
+        listing.notes.append(f"Not used: {_images(count)} {place}.")
 
 
 def _add_class(root: Path, listing: _Listing, folder: os.DirEntry, part: str) -> None:
     """Add the files of a class."""
     label = printable(folder.name)
-    other = next((name for name in listing.classes if name.strip() == label.strip()), label)
-    if other != label or listing.classes.setdefault(label, folder.name) != folder.name:
+    if (other := listing.classes.setdefault(label.strip(), folder.name)) != folder.name:
         raise DataError(
             f"Two folders have the same displayed name, {quoted(other)} and {quoted(folder.name)}: "
             "rename one of them."
         )
     for entry in _visible(root, folder.path, listing):
         path = Path(entry.path).relative_to(root).as_posix()
-        if entry.is_file():
-            stat = entry.stat()
-            # Archives store times in whole seconds.
-            listing.files.append(_File(path, label, stat.st_size, int(stat.st_mtime), part))
-        elif entry.is_dir():
+        if entry.is_dir():
             listing.notes.append(
                 f"The folder {quoted(path)} ({_count(entry.path)}) is not used: images of a "
                 "class must be directly in the folder of the class."
             )
         else:
-            listing.special.append(path)  # a broken link, for example
+            stat = entry.stat(follow_symlinks=entry.is_file())  # a link may be broken
+            # Archives store times in whole seconds.
+            listing.files.append(_File(path, label, stat.st_size, int(stat.st_mtime), part))
 
 
 def _has_image_suffix(name: str) -> bool:
@@ -366,18 +349,18 @@ def _has_image_suffix(name: str) -> bool:
     return not is_metadata and Image.registered_extensions().get(ending) in FORMATS
 
 
-def _names_below(entry: os.DirEntry | str | Path) -> Iterator[str]:
-    """The name of a file, or of those in a folder and all below it, "" for a folder."""
-    if os.path.isfile(entry):
-        yield os.path.basename(entry)
-    for _, folders, names in os.walk(entry):
+def _names_below(path: str) -> Iterator[str]:
+    """The name of a file, or of those in a folder and all below it, with "" for each folder."""
+    if os.path.isfile(path):
+        yield os.path.basename(path)
+    for _, folders, names in os.walk(path):
         folders[:] = [name for name in folders if not _is_hidden(name)]
         yield from (*names, *("" for _ in folders))
 
 
 def _count(folder: str | Path) -> str:
     """The number of images in a folder and all below it, by their suffixes, in words."""
-    names = list(islice(_names_below(folder), MOST_COUNTED + 1))
+    names = list(islice(_names_below(os.fspath(folder)), MOST_COUNTED + 1))
     images = sum(map(_has_image_suffix, names))
     return f"{images:,} images or more" if len(names) > MOST_COUNTED else _images(images)
 
@@ -433,18 +416,19 @@ def _load(
         tuple(summary["classes"]),
         Split(tensors["train_images"], tensors["train_labels"]),
         Split(tensors["test_images"], tensors["test_labels"]),
-        tuple(sorted([*summary["left_out"], *map(printable, listing.special)], key=natural)),
+        tuple(sorted(summary["left_out"], key=natural)),
     )
-    notes = (*_notes(dataset, listing.classes), *summary["notes"], *listing.notes)
+    notes = (*_notes(dataset, listing.classes.values()), *summary["notes"], *listing.notes)
     return replace(dataset, notes=notes)
 
 
-def _notes(dataset: Dataset, names: dict[str, str]) -> list[str]:
+def _notes(dataset: Dataset, folders: Iterable[str]) -> list[str]:
     """Sentences about the classes, given the names of their folders."""
+    names = {printable(folder): folder for folder in folders}
     notes = [
         f"The name of a folder is not valid UTF-8: its class is called '{label}'."
         for label, name in names.items()
-        if label in dataset.classes and not _is_unicode(name)
+        if label in dataset.classes and re.search("[\ud800-\udfff]", name)
     ]
     if empty := [label for label in names if label not in dataset.classes]:
         notes.append(f"Folders without images, which are no classes: {_listed(empty)}.")
@@ -458,13 +442,6 @@ def _notes(dataset: Dataset, names: dict[str, str]) -> list[str]:
             f"{'this class' if len(untested) == 1 else 'these classes'}."
         )
     return notes
-
-
-def _is_unicode(name: str) -> bool:
-    try:
-        return bool(name.encode())
-    except UnicodeEncodeError:
-        return False
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -492,7 +469,7 @@ def _decode_all(
     tested = set() if has_parts else _choose_test_files(file for file, _ in valid)
     tested |= {file for file, _ in valid if file.part == "test"}
     classes = sorted({file.label for file, _ in valid if file not in tested}, key=natural)
-    _check(root, classes, tested, len(files) - len(valid))
+    _check(root, classes, tested, len(files) - len(valid), listing.hidden)
     index = {name: k for k, name in enumerate(classes)}
     tensors = {}
     for part, test in (("train", False), ("test", True)):
@@ -504,28 +481,24 @@ def _decode_all(
         "classes": classes,
         "left_out": [printable(file.path) for file in files if file.path not in decodable],
         "title": _title(root, classes, heads),
-        "notes": [_note_frames(pairs)] if any(head[3] > 1 for _, head in pairs) else [],
+        "notes": [],
     }
+    if extra := {file.path: head[3] - 1 for file, head in pairs if head[3] > 1}:
+        note = f"{sum(extra.values()):,} of {_listed(list(extra))}"
+        summary["notes"] = [f"Frames after the first are not used: {note}."]
     return summary, tensors
 
 
-def _note_frames(pairs: Sequence[tuple[_File, Head]]) -> str:
-    animated = {file.path: head[3] for file, head in pairs if head[3] > 1}
-    unused = sum(animated.values()) - len(animated)
-    return (
-        f"Only the first frame of a file is used: {unused:,} other "
-        f"frame{'' if unused == 1 else 's'} of {_listed(list(animated))} "
-        f"{'is' if unused == 1 else 'are'} not."
-    )
-
-
-def _check(root: Path, classes: list[str], tested: set[_File], unread: int) -> None:
+def _check(
+    root: Path, classes: list[str], tested: set[_File], unread: int, hidden: list[str]
+) -> None:
     parts = _parts(root)
     if len(classes) < 2 or (not parts and all(_word(entry.name) for entry in _folders(root))):
         raise DataError(
             f"The folder {quoted(root.name)} needs at least two subfolders with images, one for "
             f"each class. {_content_of(root)} "
             + (f"Files that cannot be decoded: {unread:,}. " if unread else "")
+            + (f"Hidden images are not used: {_listed(hidden)}. " if hidden else "")
             + _advice(root)
         )
     if any(len(name) > MAX_NAME for name in classes) or len(classes) > 1000:
@@ -575,24 +548,15 @@ def _advice(root: Path) -> str:
         for part in PARTS:  # one folder for each: prefer "test" to "testing", and that to "val"
             likely = [name for name in names if MEANT.get(_word(name)) == part]
             name = min(likely, key=lambda name: list(MEANT).index(_word(name)))
-            if name.casefold() != part:
+            if name.strip().casefold() != part:
                 renames.append(f"{quoted(name)} to '{part}'")
         return f"Rename {' and '.join(renames)}."
     inside = [_shown_from(root, folder) for folder in _data_sets_below(root)]
     if len(inside) == 1:
         return f"Choose the folder {inside[0]} instead."
-    if (
-        inside
-        or any(
-            _folders(root / name / inner.name)
-            for name in parts.values()
-            for inner in _folders(root / name)
-        )
-        or (not parts and any(_folders(root / name) for name in names))
-    ):
-        choice = (
-            f", or choose one of the folders {', '.join(inside[:MOST_LISTED])}" if inside else ""
-        )
+    choice = f", or choose one of {', '.join(inside[:MOST_LISTED])}" if inside else ""
+    classes = [label for name in parts.values() or ("",) for label in _folders(root / name)]
+    if inside or any(_folders(Path(label.path)) for label in classes):
         return f"Images must be directly in the folder of their class: move them up{choice}."
     if parts:
         return f"Create a folder for each class in {' and in '.join(map(quoted, parts.values()))}."
@@ -627,15 +591,12 @@ def _read_head(path: Path) -> Head | None:
         image = open_picture(read_bytes(path))
     except ImageError:
         return None
-    head = str(image.format), image.size, _is_grey(image.mode)
+    grey = image.mode in GREY_MODES or image.mode.startswith("I;16")
+    head = str(image.format), image.size, grey
     try:
         return *head, getattr(image, "n_frames", 1)
     except Exception:  # Pillow raises many kinds of exceptions on damaged data
         return *head, 1
-
-
-def _is_grey(mode: str) -> bool:
-    return mode in GREY_MODES or mode.startswith("I;16")
 
 
 def _common_shape(heads: Sequence[Head]) -> Shape:

@@ -334,7 +334,7 @@ def test_parts_may_be_in_capitals_and_what_is_not_used_is_counted(tmp_path):
     said = "\n".join(data.notes)
     assert "'val' (9 images) is not used: only 'Train' and 'TEST' are." in said
     assert "'Train/cats/more' (5 images) is not used" in said
-    assert "1 image directly in 'split'" in said
+    assert "Not used: 1 image directly in 'split', outside the folders of the classes." in said
     assert "Folders without images, which are no classes: 'empty'." in said
     assert "Classes without test images: 'dogs'." in said
     assert len(data.notes) == 5
@@ -404,6 +404,9 @@ def test_hidden_images_are_listed_and_no_class(photos, tmp_path):
     data = load(photos, tmp_path)
     assert data.classes == CLASSES
     assert len(data.train) + len(data.test) == 30
+    for name in CLASSES:
+        (photos / name).rename(photos / f".{name}")
+    assert "Hidden images are not used: '.cats'" in fails(f"folder:{photos}", tmp_path)
     (note,) = data.notes
     assert note == (
         "Hidden images are not used: '.old', '__MACOSX', 'cats/.cache', 'cats/.secret.png'."
@@ -417,10 +420,7 @@ def test_frames_after_the_first_are_counted(photos, tmp_path):
     for _ in range(2):  # decoded, and from the cache
         folder._load.cache_clear()
         (note,) = load(photos, tmp_path).notes
-        assert note == (
-            "Only the first frame of a file is used: 6 other frames of 'cats/a.gif', "
-            "'cats/b.tiff' are not."
-        )
+        assert note == ("Frames after the first are not used: 6 of 'cats/a.gif', 'cats/b.tiff'.")
 
 
 def test_spaces_around_the_names_of_parts_and_classes(tmp_path):
