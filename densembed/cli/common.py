@@ -3,7 +3,7 @@
 import argparse
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,7 @@ class Command:
 
     name: str
     text: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
+    add_arguments: Callable[[argparse.ArgumentParser], object]
     run: Callable[[argparse.Namespace], int | None]
     examples: Sequence[str]
     lists_names: bool = False
@@ -64,9 +64,7 @@ class Command:
             epilog="\n\n".join(parts),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        parser.set_defaults(
-            run=self.run, parser=parser, interrupted=self.interrupted, described=set()
-        )
+        parser.set_defaults(run=self.run, parser=parser, interrupted=self.interrupted, shown=set())
         parser.add_argument(
             "--plugin",
             action="append",
@@ -105,22 +103,18 @@ def warn(message: object) -> None:
     print(f"densembed: {message}", file=sys.stderr)
 
 
-def prepare(names: Iterable[str], options: argparse.Namespace) -> None:
-    """Load data sets, so that they are downloaded or decoded once before processes start.
-
-    With a scheduler, only data sets that this machine has, as its workers load them.
-    """
-    for name in names:
-        check_name(name)
-        if not options.scheduler or is_available(name, options.data_dir):
-            load(name, options)
+def prepare(name: str, options: argparse.Namespace) -> None:
+    """Load a data set once before processes start. A scheduler's workers download it themselves."""
+    check_name(name)
+    if not options.scheduler or is_available(name, options.data_dir):
+        load(name, options)
 
 
 def load(name: str, options: argparse.Namespace) -> Dataset:
     """Load a data set. The first time in a command, name what is not used of a folder."""
     dataset = load_dataset(name, options.data_dir)
-    if name not in options.described:
-        options.described.add(name)
+    if name not in options.shown:
+        options.shown.add(name)
         skipped = [f"not an image, skipped: {path}" for path in dataset.left_out]
         for messages in (dataset.notes, skipped):
             for message in messages[:MOST_WARNINGS]:

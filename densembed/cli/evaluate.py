@@ -78,10 +78,6 @@ def _widened(model: nn.Module, split: Split) -> nn.Module:
     return model if finite else model.double()
 
 
-def _add_info_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=Path, nargs="+")
-
-
 def _info(options: argparse.Namespace) -> int:
     from rich import box
     from rich.console import Console
@@ -124,7 +120,7 @@ EVALUATE = Command(
 INFO = Command(
     name="info",
     text="print a summary of checkpoints",
-    add_arguments=_add_info_arguments,
+    add_arguments=lambda parser: parser.add_argument("checkpoint", type=Path, nargs="+"),
     run=_info,
     examples=("info checkpoints/paper/*.safetensors",),
     several_files=True,

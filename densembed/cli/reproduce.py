@@ -143,7 +143,7 @@ def _train(jobs: Sequence[Job], options: argparse.Namespace) -> None:
     from rich.progress import TimeElapsedColumn as Elapsed
 
     if jobs:
-        prepare([jobs[0].config.dataset], options)
+        prepare(jobs[0].config.dataset, options)
     data_dir = str(options.data_dir.absolute()) if options.data_dir else None
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed()
     with Progress(*columns, transient=True) as bar:

@@ -49,7 +49,8 @@ def sweep_command(options: argparse.Namespace) -> int:
     if options.processes < 1:
         raise ValueError("--processes is a number of processes, 1 or more.")
     plan = make_plan(base, grid or {"model": [base["model"]]})
-    prepare(grid.get("dataset", [base.get("dataset")]), options)
+    for name in grid.get("dataset", [base.get("dataset")]):
+        prepare(name, options)
     sweep = Sweep.create(plan, options.out.absolute() if options.out else None)
     print(f"sweep {printable(sweep.path.resolve())}")
     print(f"trainings: {len(sweep.jobs()):,}, trained together in groups: {len(sweep.groups()):,}")

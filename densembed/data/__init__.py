@@ -15,6 +15,7 @@ from densembed.data import cifar, digits, fashion, mnist
 from densembed.data.dataset import DataError, Dataset, Split, as_input
 from densembed.data.download import reading
 from densembed.data.folder import PREFIX, Folder
+from densembed.data.published import Published
 from densembed.text import printable, quoted, unknown
 
 __all__ = [
@@ -51,17 +52,9 @@ class Source:
     download_size: str | None = None
 
 
-DATASETS = {
+DATASETS: dict[str, Source | Published] = {
     "digits": Source(title=digits.TITLE, load=digits.load, available=digits.available),
-    **{
-        data.name: Source(
-            title=data.title,
-            load=data.load,
-            available=data.available,
-            download_size=data.download_size,
-        )
-        for data in (mnist.DATA, fashion.DATA, cifar.DATA)
-    },
+    **{data.name: data for data in (mnist.DATA, fashion.DATA, cifar.DATA)},
 }
 """The built-in data sets by name."""
 

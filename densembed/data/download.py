@@ -40,7 +40,6 @@ ELSEWHERE = (
     "'digits' needs no download."
 )
 
-
 T = TypeVar("T")
 
 

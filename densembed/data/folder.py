@@ -29,13 +29,13 @@ import numpy as np
 import safetensors
 import safetensors.torch
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 
 from densembed.data import cifar
 from densembed.data.dataset import DataError, Dataset, Split
-from densembed.data.decode import FORMATS, ImageError, decode, open_picture, read_bytes
+from densembed.data.decode import FORMATS, ImageError, open_picture, read_bytes
 from densembed.data.download import stoppable
-from densembed.data.images import centre_crop
+from densembed.data.images import to_shape
 from densembed.text import natural, printable, quoted
 
 PREFIX = "folder:"
@@ -123,18 +123,13 @@ class Folder:
         """The name of the data set for a path and a shape, such that `parse` returns both."""
         suffix = f"@{shape}" if shape else ""
         exact = f"{PREFIX}{path}{suffix}"
-        # With the slash, `parse` returns both even if another folder has the whole name.
-        return exact if Folder._path_of(exact) == path else f"{PREFIX}{path}/{suffix}"
-
-    @staticmethod
-    def _path_of(name: str) -> str:
-        """The path in a name, unchanged."""
-        whole_path = name.removeprefix(PREFIX)
         try:
-            has_shape = Folder.parse(name).shape is not None
+            has_shape = Folder.parse(exact).shape is not None
         except DataError:  # a shape out of range
             has_shape = True
-        return whole_path.rpartition("@")[0] if has_shape else whole_path
+        parsed = exact.rpartition("@")[0] if has_shape else exact
+        # With the slash, `parse` returns both even if another folder has the whole name.
+        return exact if parsed == PREFIX + path else f"{PREFIX}{path}/{suffix}"
 
     def root(self, data_dir: Path) -> Path:
         """The path of the folder, which need not exist."""
@@ -176,10 +171,9 @@ def _trouble(path: Path) -> str:
     """The reason why a path cannot be used as a folder."""
     try:
         os.stat(path)
-    except FileNotFoundError:
-        return "was not found"
     except OSError as error:
-        return f"cannot be read ({error.strerror})"
+        missing = isinstance(error, FileNotFoundError)
+        return "was not found" if missing else f"cannot be read ({error.strerror})"
     return "is not a folder"
 
 
@@ -438,8 +432,7 @@ def _notes(dataset: Dataset, folders: Iterable[str]) -> list[str]:
         )
     if untested := [label for label in dataset.classes if label not in dataset.tested]:
         notes.append(
-            f"Classes without test images: {_listed(untested)}. The test error does not cover "
-            f"{'this class' if len(untested) == 1 else 'these classes'}."
+            f"The test error does not cover classes without test images: {_listed(untested)}."
         )
     return notes
 
@@ -460,7 +453,7 @@ def _decode_all(
         pairs = [(file, head) for file, head in zip(files, stoppable(read), strict=True) if head]
         readable, heads = [file for file, _ in pairs], [head for _, head in pairs]
         common = shape or _common_shape(heads)
-        decoded = pool.map(lambda file: _pixels(root / file.path, common), readable, chunksize=256)
+        decoded = pool.map(lambda file: to_shape(root / file.path, common), readable, chunksize=256)
         images = list(stoppable(decoded))
     valid = [
         (file, image) for file, image in zip(readable, images, strict=True) if image is not None
@@ -525,18 +518,15 @@ def _check(
 
 def _content_of(root: Path) -> str:
     """A sentence about the folders and the number of images in each."""
-    parts = _parts(root).values()
-    folders = [(name, root / name) for name in parts] or [
-        (entry.name, Path(entry.path)) for entry in _folders(root)
-    ]
-    if not folders:
+    names = list(_parts(root).values()) or [entry.name for entry in _folders(root)]
+    if not names:
         return f"It has {_count(root)} and no subfolders."
     counts = []
-    for name, path in folders[:MOST_LISTED]:
-        inner = len(_folders(path))
+    for name in names[:MOST_LISTED]:
+        inner = len(_folders(root / name))
         within = f" in {inner:,} subfolder{'' if inner == 1 else 's'}" if inner else ""
-        counts.append(f"{quoted(name)} ({_count(path)}{within})")
-    more = f" and {len(folders) - MOST_LISTED:,} more" if len(folders) > MOST_LISTED else ""
+        counts.append(f"{quoted(name)} ({_count(root / name)}{within})")
+    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
     return f"It has {', '.join(counts)}{more}."
 
 
@@ -606,26 +596,6 @@ def _common_shape(heads: Sequence[Head]) -> Shape:
     if max(width, height) > MOST_SIDE:
         width, height = SIZE, SIZE
     return 1 if heads and all(grey for _, _, grey, _ in heads) else 3, height, width
-
-
-def _pixels(path: Path, shape: Shape) -> np.ndarray | None:
-    """Decode an image to (C, H, W) uint8; None if the file is damaged.
-
-    An image with the right size and mode is used directly, which gives the same pixels as the
-    general code about ten times faster.
-    """
-    channels, height, width = shape
-    try:
-        data = read_bytes(path)
-        image = open_picture(data)
-        if image.mode == ("L" if channels == 1 else "RGB") and image.size == (width, height):
-            array = np.asarray(ImageOps.exif_transpose(image))
-            if array.shape[:2] == (height, width):
-                planes = array[None] if channels == 1 else array.transpose(2, 0, 1)
-                return np.ascontiguousarray(planes)
-        return centre_crop(decode(data), channels, (height, width)).numpy()
-    except Exception:  # Pillow raises many kinds of exceptions on damaged data
-        return None
 
 
 def _read_cache(path: Path) -> tuple[Summary, dict[str, torch.Tensor]] | None:

@@ -1,6 +1,7 @@
 """The files of a published data set: looked for in the data folder, verified, or downloaded."""
 
 import gzip
+import hashlib
 import os
 import re
 import tarfile
@@ -29,9 +30,7 @@ class Archive:
     addresses: Collection[str]
 
     def is_intact(self, path: Path) -> bool:
-        from torchvision.datasets.utils import check_integrity
-
-        return check_integrity(path, self.md5)
+        return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest() == self.md5
 
 
 class Published(ABC):

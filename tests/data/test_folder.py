@@ -153,7 +153,7 @@ def test_files_that_are_no_pictures_are_named_and_left_out(photos, tmp_path):
 def test_decoded_once(photos, tmp_path, monkeypatch):
     first = load(photos, tmp_path)
     folder._load.cache_clear()
-    monkeypatch.setattr(folder, "_pixels", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setattr(folder, "to_shape", lambda *_: pytest.fail("decoded again"))
     second = load(photos, tmp_path)
     assert torch.equal(first.train.images, second.train.images)
     assert torch.equal(first.test.labels, second.test.labels)
@@ -167,7 +167,7 @@ def test_a_copy_elsewhere_uses_what_was_kept(photos, tmp_path, monkeypatch):
     shutil.copytree(photos, moved)
     for path in moved.rglob("*.png"):
         os.utime(path, (0, int((photos / path.relative_to(moved)).stat().st_mtime)))
-    monkeypatch.setattr(folder, "_pixels", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setattr(folder, "to_shape", lambda *_: pytest.fail("decoded again"))
     assert len(load(moved, tmp_path).train) > 0
 
 
@@ -336,7 +336,7 @@ def test_parts_may_be_in_capitals_and_what_is_not_used_is_counted(tmp_path):
     assert "'Train/cats/more' (5 images) is not used" in said
     assert "Not used: 1 image directly in 'split', outside the folders of the classes." in said
     assert "Folders without images, which are no classes: 'empty'." in said
-    assert "Classes without test images: 'dogs'." in said
+    assert "does not cover classes without test images: 'dogs'." in said
     assert len(data.notes) == 5
     picture(root / "test" / "cats" / "0.png")
     assert "'TEST' and 'test'" in fails(f"folder:{root}", tmp_path)
