@@ -190,7 +190,7 @@ def test_ctrl_c_before_anything_is_trained(run, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("densembed.cli.train.load_dataset", interrupted)
+    monkeypatch.setattr("densembed.cli.common.load_dataset", interrupted)
     for more in ([], ["--out", tmp_path / "a.safetensors"]):
         result = run("train", "linear", *FAST, *more)
         assert result == (130, "", "densembed: Interrupted. Nothing was saved.\n")
