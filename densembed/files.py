@@ -1,8 +1,18 @@
-"""Writes files atomically."""
+"""Checks of files before reading, and atomic writing."""
 
+import errno
 import os
 import secrets
 from pathlib import Path
+
+
+def check_regular(path: str | os.PathLike) -> None:
+    """Raise OSError for a named pipe or a device, as reading could wait without end.
+
+    Opening folders and missing files fails by itself.
+    """
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise OSError(errno.EINVAL, "Not a regular file", os.fspath(path))
 
 
 def replace_file(path: Path, data: bytes) -> None:

@@ -26,6 +26,11 @@ def printable(text: str | bytes | os.PathLike) -> str:
     )
 
 
+def quoted(text: str | bytes | os.PathLike) -> str:
+    """A path or name in quotes, for messages."""
+    return f"'{printable(text)}'"
+
+
 def _escaped(character: str) -> str:
     if "\udc80" <= character <= "\udcff":
         return f"\\x{ord(character) - 0xDC00:02x}"
@@ -58,4 +63,6 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     "Unknown data set 'minst' (did you mean 'mnist'?)"
     """
     meant = closest(name, choices)
-    return f"Unknown {kind} {name[:SHOWN]!r}" + (f" (did you mean {meant!r}?)" if meant else "")
+    return f"Unknown {kind} {quoted(name[:SHOWN])}" + (
+        f" (did you mean {meant!r}?)" if meant else ""
+    )

@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from densembed.data import DATASETS
+from densembed.data import DATASETS, Dataset, check_name, is_available, load_dataset
 from densembed.functional.densities import FAMILIES
 from densembed.models.names import templates
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C: 128 plus the number of the signal, as in shells."""
+
+MOST_WARNINGS = 20
+"""Most warnings of a kind that are printed."""
 
 STATUSES = (
     "exit status: 0 on success, 2 if an argument, a file or the training failed,\n"
@@ -43,7 +46,7 @@ class Command:
 
     name: str
     text: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
+    add_arguments: Callable[[argparse.ArgumentParser], object]
     run: Callable[[argparse.Namespace], int | None]
     examples: Sequence[str]
     lists_names: bool = False
@@ -61,7 +64,7 @@ class Command:
             epilog="\n\n".join(parts),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        parser.set_defaults(run=self.run, parser=parser, interrupted=self.interrupted)
+        parser.set_defaults(run=self.run, parser=parser, interrupted=self.interrupted, shown=set())
         parser.add_argument(
             "--plugin",
             action="append",
@@ -98,3 +101,24 @@ def add_data_dir(parser: argparse.ArgumentParser) -> None:
 def warn(message: object) -> None:
     """Print an error or a warning on stderr."""
     print(f"densembed: {message}", file=sys.stderr)
+
+
+def prepare(name: str, options: argparse.Namespace) -> None:
+    """Load a data set once before processes start. A scheduler's workers download it themselves."""
+    check_name(name)
+    if not options.scheduler or is_available(name, options.data_dir):
+        load(name, options)
+
+
+def load(name: str, options: argparse.Namespace) -> Dataset:
+    """Load a data set. The first time in a command, name what is not used of a folder."""
+    dataset = load_dataset(name, options.data_dir)
+    if name not in options.shown:
+        options.shown.add(name)
+        skipped = [f"not an image, skipped: {path}" for path in dataset.left_out]
+        for messages in (dataset.notes, skipped):
+            for message in messages[:MOST_WARNINGS]:
+                warn(message)
+            if (more := len(messages) - MOST_WARNINGS) > 0:
+                warn(f"and {more:,} more of this kind.")
+    return dataset

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from torch import nn
 
-from densembed.cli.common import Command, UsageError, add_data_dir, warn
-from densembed.data import DATASETS, DataError, Split, as_input, load_dataset
+from densembed.cli.common import Command, UsageError, add_data_dir, load, warn
+from densembed.data import DATASETS, DataError, Split, as_input
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.errors import Errors
@@ -42,7 +42,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         name = printable(path.name)
         prefix = f"{name}: " if len(options.checkpoint) > 1 else ""
         try:
-            errors, images = _errors(name, checkpoint, options.dataset, options.data_dir)
+            errors, images = _errors(name, checkpoint, options)
         except (UsageError, DataError) as error:
             warn(f"{prefix}{error}")
             failed.append(path)
@@ -52,10 +52,10 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _errors(
-    name: str, checkpoint: Checkpoint, dataset_name: str | None, data_dir: Path | None
+    name: str, checkpoint: Checkpoint, options: argparse.Namespace
 ) -> tuple[list[float], int]:
     """The test error of each member in percent, and the number of test images."""
-    dataset = load_dataset(dataset_name or checkpoint.config.dataset, data_dir)
+    dataset = load(options.dataset or checkpoint.config.dataset, options)
     if dataset.input_shape != checkpoint.header.input_shape:
         raise UsageError(
             f"{name} takes images of shape {checkpoint.header.input_shape}, but {dataset.title} "
@@ -76,10 +76,6 @@ def _widened(model: nn.Module, split: Split) -> nn.Module:
     """The model, in float64 if its scores overflow float32."""
     finite = model(as_input(split.images[:64])).isfinite().all()
     return model if finite else model.double()
-
-
-def _add_info_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=Path, nargs="+")
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -124,7 +120,7 @@ EVALUATE = Command(
 INFO = Command(
     name="info",
     text="print a summary of checkpoints",
-    add_arguments=_add_info_arguments,
+    add_arguments=lambda parser: parser.add_argument("checkpoint", type=Path, nargs="+"),
     run=_info,
     examples=("info checkpoints/paper/*.safetensors",),
     several_files=True,

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from typing import NoReturn
 
 from pydantic import ValidationError
 
@@ -120,6 +121,9 @@ class _Parser(argparse.ArgumentParser):
             choices = ", ".join(action.choices)
             sentence = unknown(kind, str(value), action.choices)
             raise argparse.ArgumentError(action, f"{sentence}; choose from {choices}.")
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
     def reject(self, arguments: Sequence[str]) -> None:
         """Exit with an error about the first unrecognized argument."""

@@ -15,6 +15,7 @@ from densembed.data import as_input
 from densembed.data.images import Content, ImageError, read_picture
 from densembed.fields.field import logits
 from densembed.fields.novelty import unlike_training
+from densembed.files import check_regular
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 
@@ -107,6 +108,7 @@ def _line(result: dict[str, Any]) -> str:
 def _read_labels(path: Path) -> dict[str, str]:
     """The label of each file. A dash or an empty cell stands for an unknown label."""
     try:
+        check_regular(path)
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{printable(path.name)} is not UTF-8 text.") from error

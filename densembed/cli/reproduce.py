@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from densembed.data import load_dataset, slug
+from densembed.cli.common import prepare
+from densembed.data import slug
 from densembed.experiments import benchmark
 from densembed.experiments.families import Families
 from densembed.experiments.frontier import Frontier
@@ -141,10 +142,9 @@ def _train(jobs: Sequence[Job], options: argparse.Namespace) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeElapsedColumn as Elapsed
 
+    if jobs:
+        prepare(jobs[0].config.dataset, options)
     data_dir = str(options.data_dir.absolute()) if options.data_dir else None
-    if jobs and not options.scheduler:
-        # Downloads or decodes the data once, or reports a problem, before processes start.
-        load_dataset(jobs[0].config.dataset, data_dir)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed()
     with Progress(*columns, transient=True) as bar:
         task = bar.add_task("members", total=len(jobs))
@@ -184,7 +184,7 @@ def add_benchmark(command: argparse.ArgumentParser) -> None:
 def benchmark_command(options: argparse.Namespace) -> None:
     for path in filter(None, (options.json, options.markdown)):
         if path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise ValueError(f"{path} cannot be written: choose another path.")
+            raise ValueError(f"{printable(path)} cannot be written: choose another path.")
     device = pick_device(options.device).type
     print("  ".join(f"{key}: {value}" for key, value in benchmark.machine(device).items()))
     cases = []

@@ -5,8 +5,8 @@ import os
 import time
 from pathlib import Path
 
+from densembed.cli.common import prepare
 from densembed.cli.reproduce import add_scheduler
-from densembed.data import check_name
 from densembed.figures.sweep import label, sweep_figure
 from densembed.figures.web import Panel, html_page
 from densembed.files import replace_file
@@ -46,11 +46,11 @@ def sweep_command(options: argparse.Namespace) -> int:
             grid[name] = values
         else:
             base[name] = value
-    for name in grid.get("dataset", [base.get("dataset")]):
-        check_name(name)
     if options.processes < 1:
         raise ValueError("--processes is a number of processes, 1 or more.")
     plan = make_plan(base, grid or {"model": [base["model"]]})
+    for name in grid.get("dataset", [base.get("dataset")]):
+        prepare(name, options)
     sweep = Sweep.create(plan, options.out.absolute() if options.out else None)
     print(f"sweep {printable(sweep.path.resolve())}")
     print(f"trainings: {len(sweep.jobs()):,}, trained together in groups: {len(sweep.groups()):,}")

@@ -3,13 +3,12 @@
 import argparse
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
-from densembed.cli.common import INTERRUPTED, Command, UsageError, add_data_dir, warn
+from densembed.cli.common import INTERRUPTED, Command, UsageError, add_data_dir, load, warn
 from densembed.cli.progress import Bar, Interrupt
 from densembed.cli.reproduce import add_scheduler
-from densembed.data import DATASETS, Dataset, load_dataset
+from densembed.data import DATASETS
 from densembed.runs import Run, execute
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
@@ -22,8 +21,6 @@ from densembed.workers.cluster import Cluster
 
 POLL = 0.2
 """Seconds between two checks of a run on a scheduler's worker."""
-MOST_LISTED = 20
-"""Warnings of a kind that are printed at most."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,17 +43,16 @@ def _run(options: argparse.Namespace) -> int:
     limit_threads()
     if options.out is None:
         return _train_in_folder(config, options)
-    return _train_to_file(config, options.out, options.data_dir)
+    return _train_to_file(config, options.out, options)
 
 
-def _train_to_file(config: RunConfig, out: Path, data_dir: Path | None) -> int:
+def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) -> int:
     if out.is_dir() or not (out.parent.is_dir() and os.access(out.parent, os.W_OK)):
         raise UsageError(
             f"--out {printable(out)} cannot be written: choose a file in a folder that exists "
             "and is writable."
         )
-    dataset = load_dataset(config.dataset, data_dir)
-    _warn_of_unused(dataset)
+    dataset = load(config.dataset, options)
     recorder = Recorder(config, dataset)
     diverged: Diverged | None = None
     with Interrupt() as interrupt, Bar(config.epochs) as bar:
@@ -83,7 +79,7 @@ def _train_to_file(config: RunConfig, out: Path, data_dir: Path | None) -> int:
 
 
 def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
-    _warn_of_unused(load_dataset(config.dataset, options.data_dir))
+    load(config.dataset, options)
     run = Run.create(config)
     print(f"run {run.identifier} in {printable(run.path)}", flush=True)
     try:
@@ -114,19 +110,6 @@ def _train_on_worker(run: Run, scheduler: str, data_dir: Path | None) -> str:
         time.sleep(POLL)
     cluster.close()
     return run.state()
-
-
-def _warn_of_unused(dataset: Dataset) -> None:
-    """Name the files of a folder that are not used."""
-    _warn_of(dataset.notes)
-    _warn_of([f"not an image, skipped: {path}" for path in dataset.left_out])
-
-
-def _warn_of(messages: Sequence[str]) -> None:
-    for message in messages[:MOST_LISTED]:
-        warn(message)
-    if (more := len(messages) - MOST_LISTED) > 0:
-        warn(f"and {more:,} more of this kind.")
 
 
 def _report(checkpoint: Checkpoint, path: Path) -> None:

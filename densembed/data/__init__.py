@@ -15,7 +15,8 @@ from densembed.data import cifar, digits, fashion, mnist
 from densembed.data.dataset import DataError, Dataset, Split, as_input
 from densembed.data.download import reading
 from densembed.data.folder import PREFIX, Folder
-from densembed.text import printable, unknown
+from densembed.data.published import Published
+from densembed.text import printable, quoted, unknown
 
 __all__ = [
     "DATASETS",
@@ -51,20 +52,9 @@ class Source:
     download_size: str | None = None
 
 
-DATASETS = {
+DATASETS: dict[str, Source | Published] = {
     "digits": Source(title=digits.TITLE, load=digits.load, available=digits.available),
-    "mnist": Source(
-        title=mnist.TITLE, load=mnist.load, available=mnist.available, download_size="about 12 MB"
-    ),
-    "fashion-mnist": Source(
-        title=fashion.TITLE,
-        load=fashion.load,
-        available=fashion.available,
-        download_size="about 30 MB",
-    ),
-    "cifar10": Source(
-        title=cifar.TITLE, load=cifar.load, available=cifar.available, download_size="about 170 MB"
-    ),
+    **{data.name: data for data in (mnist.DATA, fashion.DATA, cifar.DATA)},
 }
 """The built-in data sets by name."""
 
@@ -97,7 +87,7 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
     """
     place = Path(data_dir) if data_dir else default_data_dir()
     if is_folder(name):
-        with reading(f"The data set {name[:80]!r}", place):
+        with reading(f"The data set {quoted(name[:80])}", place):
             return Folder.parse(name, place).load(place)
     check_name(name)
     return _load(name, place)

@@ -11,6 +11,8 @@ import os
 import numpy as np
 from PIL import ExifTags, Image, ImageOps
 
+from densembed.files import check_regular
+
 MAX_BYTES = 20 * 2**20
 """Largest image file, also in the app. Photographs of phones are smaller."""
 
@@ -47,7 +49,7 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
         ImageError: the file does not exist, has more than `MAX_BYTES` or `MAX_PIXELS`, is damaged,
             or has none of the `FORMATS`.
     """
-    data = _read_bytes(source)
+    data = read_bytes(source)
     image = open_picture(data)
     if image.width * image.height > MAX_PIXELS:
         raise ImageError(
@@ -65,13 +67,13 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
         ) from error
 
 
-def _read_bytes(source: bytes | str | os.PathLike) -> bytes:
+def read_bytes(source: bytes | str | os.PathLike) -> bytes:
+    """The content of a file. Raises the ImageErrors of `decode` about files."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)
     else:
-        if os.path.exists(source) and not os.path.isfile(source) and not os.path.isdir(source):
-            raise ImageError("The picture is not a file: choose another one.")
         try:
+            check_regular(source)
             with open(source, "rb") as file:
                 data = file.read(MAX_BYTES + 1)
         except OSError as error:

@@ -40,7 +40,6 @@ ELSEWHERE = (
     "'digits' needs no download."
 )
 
-
 T = TypeVar("T")
 
 
@@ -94,12 +93,12 @@ def reading(title: str, folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(_refused(f"{title} cannot be read from", folder, error)) from error
+        raise refused(f"{title} cannot be read from", folder, error) from error
 
 
 @contextmanager
-def locked(lock: Path, title: str) -> Iterator[None]:
-    """Hold the lock that allows one process at a time to download.
+def locked(lock: Path, title: str) -> Iterator[float]:
+    """Hold the lock that allows one process at a time to download; gives the deadline for that.
 
     Raises DataError if another process holds it for longer than the time limit of a download.
     """
@@ -117,46 +116,9 @@ def locked(lock: Path, title: str) -> Iterator[None]:
                     f"downloading {title}: end that process, and try again. {ELSEWHERE}"
                 ) from error
     try:
-        yield
+        yield time.monotonic() + TOTAL
     finally:
         held.release()
-
-
-def download(
-    title: str,
-    data_dir: Path,
-    lock: str,
-    fetch: Callable[[float], None],
-    files: str,
-    lacking: str = "",
-) -> None:
-    """Call `fetch` with its deadline while holding the lock, so that only one process writes.
-
-    Args:
-        title: display name of the data set.
-        data_dir: the data folder.
-        lock: name of the lock file in `data_dir`.
-        fetch: downloads the files until a deadline, as of `time.monotonic`.
-        files: the files that a user can put into `data_dir` instead.
-        lacking: the missing files of a folder that has some of them.
-
-    Raises:
-        DataError: the download failed or could not be saved.
-        Cancelled: loading was stopped.
-    """
-    try:
-        make_folder(data_dir)
-        with locked(data_dir / lock, title):
-            fetch(time.monotonic() + TOTAL)
-    except NetworkFault as fault:
-        could_not = f"{title} could not be downloaded ({fault})."
-        if lacking:
-            could_not = f"{title} is incomplete: {lacking}. It {could_not.removeprefix(title)[1:]}"
-        raise DataError(
-            f"{could_not} Check the network, or put {files} under {data_dir}. {ELSEWHERE}"
-        ) from fault
-    except OSError as error:
-        raise DataError(_refused(f"{title} cannot be saved in", data_dir, error)) from error
 
 
 def make_folder(folder: Path) -> None:
@@ -169,58 +131,11 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def _refused(what: str, folder: Path, error: OSError) -> str:
+def refused(what: str, folder: Path, error: OSError) -> DataError:
     place = str(error.filename or folder)
     named = "" if place == str(folder) else f"{place}: "
-    return f"{what} {folder}: {named}{error.strerror or 'it cannot be used'}. {ELSEWHERE}"
-
-
-def check_places(
-    title: str,
-    folder: Path,
-    names: Iterable[str],
-    elsewhere: Iterable[Path] = (),
-    right: Callable[[Path], bool] = Path.is_file,
-) -> None:
-    """Raise DataError if the files exist under other names or in other folders.
-
-    Args:
-        title: display name of the data set.
-        folder: the folder in which the files are expected.
-        names: names of the files.
-        elsewhere: other folders in which the files may be.
-        right: whether a file with a right name in those folders has the right content.
-    """
-    for name in names:
-        expected = folder / name
-        if expected.is_file():
-            continue
-        if expected.exists():
-            raise DataError(
-                f"{title} needs a file {expected}, but that is a folder: move it away. {ELSEWHERE}"
-            )
-        if like := _alike(folder, name):
-            raise DataError(f"{title}: rename the file {like} to {name}. {ELSEWHERE}")
-        for place in elsewhere:
-            if right(place / name):
-                raise DataError(
-                    f"{title}: the file {name} is in {place}, but it is expected in {folder}: "
-                    f"move it there, with the others. {ELSEWHERE}"
-                )
-
-
-def _alike(folder: Path, name: str) -> Path | None:
-    """A file whose name has the same letters and digits, such as `train-images.idx3-ubyte`."""
-
-    def letters(text: str) -> str:
-        return re.sub(r"[\W_]", "", text.lower())
-
-    wanted = letters(name)
-    try:
-        found = sorted(folder.iterdir())
-    except OSError:  # the folder does not exist or may not be listed
-        return None
-    return next((path for path in found if path.is_file() and letters(path.name) == wanted), None)
+    reason = error.strerror or "it cannot be used"
+    return DataError(f"{what} {folder}: {named}{reason}. {ELSEWHERE}")
 
 
 @contextmanager
@@ -239,7 +154,7 @@ def fetched(
                 _transfer(address, part, deadline)
                 if right(part):
                     break
-                faults.append(f"{_host(address)} sent another file than the published one")
+                faults.append(f"{_server(address)} sent another file than the published one")
             except NetworkFault as fault:
                 faults.append(str(fault))
         else:
@@ -251,7 +166,7 @@ def fetched(
 
 def _transfer(address: str, part: Path, deadline: float) -> None:
     """Download an address to a file, within the time limits."""
-    host, watch = _host(address), _WATCH.get()
+    server, watch = _server(address), _WATCH.get()
     with open(part, "wb") as file:
         transfer = _Transfer(address, file)
         begun = window = time.monotonic()
@@ -264,15 +179,15 @@ def _transfer(address: str, part: Path, deadline: float) -> None:
                 now, received = time.monotonic(), transfer.received
                 watch.progress(received, transfer.size)
                 if now > deadline:
-                    raise NetworkFault(f"{host} was not done after {duration(TOTAL)}")
+                    raise NetworkFault(f"{server} was not done after {duration(TOTAL)}")
                 if not transfer.answered:
                     if now - begun > CONNECT:
-                        raise NetworkFault(f"{host} did not answer within {duration(CONNECT)}")
+                        raise NetworkFault(f"{server} did not answer within {duration(CONNECT)}")
                     window = now
                 elif now - window > SILENCE:
                     if received - counted < SLOWEST:
                         raise NetworkFault(
-                            f"{host} sent {received - counted:,} bytes in {duration(SILENCE)}"
+                            f"{server} sent {received - counted:,} bytes in {duration(SILENCE)}"
                         )
                     window, counted = now, received
         finally:
@@ -305,7 +220,8 @@ class _Transfer(threading.Thread):
     def _copy(self) -> None:
         request = urllib.request.Request(self.address, headers={"User-Agent": "densembed"})
         with _network(self.address):
-            response = urllib.request.urlopen(request, timeout=SILENCE)
+            # Unlike urlopen, a new opener uses the proxies that `_server` names.
+            response = urllib.request.build_opener().open(request, timeout=SILENCE)
         with response:
             self.size = response.length or 0
             self.answered = True
@@ -313,29 +229,45 @@ class _Transfer(threading.Thread):
                 with _network(self.address):
                     chunk = response.read1(CHUNK)
                 if not chunk:
-                    return
+                    break
                 self.file.write(chunk)
                 self.received += len(chunk)
+        if self.received < self.size and not self.abandoned.is_set():
+            raise NetworkFault(
+                f"{_server(self.address)} ended the transfer early, after {self.received:,} of "
+                f"{self.size:,} bytes"
+            )
 
 
 @contextmanager
 def _network(address: str) -> Iterator[None]:
     """Raise NetworkFault for errors of the network, which Python does not tell from the disk's."""
-    host = _host(address)
+    server = _server(address)
     try:
         yield
     except urllib.error.HTTPError as error:
-        raise NetworkFault(f"{host} answered with status {error.code}") from error
+        redirect = "a redirect that leads to no file, " if 300 <= error.code < 400 else ""
+        raise NetworkFault(f"{server} answered with {redirect}status {error.code}") from error
+    except http.client.IncompleteRead as error:
+        raise NetworkFault(f"{server} ended the transfer early") from error
     except TimeoutError as error:
-        raise NetworkFault(f"{host} did not answer within {duration(SILENCE)}") from error
+        raise NetworkFault(f"{server} did not answer within {duration(SILENCE)}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = getattr(error, "reason", error)
-        reason = getattr(cause, "strerror", None) or "no valid answer"
-        raise NetworkFault(f"{host}: {reason}") from error
+        tunnel = re.search(r"Tunnel connection failed: .*", str(cause))  # the answer of a proxy
+        reason = getattr(cause, "strerror", None) or (tunnel and tunnel[0]) or "no valid answer"
+        raise NetworkFault(f"{server}: {reason}") from error
 
 
-def _host(address: str) -> str:
-    return urlsplit(address).hostname or address
+def _server(address: str) -> str:
+    """The host of an address, and the proxy through which it is reached."""
+    parts = urlsplit(address)
+    host = parts.hostname or address
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if not proxy or urllib.request.proxy_bypass(parts.netloc):
+        return host
+    # A proxy may be written without a scheme, and with a password, which is not shown.
+    return f"{host} through the proxy {re.split('//|@', proxy)[-1].strip('/')}"
 
 
 def duration(seconds: float) -> str:

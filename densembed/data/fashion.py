@@ -1,18 +1,11 @@
-"""Fashion-MNIST through torchvision: ten kinds of clothing, in the file format of MNIST."""
+"""Fashion-MNIST through torchvision, in the file format of MNIST."""
 
-import hashlib
+from collections.abc import Collection
 from pathlib import Path
 
-import torch
+from densembed.data import mnist
+from densembed.data.idx import Idx
 
-from densembed.data import idx, mnist
-from densembed.data.dataset import DataError, Dataset, Split
-from densembed.data.download import ELSEWHERE, check_places, reading
-
-TITLE = "Fashion-MNIST"
-FILES = "the four unpacked files into FashionMNIST/raw"
-RAW = Path("FashionMNIST/raw")
-LOCK = "fashion-mnist.lock"
 COUNTS = {"train": 60_000, "t10k": 10_000}
 SIZES = {
     f"{part}-{kind}": head + count * each
@@ -23,51 +16,23 @@ SIZES = {
 of the archives are verified before they are unpacked."""
 
 
-MNIST_LABELS = mnist.SHA256["train-labels-idx1-ubyte"]
+class FashionMnist(Idx):
+    """60,000 training and 10,000 test images of ten kinds of clothing."""
+
+    name, title, source = "fashion-mnist", "Fashion-MNIST", "FashionMNIST"
+    download_size = "about 30 MB"
+    folder = Path("FashionMNIST/raw")
+    hint = "fashion"  # other data sets have files of the same names and sizes
+    classes = (
+        *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+        *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+    )
+
+    def names(self) -> Collection[str]:
+        return SIZES
+
+    def is_right(self, name: str, data: bytes) -> bool:
+        return len(data) == SIZES[name] and not mnist.DATA.is_right(name, data)
 
 
-def _intact(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size == SIZES[path.name]
-
-
-def available(data_dir: Path) -> bool:
-    return all(_intact(data_dir / RAW / name) for name in SIZES)
-
-
-def load(data_dir: Path) -> Dataset:
-    """Load the 60,000 training and 10,000 test images, downloaded once to FashionMNIST/raw.
-
-    Raises:
-        DataError: files are damaged, or missing and cannot be downloaded.
-    """
-    from torchvision.datasets import FashionMNIST
-
-    raw = data_dir / RAW
-    with reading(TITLE, raw):
-        if not available(data_dir):
-            # No other folders: files with these names and sizes could belong to MNIST.
-            check_places(TITLE, raw, SIZES, (raw.parent, raw / "raw"))
-            idx.fetch(TITLE, FashionMNIST, data_dir, raw, LOCK, _intact, FILES)
-
-    def split(train: bool) -> Split:
-        source = FashionMNIST(data_dir, train=train, download=False)
-        return Split(source.data.unsqueeze(1), source.targets.to(torch.int64))
-
-    labels = raw / "train-labels-idx1-ubyte"
-    if hashlib.sha256(labels.read_bytes()).hexdigest() == MNIST_LABELS:
-        raise DataError(
-            f"The files in {raw} are those of MNIST: move them to MNIST/raw, so that {TITLE} can "
-            "be downloaded."
-        )
-    try:
-        with reading(TITLE, raw):
-            parts = split(True), split(False)
-    except (ValueError, TypeError, RuntimeError, AssertionError, LookupError) as error:
-        if isinstance(error, DataError):
-            raise
-        # A file with the right length but the wrong content.
-        raise DataError(
-            f"{TITLE} in {raw} is damaged: delete that folder, so that it is downloaded again. "
-            f"{ELSEWHERE}"
-        ) from error
-    return Dataset("fashion-mnist", TITLE, tuple(FashionMNIST.classes), *parts)
+DATA = FashionMnist()

@@ -17,10 +17,11 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,14 @@ import numpy as np
 import safetensors
 import safetensors.torch
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 
 from densembed.data import cifar
 from densembed.data.dataset import DataError, Dataset, Split
-from densembed.data.decode import FORMATS, MAX_BYTES, ImageError, decode, open_picture
+from densembed.data.decode import FORMATS, ImageError, open_picture, read_bytes
 from densembed.data.download import stoppable
-from densembed.data.images import centre_crop
-from densembed.text import natural, printable
+from densembed.data.images import to_shape
+from densembed.text import natural, printable, quoted
 
 PREFIX = "folder:"
 SIZE, MOST_SIDE = 32, 64
@@ -47,18 +48,18 @@ TEST_SHARE = 5
 LEAST_TESTED, MOST_TESTED = 10, 3
 """At least a tenth and at most a third of a class are test images, but one in a class of two or
 more."""
-RULES = 2
+RULES = 3
 """Version of the decoding. A new version invalidates the cache."""
 PARTS = ("train", "test")
-SYNONYMS = {
-    "training": "train",
-    "testing": "test",
-    "val": "test",
-    "valid": "test",
-    "validation": "test",
-    "dev": "test",
+MEANT = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("test", "testing", "val", "valid", "validation"), "test"),
+    **dict.fromkeys(("dev", "eval", "evaluation"), "test"),
 }
-"""Likely names for the folders of training and test images, and the names to propose instead."""
+"""Words in likely names for the folders of training and test images, in order of preference."""
+FILLERS = "set|data|dataset|images|imgs|pictures|photos|split"
+DEEPEST = 3
+"""Folders that could be meant are looked for in at most so many levels."""
 MOST_COUNTED = 10_000
 """Limit for counting the files of an unused folder, which may be a whole disk."""
 MOST_LISTED = 5
@@ -68,12 +69,12 @@ GREY_MODES = ("1", "L", "LA", "I", "F")
 MAX_NAME = 200
 EXAMPLE = "folder:photos, or folder:photos@3x48x48 for a shape of channels, height and width"
 
-Head = tuple[str, tuple[int, int], bool]
-"""Format of an image file, (width, height), and whether it is grey."""
+Head = tuple[str, tuple[int, int], bool, int]
+"""Format of an image file, (width, height), whether it is grey, and the number of frames."""
 Shape = tuple[int, int, int]
 """Channels, height and width."""
 Summary = dict[str, Any]
-"""Classes, title and paths of files that could not be decoded, as JSON in a cache file."""
+"""Classes, title, notes and paths of files that could not be decoded, as JSON in a cache file."""
 
 
 @dataclass(frozen=True)
@@ -120,22 +121,15 @@ class Folder:
     @staticmethod
     def named(path: str, shape: str = "") -> str:
         """The name of the data set for a path and a shape, such that `parse` returns both."""
-        if shape:
-            exact = f"{PREFIX}{path}@{shape}"
-            # With the slash, `parse` finds the shape even if a folder has the whole name.
-            return f"{PREFIX}{path}/@{shape}" if Folder._path_of(exact) != path else exact
-        exact = PREFIX + path
-        return exact + "/" if Folder._path_of(exact) != path else exact
-
-    @staticmethod
-    def _path_of(name: str) -> str:
-        """The path in a name, unchanged."""
-        whole_path = name.removeprefix(PREFIX)
+        suffix = f"@{shape}" if shape else ""
+        exact = f"{PREFIX}{path}{suffix}"
         try:
-            has_shape = Folder.parse(name).shape is not None
+            has_shape = Folder.parse(exact).shape is not None
         except DataError:  # a shape out of range
             has_shape = True
-        return whole_path.rpartition("@")[0] if has_shape else whole_path
+        parsed = exact.rpartition("@")[0] if has_shape else exact
+        # With the slash, `parse` returns both even if another folder has the whole name.
+        return exact if parsed == PREFIX + path else f"{PREFIX}{path}/{suffix}"
 
     def root(self, data_dir: Path) -> Path:
         """The path of the folder, which need not exist."""
@@ -147,8 +141,11 @@ class Folder:
 
     def title(self, data_dir: Path) -> str:
         """The display name, which never contains the parent folders. Reads one image at most."""
+        root = self.root(data_dir)
         try:
-            return _title(self.root(data_dir), *_classes_and_head(self.root(data_dir)))
+            folders = _folders(root / _parts(root).get("train", ""))
+            files = sorted(Path(folders[0].path).glob("[!.]*"))[:1] if folders else []
+            return _title(root, [printable(one.name) for one in folders], map(_read_head, files))
         except (OSError, DataError):
             return _own_name(self.path)
 
@@ -160,7 +157,7 @@ class Folder:
         root = self.root(data_dir)
         if not os.path.isdir(root):
             raise DataError(
-                f"The folder {_shown(self.path)} {_trouble(root)}: check the path, or name another "
+                f"The folder {quoted(self.path)} {_trouble(root)}: check the path, or name another "
                 f"folder, like {EXAMPLE}."
             )
         return _load(self.name, root.absolute(), self.shape, data_dir, _stamp(root))
@@ -170,57 +167,55 @@ def _own_name(path: Path) -> str:
     return printable(path.name or path.absolute().name or "pictures")[:MAX_NAME]
 
 
-def _shown(path: str | os.PathLike) -> str:
-    return f"'{printable(path)}'"
-
-
 def _trouble(path: Path) -> str:
     """The reason why a path cannot be used as a folder."""
     try:
         os.stat(path)
-    except FileNotFoundError:
-        return "was not found"
     except OSError as error:
-        return f"cannot be read ({error.strerror})"
-    return "is a file, not a folder"
+        missing = isinstance(error, FileNotFoundError)
+        return "was not found" if missing else f"cannot be read ({error.strerror})"
+    return "is not a folder"
 
 
-def _title(root: Path, classes: Sequence[str], heads: Sequence[Head | None]) -> str:
+def _title(root: Path, classes: Sequence[str], heads: Iterable[Head | None]) -> str:
     """The name of the folder, or that of CIFAR-10 for a folder with its classes and format."""
-    made = ("JPEG", (SIZE, SIZE), False)
-    if tuple(classes) == cifar.CLASSES and heads and all(head == made for head in heads):
-        return f"{cifar.TITLE} (JPEG)"
+    if tuple(classes) == cifar.CLASSES and set(heads) == {("JPEG", (SIZE, SIZE), False, 1)}:
+        return f"{cifar.DATA.title} (JPEG)"
     return _own_name(root)
-
-
-def _classes_and_head(root: Path) -> tuple[list[str], list[Head | None]]:
-    """The classes, and the head of the first file."""
-    part = root / _parts(root).get("train", "")
-    classes = [folder.name for folder in _folders(part)]
-    files = sorted(path for path in (part / classes[0]).iterdir()) if classes else []
-    return [printable(name) for name in classes], [_read_head(path) for path in files[:1]]
 
 
 def _folders(root: Path) -> list[os.DirEntry[str]]:
     with os.scandir(root) as entries:
         return sorted(
-            (entry for entry in entries if entry.is_dir() and not entry.name.startswith(".")),
+            (entry for entry in entries if entry.is_dir() and not _is_hidden(entry.name)),
             key=lambda entry: natural(printable(entry.name)),
         )
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name == "__MACOSX"
+
+
+def _word(name: str) -> str:
+    """The word in a name that tells a part of the data, or "": `train` for `Train_set`."""
+    words = re.findall("[a-z]+", name.casefold())
+    words = [re.sub(f"(?<=.)({FILLERS})$", "", word) for word in words]
+    words = [word for word in words if not re.fullmatch(FILLERS, word)]
+    return words[0] if len(words) == 1 and words[0] in MEANT else ""
 
 
 def _parts(root: Path) -> dict[str, str]:
     """The names of the folders `train` and `test`, empty unless both exist."""
     parts = defaultdict(list)
     for entry in _folders(root):
-        if entry.name.casefold() in PARTS:
-            parts[entry.name.casefold()].append(entry.name)
+        if (part := entry.name.strip().casefold()) in PARTS:
+            parts[part].append(entry.name)
     if len(parts) < len(PARTS):
         return {}
     for names in parts.values():
         if len(names) > 1:
             raise DataError(
-                f"The folder {_shown(root.name)} has {' and '.join(map(_shown, names))}: keep one "
+                f"The folder {quoted(root.name)} has {' and '.join(map(quoted, names))}: keep one "
                 "of them, or rename the other."
             )
     return {part: parts[part][0] for part in PARTS}
@@ -248,7 +243,7 @@ def _unreadable(root: Path, error: OSError) -> DataError:
 def _shown_from(root: Path, path: Path) -> str:
     """A path for messages, which begins with the folder and hides its parents."""
     inside = path.relative_to(root) if path.is_relative_to(root) else path.name
-    return _shown(Path(root.name) / inside)
+    return quoted(Path(root.name) / inside)
 
 
 @dataclass(frozen=True)
@@ -272,88 +267,96 @@ class _File:
 class _Listing:
     """The content of a folder.
 
-    `classes` maps the names of classes to the names of their folders, `special` lists paths that
-    are neither files nor folders, and `notes` are sentences about what is not used.
+    `classes` maps the names of classes, without spaces around them, to their folders, `hidden`
+    lists hidden entries with images, and `notes` are sentences about what is not used.
     """
 
     files: list[_File] = field(default_factory=list)
     classes: dict[str, str] = field(default_factory=dict)
-    special: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def _list_files(root: Path) -> _Listing:
     """List the files of all classes, in the same order on every machine."""
     listing, parts = _Listing(), _parts(root)
-    _note_loose(root, root, listing)
-    if parts:
-        used = " and ".join(map(_shown, parts.values()))
-        for folder in _folders(root):
-            if folder.name not in parts.values():
-                listing.notes.append(
-                    f"The folder {_shown(folder.name)} ({_count(folder.path)}) is not used: only "
-                    f"{used} are."
-                )
-    for part in parts or ("",):
-        inner = root / parts.get(part, "")
-        if parts:
-            _note_loose(root, inner, listing)
-        for folder in _folders(inner):
-            _add_class(listing, folder, part, parts.get(part, ""))
+    for folder in _folders(root) if parts else []:
+        if folder.name not in parts.values():
+            used = " and ".join(map(quoted, parts.values()))
+            listing.notes.append(
+                f"The folder {quoted(folder.name)} ({_count(folder.path)}) is not used: only "
+                f"{used} are."
+            )
+    places = {part: root / name for part, name in parts.items()} or {"": root}
+    for place in dict.fromkeys((root, *places.values())):
+        _note_loose(root, place, listing)
+    for part, place in places.items():
+        for folder in _folders(place):
+            _add_class(root, listing, folder, part)
+    if listing.hidden:
+        listing.notes.append(f"Hidden images are not used: {_listed(listing.hidden)}.")
     return listing
+
+
+def _visible(root: Path, folder: str | Path, listing: _Listing) -> list[os.DirEntry]:
+    """The entries of a folder by name. Hidden ones with images are listed."""
+    with os.scandir(folder) as inside:
+        entries = sorted(inside, key=lambda entry: entry.name)
+    for entry in entries:
+        if _is_hidden(entry.name) and any(map(_has_image_suffix, _names_below(entry.path))):
+            listing.hidden.append(os.path.relpath(entry.path, root))
+    return [entry for entry in entries if not _is_hidden(entry.name)]
 
 
 def _note_loose(root: Path, folder: Path, listing: _Listing) -> None:
     """Note the images outside of the folders of the classes."""
-    if count := sum(_has_image_suffix(name) for name in _plain_files(folder)):
-        listing.notes.append(
-            f"{_images(count)} directly in {_shown_from(root, folder)}, outside the folders of the "
-            f"classes, {'is' if count == 1 else 'are'} not used."
-        )
+    entries = _visible(root, folder, listing)
+    if count := sum(not entry.is_dir() and _has_image_suffix(entry.name) for entry in entries):
+        place = f"directly in {_shown_from(root, folder)}, outside the folders of the classes"
+        listing.notes.append(f"Not used: {_images(count)} {place}.")
 
 
-def _plain_files(folder: Path) -> list[str]:
-    with os.scandir(folder) as inside:
-        return [entry.name for entry in inside if not entry.is_dir()]
-
-
-def _add_class(listing: _Listing, folder: os.DirEntry, part: str, name: str) -> None:
+def _add_class(root: Path, listing: _Listing, folder: os.DirEntry, part: str) -> None:
     """Add the files of a class."""
     label = printable(folder.name)
-    if listing.classes.setdefault(label, folder.name) != folder.name:
-        raise DataError(f"Two folders have the same displayed name {label!r}: rename one of them.")
-    with os.scandir(folder.path) as inside:
-        entries = [entry for entry in inside if not entry.name.startswith(".")]
-    for entry in sorted(entries, key=lambda entry: entry.name):
-        path = "/".join(filter(None, (name, folder.name, entry.name)))
-        if entry.is_file():
-            stat = entry.stat()
-            # Archives store times in whole seconds.
-            listing.files.append(_File(path, label, stat.st_size, int(stat.st_mtime), part))
-        elif entry.is_dir():
+    if (other := listing.classes.setdefault(label.strip(), folder.name)) != folder.name:
+        raise DataError(
+            f"Two folders have the same displayed name, {quoted(other)} and {quoted(folder.name)}: "
+            "rename one of them."
+        )
+    for entry in _visible(root, folder.path, listing):
+        path = Path(entry.path).relative_to(root).as_posix()
+        if entry.is_dir():
             listing.notes.append(
-                f"The folder {_shown(path)} ({_count(entry.path)}) is not used: images of a "
+                f"The folder {quoted(path)} ({_count(entry.path)}) is not used: images of a "
                 "class must be directly in the folder of the class."
             )
         else:
-            listing.special.append(path)  # a broken link, for example
+            stat = entry.stat(follow_symlinks=entry.is_file())  # a link may be broken
+            # Archives store times in whole seconds.
+            listing.files.append(_File(path, label, stat.st_size, int(stat.st_mtime), part))
 
 
 def _has_image_suffix(name: str) -> bool:
     ending = os.path.splitext(name)[1].lower()
-    return not name.startswith(".") and Image.registered_extensions().get(ending) in FORMATS
+    is_metadata = name.startswith("._")  # of macOS, beside an image of the same name
+    return not is_metadata and Image.registered_extensions().get(ending) in FORMATS
+
+
+def _names_below(path: str) -> Iterator[str]:
+    """The name of a file, or of those in a folder and all below it, with "" for each folder."""
+    if os.path.isfile(path):
+        yield os.path.basename(path)
+    for _, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        yield from (*names, *("" for _ in folders))
 
 
 def _count(folder: str | Path) -> str:
     """The number of images in a folder and all below it, by their suffixes, in words."""
-    images = entries = 0
-    for _, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        images += sum(map(_has_image_suffix, names))
-        entries += len(names) + len(folders)
-        if entries > MOST_COUNTED:
-            return f"{images:,} images or more"
-    return _images(images)
+    names = list(islice(_names_below(os.fspath(folder)), MOST_COUNTED + 1))
+    images = sum(map(_has_image_suffix, names))
+    return f"{images:,} images or more" if len(names) > MOST_COUNTED else _images(images)
 
 
 def _images(count: int) -> str:
@@ -407,38 +410,36 @@ def _load(
         tuple(summary["classes"]),
         Split(tensors["train_images"], tensors["train_labels"]),
         Split(tensors["test_images"], tensors["test_labels"]),
-        tuple(sorted([*summary["left_out"], *map(printable, listing.special)], key=natural)),
+        tuple(sorted(summary["left_out"], key=natural)),
     )
-    return replace(dataset, notes=(*_notes(dataset, listing.classes), *listing.notes))
+    notes = (*_notes(dataset, listing.classes.values()), *summary["notes"], *listing.notes)
+    return replace(dataset, notes=notes)
 
 
-def _notes(dataset: Dataset, names: dict[str, str]) -> list[str]:
+def _notes(dataset: Dataset, folders: Iterable[str]) -> list[str]:
     """Sentences about the classes, given the names of their folders."""
+    names = {printable(folder): folder for folder in folders}
     notes = [
         f"The name of a folder is not valid UTF-8: its class is called '{label}'."
         for label, name in names.items()
-        if label in dataset.classes and not _is_unicode(name)
+        if label in dataset.classes and re.search("[\ud800-\udfff]", name)
     ]
     if empty := [label for label in names if label not in dataset.classes]:
         notes.append(f"Folders without images, which are no classes: {_listed(empty)}.")
+    if parts := [label for label in dataset.classes if _word(label)]:
+        notes.append(
+            f"Folders whose names suggest a part of the data are used as classes: {_listed(parts)}."
+        )
     if untested := [label for label in dataset.classes if label not in dataset.tested]:
         notes.append(
-            f"Classes without test images: {_listed(untested)}. The test error does not cover "
-            f"{'this class' if len(untested) == 1 else 'these classes'}."
+            f"The test error does not cover classes without test images: {_listed(untested)}."
         )
     return notes
 
 
-def _is_unicode(name: str) -> bool:
-    try:
-        return bool(name.encode())
-    except UnicodeEncodeError:
-        return False
-
-
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - MOST_LISTED
-    return ", ".join(map(_shown, names[:MOST_LISTED])) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(map(quoted, names[:MOST_LISTED])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _decode_all(
@@ -452,7 +453,7 @@ def _decode_all(
         pairs = [(file, head) for file, head in zip(files, stoppable(read), strict=True) if head]
         readable, heads = [file for file, _ in pairs], [head for _, head in pairs]
         common = shape or _common_shape(heads)
-        decoded = pool.map(lambda file: _pixels(root / file.path, common), readable, chunksize=256)
+        decoded = pool.map(lambda file: to_shape(root / file.path, common), readable, chunksize=256)
         images = list(stoppable(decoded))
     valid = [
         (file, image) for file, image in zip(readable, images, strict=True) if image is not None
@@ -461,7 +462,7 @@ def _decode_all(
     tested = set() if has_parts else _choose_test_files(file for file, _ in valid)
     tested |= {file for file, _ in valid if file.part == "test"}
     classes = sorted({file.label for file, _ in valid if file not in tested}, key=natural)
-    _check(root, classes, tested, len(files) - len(valid))
+    _check(root, classes, tested, len(files) - len(valid), listing.hidden)
     index = {name: k for k, name in enumerate(classes)}
     tensors = {}
     for part, test in (("train", False), ("test", True)):
@@ -473,133 +474,128 @@ def _decode_all(
         "classes": classes,
         "left_out": [printable(file.path) for file in files if file.path not in decodable],
         "title": _title(root, classes, heads),
+        "notes": [],
     }
+    if extra := {file.path: head[3] - 1 for file, head in pairs if head[3] > 1}:
+        note = f"{sum(extra.values()):,} of {_listed(list(extra))}"
+        summary["notes"] = [f"Frames after the first are not used: {note}."]
     return summary, tensors
 
 
-def _check(root: Path, classes: list[str], tested: set[_File], unread: int) -> None:
+def _check(
+    root: Path, classes: list[str], tested: set[_File], unread: int, hidden: list[str]
+) -> None:
     parts = _parts(root)
-    likely = [entry.name.casefold() in (*PARTS, *SYNONYMS) for entry in _folders(root)]
-    if len(classes) < 2 or (not parts and all(likely)):
+    if len(classes) < 2 or (not parts and all(_word(entry.name) for entry in _folders(root))):
         raise DataError(
-            f"The folder {_shown(root.name)} needs at least two subfolders with images, one for "
+            f"The folder {quoted(root.name)} needs at least two subfolders with images, one for "
             f"each class. {_content_of(root)} "
             + (f"Files that cannot be decoded: {unread:,}. " if unread else "")
+            + (f"Hidden images are not used: {_listed(hidden)}. " if hidden else "")
             + _advice(root)
         )
     if any(len(name) > MAX_NAME for name in classes) or len(classes) > 1000:
         raise DataError(
-            f"The folder {_shown(root.name)} has more than 1,000 classes, or one with a name of "
+            f"The folder {quoted(root.name)} has more than 1,000 classes, or one with a name of "
             f"more than {MAX_NAME} characters."
         )
     if unknown := sorted({file.label for file in tested} - set(classes), key=natural):
         raise DataError(
-            f"The class {_shown(unknown[0])} has test images but no training images: put some "
+            f"The class {quoted(unknown[0])} has test images but no training images: put some "
             f"into '{printable(parts['train'])}/{unknown[0]}'."
         )
     if not tested:
         raise DataError(
             f"There are no test images. {_content_of(root)} Put images into "
-            f"'{printable(parts['test'])}/{classes[0]}' and the folders of the other classes."
+            f"{quoted(Path(parts['test'], classes[0]))} and the folders of the other classes, or "
+            f"choose the folder {_shown_from(root, root / parts['train'])}, of whose images about "
+            "a fifth is then used for testing."
             if parts
-            else f"The folder {_shown(root.name)} has one image per class, so none can be used for "
+            else f"The folder {quoted(root.name)} has one image per class, so none can be used for "
             "testing: add more."
         )
 
 
 def _content_of(root: Path) -> str:
     """A sentence about the folders and the number of images in each."""
-    parts = _parts(root).values()
-    folders = [(name, root / name) for name in parts] or [
-        (entry.name, Path(entry.path)) for entry in _folders(root)
-    ]
-    if not folders:
+    names = list(_parts(root).values()) or [entry.name for entry in _folders(root)]
+    if not names:
         return f"It has {_count(root)} and no subfolders."
     counts = []
-    for name, path in folders[:MOST_LISTED]:
-        inner = len(_folders(path))
+    for name in names[:MOST_LISTED]:
+        inner = len(_folders(root / name))
         within = f" in {inner:,} subfolder{'' if inner == 1 else 's'}" if inner else ""
-        counts.append(f"{_shown(name)} ({_count(path)}{within})")
-    more = f" and {len(folders) - MOST_LISTED:,} more" if len(folders) > MOST_LISTED else ""
+        counts.append(f"{quoted(name)} ({_count(root / name)}{within})")
+    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
     return f"It has {', '.join(counts)}{more}."
 
 
 def _advice(root: Path) -> str:
     """How to make a data set of the folder, in a sentence."""
-    if parts := _parts(root):
-        used = " and in ".join(map(_shown, parts.values()))
-        return f"Create a folder for each class in {used}."
-    names = [entry.name for entry in _folders(root)]
-    if not names:
-        return "Put the images of each class into a subfolder named after the class."
-    meant = {name: SYNONYMS.get(name.casefold(), name.casefold()) for name in names}
-    likely = {name: part for name, part in meant.items() if part in PARTS}
-    if set(likely.values()) == set(PARTS):
-        # One folder for each part: prefer "test" to "testing", and that to "val".
-        order = ["train", "training", "test", "testing", *SYNONYMS]
-        chosen = {
-            part: min(
-                (name for name in likely if likely[name] == part),
-                key=lambda name: order.index(name.casefold()),
-            )
-            for part in PARTS
-        }
-        renames = [
-            f"{_shown(name)} to '{part}'"
-            for part, name in chosen.items()
-            if name.casefold() != part
-        ]
+    parts, names = _parts(root), [entry.name for entry in _folders(root)]
+    if not parts and _has_likely_parts(root):
+        renames = []
+        for part in PARTS:  # one folder for each: prefer "test" to "testing", and that to "val"
+            likely = [name for name in names if MEANT.get(_word(name)) == part]
+            name = min(likely, key=lambda name: list(MEANT).index(_word(name)))
+            if name.strip().casefold() != part:
+                renames.append(f"{quoted(name)} to '{part}'")
         return f"Rename {' and '.join(renames)}."
-    if len(names) == 1 or likely:
-        inner = root / next(iter(likely or names))
-        while len(deeper := _folders(inner)) == 1:
-            inner = Path(deeper[0].path)
-        if deeper:
-            return f"If the classes are in {_shown_from(root, inner)}, choose that folder instead."
-    if any(_folders(root / name) for name in names):
-        return "Images must be directly in the folder of their class: move them up."
+    inside = [_shown_from(root, folder) for folder in _data_sets_below(root)]
+    if len(inside) == 1:
+        return f"Choose the folder {inside[0]} instead."
+    choice = f", or choose one of {', '.join(inside[:MOST_LISTED])}" if inside else ""
+    classes = [label for name in parts.values() or ("",) for label in _folders(root / name)]
+    if inside or any(_folders(Path(label.path)) for label in classes):
+        return f"Images must be directly in the folder of their class: move them up{choice}."
+    if parts:
+        return f"Create a folder for each class in {' and in '.join(map(quoted, parts.values()))}."
     return "Put the images of each class into a subfolder named after the class."
+
+
+def _has_likely_parts(folder: Path) -> bool:
+    return {MEANT.get(_word(entry.name)) for entry in _folders(folder)} >= set(PARTS)
+
+
+def _data_sets_below(root: Path) -> list[Path]:
+    """The folders of the first level with parts, or with images in two or more subfolders."""
+    level = [root]
+    for _ in range(DEEPEST):
+        level = [Path(inner.path) for folder in level for inner in _folders(folder)]
+        if found := [folder for folder in level[:MOST_COUNTED] if _is_data_set(folder)]:
+            return found
+    return []
+
+
+def _is_data_set(folder: Path) -> bool:
+    with_images = (
+        any(_has_image_suffix(entry.name) for entry in os.scandir(inner.path))
+        for inner in _folders(folder)
+    )
+    return _has_likely_parts(folder) or sum(with_images) > 1
 
 
 def _read_head(path: Path) -> Head | None:
     """Read the head of an image file; None if it is not an image."""
     try:
-        with open(path, "rb") as file:
-            image = open_picture(file.read(MAX_BYTES + 1))
-            grey = image.mode in GREY_MODES or image.mode.startswith("I;16")
-            return str(image.format), image.size, grey
-    except (ImageError, OSError):
+        image = open_picture(read_bytes(path))
+    except ImageError:
         return None
+    grey = image.mode in GREY_MODES or image.mode.startswith("I;16")
+    head = str(image.format), image.size, grey
+    try:
+        return *head, getattr(image, "n_frames", 1)
+    except Exception:  # Pillow raises many kinds of exceptions on damaged data
+        return *head, 1
 
 
 def _common_shape(heads: Sequence[Head]) -> Shape:
     """One channel if all images are grey, and their size if it is small and the same for all."""
-    sizes = {size for _, size, _ in heads}
+    sizes = {size for _, size, _, _ in heads}
     width, height = sizes.pop() if len(sizes) == 1 else (SIZE, SIZE)
     if max(width, height) > MOST_SIDE:
         width, height = SIZE, SIZE
-    return 1 if heads and all(grey for _, _, grey in heads) else 3, height, width
-
-
-def _pixels(path: Path, shape: Shape) -> np.ndarray | None:
-    """Decode an image to (C, H, W) uint8; None if the file is damaged.
-
-    An image with the right size and mode is used directly, which gives the same pixels as the
-    general code about ten times faster.
-    """
-    channels, height, width = shape
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)  # decode refuses what is larger
-        image = open_picture(data)
-        if image.mode == ("L" if channels == 1 else "RGB") and image.size == (width, height):
-            array = np.asarray(ImageOps.exif_transpose(image))
-            if array.shape[:2] == (height, width):
-                planes = array[None] if channels == 1 else array.transpose(2, 0, 1)
-                return np.ascontiguousarray(planes)
-        return centre_crop(decode(data), channels, (height, width)).numpy()
-    except Exception:  # Pillow raises many kinds of exceptions on damaged data
-        return None
+    return 1 if heads and all(grey for _, _, grey, _ in heads) else 3, height, width
 
 
 def _read_cache(path: Path) -> tuple[Summary, dict[str, torch.Tensor]] | None:

@@ -1,70 +1,56 @@
-"""Downloads of data sets in the file format of MNIST, through torchvision."""
+"""Data sets in the file format of MNIST, through torchvision."""
 
 import gzip
-import zlib
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
-from densembed.data.download import NetworkFault, download, fetched
-from densembed.files import replace_file
+import torch
 
+from densembed.data.dataset import Dataset, Split
+from densembed.data.published import Archive, Published
 
-class Published(Protocol):
-    """The attributes of torchvision's data sets that list their files."""
-
-    mirrors: list[str]
-    resources: list[tuple[str, str]]
+MAGIC = b"\x1f\x8b"
+"""First bytes of a gzip file. Some browsers unpack a file without changing its name."""
 
 
-def fetch(
-    title: str,
-    source: Published,
-    data_dir: Path,
-    raw: Path,
-    lock: str,
-    intact: Callable[[Path], bool],
-    files: str,
-) -> None:
-    """Download those of the four files that are not intact. Raises the errors of `download`.
+class Idx(Published):
+    """A data set of four files; `source` is the name of its class in torchvision."""
 
-    Args:
-        title: display name of the data set.
-        source: torchvision's class for the data set.
-        data_dir: the data folder.
-        raw: folder of the unpacked files. An archive in it is unpacked instead of downloaded.
-        lock: name of the lock file in `data_dir`.
-        intact: whether an unpacked file is complete.
-        files: the files that a user can put into `data_dir` instead, for the error message.
-    """
-    from torchvision.datasets.utils import check_integrity
+    source: str
+    classes: Sequence[str]
 
-    def work(deadline: float) -> None:
-        raw.mkdir(parents=True, exist_ok=True)
-        for archive, md5 in source.resources:
-            target = raw / archive.removesuffix(".gz")
-            if intact(target):
-                continue
-            if check_integrity(raw / archive, md5):
-                replace_file(target, _unpacked(raw / archive))
-                continue
-            addresses = [mirror + archive for mirror in source.mirrors]
-            verify = partial(check_integrity, md5=md5)
-            with fetched(addresses, raw, verify, deadline) as part:
-                replace_file(target, _unpacked(part))
+    def __init__(self) -> None:
+        self.manual = f"the four unpacked files into {self.folder}"
 
-    names = [archive.removesuffix(".gz") for archive, _ in source.resources]
-    absent = [name for name in names if not (raw / name).is_file()]
-    partly = 0 < len(absent) < len(names)
-    download(
-        title, data_dir, lock, work, files, f"{raw} lacks {', '.join(absent)}" if partly else ""
-    )
+    @property
+    def _source(self) -> Any:
+        from torchvision import datasets
 
+        return getattr(datasets, self.source)
 
-def _unpacked(archive: Path) -> bytes:
-    packed = archive.read_bytes()
-    try:
-        return gzip.decompress(packed)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise NetworkFault(f"{archive.name} cannot be unpacked") from error
+    def archives(self) -> list[Archive]:
+        return [
+            Archive(
+                self.folder / name,
+                [name.removesuffix(".gz")],
+                md5,
+                [mirror + name for mirror in self._source.mirrors],
+            )
+            for name, md5 in self._source.resources
+        ]
+
+    def unpack(self, archive: Path, name: str) -> bytes:
+        data = archive.read_bytes()
+        return gzip.decompress(data) if data.startswith(MAGIC) else data
+
+    def read(self, data_dir: Path) -> Dataset:
+        def split(train: bool) -> Split:
+            source = self._source(data_dir, train=train, download=False)
+            return Split(source.data.unsqueeze(1), source.targets.to(torch.int64))
+
+        try:
+            return Dataset(self.name, self.title, tuple(self.classes), split(True), split(False))
+        except (ValueError, TypeError, RuntimeError, AssertionError, LookupError) as error:
+            # A file with the right length but the wrong content.
+            raise self.damage(data_dir / self.folder) from error

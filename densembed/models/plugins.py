@@ -18,6 +18,7 @@ from torch import nn
 
 from densembed.functional.densities import FAMILIES, Density
 from densembed.models.names import MAX_DENSITIES, MODELS, PLACEHOLDERS, Kind, parse, pattern
+from densembed.text import quoted
 
 VARIABLE = "DENSEMBED_PLUGINS"
 MODULE_NAME = re.compile(r"[A-Za-z_]\w{0,40}(\.[A-Za-z_]\w{0,40}){0,5}", re.ASCII)
@@ -153,7 +154,9 @@ def _names_in_environment() -> list[str]:
 
 def _load(name: str) -> None:
     if not MODULE_NAME.fullmatch(name):
-        raise PluginError(f"A plugin is given by the name of a Python module; got {name!r:.80}.")
+        raise PluginError(
+            f"A plugin is given by the name of a Python module; got {quoted(name[:80])}."
+        )
     _loading.append(name)
     try:
         importlib.import_module(name)

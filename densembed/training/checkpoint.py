@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from densembed.cache import SizedCache
 from densembed.data import Dataset
-from densembed.files import replace_file
+from densembed.files import check_regular, replace_file
 from densembed.models import plugins
 from densembed.models.initialisation import is_density
 from densembed.models.names import build
@@ -54,9 +54,8 @@ class CheckpointError(ValueError):
 
 
 def _check_file(path: Path, name: str) -> None:
-    """Raise CheckpointError for a named pipe, a device or a file that is too large."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise CheckpointError(f"{name} is not a file.")
+    """Raise OSError for a named pipe or a device, CheckpointError for a file that is too large."""
+    check_regular(path)
     if path.stat().st_size > MAX_BYTES:
         raise CheckpointError(f"{name} is too large for a checkpoint.")
 
@@ -308,15 +307,15 @@ def _read_header(data: bytes, name: str) -> Header:
         )
     try:
         content = json.loads(metadata.get("header", ""))
-    except (ValueError, TypeError, RecursionError):
-        content = None  # reported below
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"{name} has a damaged header, which is not JSON.") from error
     if isinstance(content, dict) and (absent := plugins.missing(content.get("plugins"))):
         raise CheckpointError(
             f"{name} needs the plugin {absent}, which is not loaded. Add it with --plugin "
             f"or in {plugins.VARIABLE}."
         )
     try:
-        return Header.model_validate_json(metadata.get("header", ""))
+        return Header.model_validate(content)  # as JSON, it would not name a text that is invalid
     except ValidationError as error:
         raise CheckpointError(f"{name} has a damaged header: {explain(error)}") from error
 

@@ -85,6 +85,8 @@ def explain(error: ValidationError) -> str:
         if first["type"] == "string_unicode":  # a path whose bytes are not UTF-8
             return f"{words} is not valid UTF-8: {printable(first['input'])}. Rename it."
         return f"{words} takes {takes(name)}; got {_short(first['input'])}."
+    if first["type"] == "string_unicode":
+        return f"The field {field!r} is not valid Unicode: {printable(first['input'])[:40]}."
     return f"The field {field!r} is missing or damaged."
 
 

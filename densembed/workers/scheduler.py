@@ -11,6 +11,7 @@ import gc
 import os
 
 from densembed.data import DataError
+from densembed.text import quoted
 from densembed.training.config import RunConfig
 
 VARIABLE = "DENSEMBED_SCHEDULER"
@@ -37,7 +38,7 @@ def connect(address: str):
     # starts, it would wait forever for a lock that the starting client holds.
     gc.collect()
     raise SchedulerError(
-        f"No Dask scheduler answers at {address[:80]!r}. Start one with `dask scheduler`, or "
+        f"No Dask scheduler answers at {quoted(address[:80])}. Start one with `dask scheduler`, or "
         "omit the address to train on this machine."
     )
 

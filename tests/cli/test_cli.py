@@ -190,7 +190,7 @@ def test_ctrl_c_before_anything_is_trained(run, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("densembed.cli.train.load_dataset", interrupted)
+    monkeypatch.setattr("densembed.cli.common.load_dataset", interrupted)
     for more in ([], ["--out", tmp_path / "a.safetensors"]):
         result = run("train", "linear", *FAST, *more)
         assert result == (130, "", "densembed: Interrupted. Nothing was saved.\n")
@@ -443,6 +443,42 @@ def test_read_with_bad_labels(run, trained_file, pictures, labels, content, word
     assert "codec" not in line
 
 
+def test_a_named_pipe_is_refused_at_once(run, trained_file, pictures, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for arguments in (
+        ["read", trained_file, pictures["digit"], "--labels", pipe],
+        ["render", trained_file, "--image", pipe, "--out", tmp_path / "a.svg"],
+        ["evaluate", pipe],
+        ["info", pipe],
+    ):
+        assert "ot a regular file" in fails(run(*arguments))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evaluate", "CHECKPOINT", "--dataset", "NAME"],
+        ["train", "linear", "--dataset", "NAME"],
+        ["sweep", "linear", "--dataset", "NAME"],
+        ["reproduce", "NAME"],
+        ["reproduce", "table1", "--dataset", "digits", "--rows", "NAME"],
+        ["train", "linear", "--NAME"],
+        ["NAME"],
+        ["train", "linear", "--plugin", "NAME"],
+        ["benchmark", "--json", "/NAME/a.json"],
+    ],
+)
+def test_a_wrong_name_that_is_not_unicode_is_shown_by_its_bytes(run, trained_file, arguments):
+    values = {"CHECKPOINT": str(trained_file), "NAME": os.fsdecode(b"a\xff")}
+    for key, value in values.items():
+        arguments = [argument.replace(key, value) for argument in arguments]
+    status, _, errors = run(*arguments)
+    assert status == 2
+    assert r"a\xff" in errors
+    assert "udc" not in errors
+
+
 def test_read_with_a_row_that_is_cut(run, trained_file, pictures, labels):
     labels.write_text("file\tdigit\ndigit.png\n")
     status, text, _ = run("read", trained_file, pictures["digit"], "--labels", labels)
@@ -642,8 +678,9 @@ def test_it_runs_as_a_program(run, trained_file, tmp_path):
     assert given.stderr == f"densembed: {missing} cannot be read: No such file or directory.\n"
 
 
-def test_a_folder_of_ones_own(run, tmp_path):
-    """Trained on, judged on, and said in `info`; what is no picture is named."""
+@pytest.fixture
+def photos(tmp_path):
+    """A folder of bright and dark pictures, and of a file that is not a picture."""
     random = np.random.default_rng(0)
     for name, bright in (("dark", 60), ("light", 200)):
         (tmp_path / "photos" / name).mkdir(parents=True)
@@ -651,6 +688,29 @@ def test_a_folder_of_ones_own(run, tmp_path):
             pixels = (bright + random.integers(-40, 40, (9, 11, 3))).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{n}.png")
     (tmp_path / "photos" / "dark" / "notes.txt").write_text("no picture")
+    return tmp_path / "photos"
+
+
+def test_every_command_names_what_a_folder_leaves_out_once(run, photos, tmp_path, runs_root):
+    """However many checkpoints or trainings there are."""
+    data, out = f"folder:{photos}", tmp_path / "a.safetensors"
+    fast = ["--dataset", data, "--epochs", "1", "--batch-size", "16", "--device", "cpu"]
+    processes = ["--processes", "1"]
+    for arguments in (
+        ["train", "linear", *fast],
+        ["train", "linear", *fast, "--out", out],
+        ["evaluate", out, out],
+        ["sweep", "linear", "--learning-rate", "0.01,0.02", *fast, *processes],
+        ["reproduce", "figure1", "--rows", "linear", "--seeds", "1", *fast[:2], *fast[-2:],
+         *processes, "--out", tmp_path / "tables"],
+    ):  # fmt: skip
+        status, _, errors = run(*arguments)
+        assert status == 0
+        assert errors.count("densembed: not an image, skipped: dark/notes.txt\n") == 1
+
+
+def test_a_folder_of_ones_own(run, photos, tmp_path):
+    """Trained on, judged on, and said in `info`; what is no picture is named."""
     data, out = f"folder:{tmp_path / 'photos'}", tmp_path / "a.safetensors"
     arguments = ["--dataset", data, "--epochs", "30", "--learning-rate", "0.05", "--device", "cpu"]
     status, text, errors = run("train", "logistic-el-2", *arguments, "--out", out)
@@ -692,7 +752,8 @@ def test_names_that_are_not_unicode(run, tmp_path, trained_file, monkeypatch):
     assert Checkpoint.open(out).header.classes == ["dark", r"rot\xe9"]
     for command in ("evaluate", "info"):
         status, text, errors = run(command, out, out)
-        assert (status, errors) == (0, "")
+        assert status == 0
+        assert (r"skipped: dark/rot\xe9.txt" in errors) == (command == "evaluate")
         assert r"rot\xe9.safetensors" in text
         text.encode()
     picture = tmp_path / f"{cryptic}.png"

@@ -66,6 +66,28 @@ def dripping_head(connection, over):
         connection.sendall(b"X")
 
 
+def cut_short(connection, over):
+    connection.recv(2**16)
+    connection.sendall(HEAD + bytes(1000))
+
+
+def cut_in_a_chunk(connection, over):
+    connection.recv(2**16)
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n"
+    connection.sendall(head + bytes(1000))
+
+
+def to_itself(connection, over):
+    connection.recv(2**16)
+    port = connection.getsockname()[1]
+    connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%d/\r\n\r\n" % port)
+
+
+def refusing_proxy(connection, over):
+    connection.recv(2**16)
+    connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+
+
 def steady(connection, over):
     connection.sendall(HEAD)
     while not over.wait(0.01):
@@ -95,7 +117,7 @@ def sentence_of(load, folder) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("load", [mnist.load, fashion.load, cifar.load])
+@pytest.mark.parametrize("load", [mnist.DATA.load, fashion.DATA.load, cifar.DATA.load])
 @pytest.mark.parametrize(
     ("behaviour", "says"),
     [
@@ -114,15 +136,50 @@ def test_a_server_that_keeps_one_waiting(limits, tmp_path, monkeypatch, load, be
     assert "Check the network" in sentence
 
 
+@pytest.mark.parametrize("load", [mnist.DATA.load, fashion.DATA.load, cifar.DATA.load])
+@pytest.mark.parametrize(
+    ("behaviour", "says"),
+    [
+        (cut_short, "127.0.0.1 ended the transfer early, after 1,000 of 1,000,000 bytes"),
+        (cut_in_a_chunk, "127.0.0.1 ended the transfer early"),
+        (to_itself, "127.0.0.1 answered with a redirect that leads to no file, status 302"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_server_that_sends_no_whole_file(tmp_path, monkeypatch, load, behaviour, says):
+    with server(behaviour) as (address, _):
+        point_to(address, monkeypatch)
+        sentence = sentence_of(load, tmp_path)
+    assert f"({says})" in sentence
+    assert "another file" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("scheme", "fault"),
+    [
+        ("http", " answered with status 407"),
+        ("https", ": Tunnel connection failed: 407 Proxy Authentication Required"),
+    ],
+)
+def test_the_fault_of_a_proxy_is_not_blamed_on_the_mirror(tmp_path, monkeypatch, scheme, fault):
+    with server(refusing_proxy) as (address, _):
+        proxy = address.removeprefix("http://").strip("/")
+        monkeypatch.setenv(f"{scheme}_proxy", f"http://me:secret@{proxy}/")
+        point_to(f"{scheme}://data.example/", monkeypatch)
+        assert f"(data.example through the proxy {proxy}{fault})" in sentence_of(
+            mnist.DATA.load, tmp_path
+        )
+
+
 def test_a_download_has_a_limit_in_all(tmp_path, monkeypatch):
     monkeypatch.setattr(download, "TOTAL", 0.3)
     monkeypatch.setattr(download, "SLOWEST", 1)
     with server(steady) as (address, _):
         point_to(address, monkeypatch)
-        assert "127.0.0.1 was not done after 0.3 s" in sentence_of(mnist.load, tmp_path)
+        assert "127.0.0.1 was not done after 0.3 s" in sentence_of(mnist.DATA.load, tmp_path)
 
 
-@pytest.mark.parametrize("load", [mnist.load, fashion.load, cifar.load])
+@pytest.mark.parametrize("load", [mnist.DATA.load, fashion.DATA.load, cifar.DATA.load])
 @pytest.mark.parametrize("behaviour", [silent, dripping, steady])
 def test_a_download_is_stopped_at_any_moment(tmp_path, monkeypatch, load, behaviour):
     """With the limits as they are: only the stop ends it."""
@@ -131,7 +188,7 @@ def test_a_download_is_stopped_at_any_moment(tmp_path, monkeypatch, load, behavi
         with pytest.raises(Cancelled):
             load(tmp_path)
     assert not list(tmp_path.rglob("*.part"))
-    with filelock.FileLock(tmp_path / mnist.LOCK, timeout=0):  # the next one need not wait
+    with filelock.FileLock(tmp_path / "mnist.lock", timeout=0):  # the next one need not wait
         pass
 
 
@@ -147,25 +204,25 @@ def test_what_has_been_received_is_told(tmp_path, monkeypatch):
     ):
         point_to(address, monkeypatch)
         with pytest.raises(Cancelled):
-            mnist.load(tmp_path)
+            mnist.DATA.load(tmp_path)
     received, size = told[-1]
     assert 0 < received <= size == 1_000_000
 
 
 def test_waiting_for_another_download_is_stopped(tmp_path):
     """And what watches inside is gone outside."""
-    with filelock.FileLock(tmp_path / mnist.LOCK):
+    with filelock.FileLock(tmp_path / "mnist.lock"):
         asked = iter([False, False, True])
         with watching(lambda: next(asked)), pytest.raises(Cancelled):
-            mnist.load(tmp_path)
+            mnist.DATA.load(tmp_path)
     download.check_stop()
 
 
 def test_waiting_for_another_download_has_a_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(download, "TOTAL", 0.1)
-    with filelock.FileLock(tmp_path / mnist.LOCK):
-        sentence = sentence_of(mnist.load, tmp_path)
-    assert f"has held {tmp_path / mnist.LOCK}" in sentence
+    with filelock.FileLock(tmp_path / "mnist.lock"):
+        sentence = sentence_of(mnist.DATA.load, tmp_path)
+    assert f"has held {tmp_path / 'mnist.lock'}" in sentence
     assert "network" not in sentence
 
 

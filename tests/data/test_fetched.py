@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import os
 import pickle
 import tarfile
 import threading
@@ -14,7 +15,16 @@ import pytest
 import torch
 from torchvision.datasets import CIFAR10, FashionMNIST
 
-from densembed.data import DATASETS, DataError, cifar, fashion, is_available, load_dataset, title
+from densembed.data import (
+    DATASETS,
+    DataError,
+    cifar,
+    fashion,
+    is_available,
+    load_dataset,
+    mnist,
+    title,
+)
 from tests.conftest import is_sentence
 from tests.data.test_mnist import idx
 
@@ -23,10 +33,9 @@ OFFLINE = "http://127.0.0.1:9/"
 
 
 @pytest.fixture
-def served(tmp_path):
+def served(tmp_path_factory):
     """A folder, and the address where its files can be fetched."""
-    folder = tmp_path / "mirror"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("mirror")
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_):
@@ -70,9 +79,9 @@ def test_the_sizes_are_those_of_60_000_and_10_000_pictures():
 
 
 def test_fashion_mnist_is_fetched_once_and_read(clothes, tmp_path, monkeypatch):
-    assert not fashion.available(tmp_path)
+    assert not fashion.DATA.available(tmp_path)
     for _ in range(2):
-        data = fashion.load(tmp_path)
+        data = fashion.DATA.load(tmp_path)
         assert (data.name, data.title, data.input_shape) == (
             "fashion-mnist", "Fashion-MNIST", (1, 28, 28),
         )  # fmt: skip
@@ -80,15 +89,16 @@ def test_fashion_mnist_is_fetched_once_and_read(clothes, tmp_path, monkeypatch):
         assert bytes(data.test.labels.tolist()) == clothes["t10k-labels-idx1-ubyte"][8:]
         assert data.classes[9] == "Ankle boot"
         monkeypatch.setattr(FashionMNIST, "mirrors", [OFFLINE])  # not asked again
-    assert fashion.available(tmp_path)
+    assert fashion.DATA.available(tmp_path)
 
 
-def test_a_file_that_was_cut_short_is_fetched_anew(clothes, tmp_path):
-    fashion.load(tmp_path)
+def test_a_file_that_was_cut_short_is_named(clothes, tmp_path):
+    fashion.DATA.load(tmp_path)
     cut = tmp_path / "FashionMNIST/raw/train-images-idx3-ubyte"
     cut.write_bytes(cut.read_bytes()[:50])
-    assert not fashion.available(tmp_path)
-    assert len(fashion.load(tmp_path).train) == 7
+    assert f"{cut.name} in {cut.parent} is damaged" in local(fashion.DATA.load, tmp_path)
+    cut.unlink()
+    assert len(fashion.DATA.load(tmp_path).train) == 7
 
 
 @pytest.fixture
@@ -116,9 +126,9 @@ def things(served, monkeypatch):
 
 
 def test_cifar_is_fetched_once_and_read(things, tmp_path, monkeypatch):
-    assert not cifar.available(tmp_path)
+    assert not cifar.DATA.available(tmp_path)
     for _ in range(2):
-        data = cifar.load(tmp_path)
+        data = cifar.DATA.load(tmp_path)
         assert (data.name, data.title, data.input_shape) == ("cifar10", "CIFAR-10", (3, 32, 32))
         assert (len(data.train), len(data.test)) == (6, 3)
         assert data.train.images.dtype == torch.uint8
@@ -126,14 +136,14 @@ def test_cifar_is_fetched_once_and_read(things, tmp_path, monkeypatch):
         assert (data.test.images[1].numpy() == pixels).all()
         assert data.test.labels.tolist() == [0, 9, 3]
         monkeypatch.setattr(CIFAR10, "url", OFFLINE)
-    assert cifar.available(tmp_path)
+    assert cifar.DATA.available(tmp_path)
 
 
 def test_a_damaged_cifar_is_one_sentence(things, tmp_path):
-    cifar.load(tmp_path)
+    cifar.DATA.load(tmp_path)
     (tmp_path / "cifar-10-batches-py/test_batch").write_bytes(b"not a pickle")
     with pytest.raises(DataError, match="damaged") as caught:
-        cifar.load(tmp_path)
+        cifar.DATA.load(tmp_path)
     assert is_sentence(str(caught.value))
 
 
@@ -146,64 +156,141 @@ def local(load, folder) -> str:
 
 
 def test_the_damaged_file_is_named(things, tmp_path):
-    cifar.load(tmp_path)
-    (tmp_path / cifar.FOLDER / "data_batch_2").write_bytes(b"")
-    assert f"data_batch_2 in {tmp_path / cifar.FOLDER} is damaged" in local(cifar.load, tmp_path)
+    cifar.DATA.load(tmp_path)
+    (tmp_path / cifar.DATA.folder / "data_batch_2").write_bytes(b"")
+    assert f"data_batch_2 in {tmp_path / cifar.DATA.folder} is damaged" in local(
+        cifar.DATA.load, tmp_path
+    )
 
 
-@pytest.mark.parametrize("place", [".", "cifar-10-batches-py", "cifar-10-python"])
-def test_cifar_in_another_place(things, tmp_path, monkeypatch, place):
-    """In the data folder itself, one level too deep, or in the archive's folder."""
-    cifar.load(tmp_path / "right")
-    there = tmp_path / "wrong" if place == "." else tmp_path / "wrong" / place / cifar.FOLDER
-    there.parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / "right" / cifar.FOLDER).rename(there)
-    sentence = local(cifar.load, tmp_path / "wrong")
-    assert f"is in {there}, but it is expected in {tmp_path / 'wrong' / cifar.FOLDER}" in sentence
+@pytest.mark.parametrize(
+    ("place", "named"),
+    [
+        (".", str),
+        ("cifar-10-batches-py/cifar-10-batches-py", str),
+        ("a/b/cifar-10-batches-py", str),
+        ("CIFAR-10-BATCHES-PY", str.upper),
+        ("cifar-10-batches-py", str.upper),
+    ],
+)
+def test_cifar_in_another_place(things, tmp_path, place, named):
+    cifar.DATA.load(tmp_path / "right")
+    wrong = tmp_path / "wrong"
+    (wrong / place).mkdir(parents=True)
+    for path in (tmp_path / "right" / cifar.DATA.folder).iterdir():
+        path.rename(wrong / place / named(path.name))
+    expected = wrong / cifar.DATA.folder / "data_batch_1"
+    assert (
+        f"needs the file {expected}: move {wrong / place / named('data_batch_1')} there"
+    ) in local(cifar.DATA.load, wrong)
+
+
+@pytest.mark.parametrize(
+    "name", ["cifar-10-binary.tar.gz", "cifar-10-batches-bin/data_batch_1.bin"]
+)
+def test_another_format_of_cifar_is_named(things, tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"binary")
+    sentence = local(cifar.DATA.load, tmp_path)
+    assert f"is not read from {tmp_path / name}" in sentence
+    assert "cifar-10-batches-py" in sentence
 
 
 @pytest.mark.parametrize("name", ["data_batch_2", "batches.meta"])
 def test_a_file_of_cifar_is_missing(things, tmp_path, monkeypatch, name):
-    cifar.load(tmp_path)
-    (tmp_path / cifar.FOLDER / name).unlink()
+    cifar.DATA.load(tmp_path)
+    (tmp_path / cifar.DATA.folder / name).unlink()
     with monkeypatch.context() as patch:
         patch.setattr(CIFAR10, "url", OFFLINE)
         with pytest.raises(DataError) as caught:
-            cifar.load(tmp_path)
+            cifar.DATA.load(tmp_path)
     assert str(caught.value).startswith(
-        f"CIFAR-10 is incomplete: {tmp_path / cifar.FOLDER} lacks {name}. It could not be "
+        f"CIFAR-10 is incomplete: {tmp_path / cifar.DATA.folder} lacks {name}. It could not be "
     )
     assert "Check the network" in str(caught.value)
-    assert len(cifar.load(tmp_path).train) == 6  # with a network, it is downloaded
+    assert len(cifar.DATA.load(tmp_path).train) == 6  # with a network, it is downloaded
 
 
-def test_cifar_in_its_archive_needs_no_network(things, served, tmp_path, monkeypatch):
+@pytest.mark.parametrize("repacked", [False, True])
+def test_cifar_in_its_archive_needs_no_network(things, served, tmp_path, monkeypatch, repacked):
     monkeypatch.setattr(CIFAR10, "url", OFFLINE)
-    archive = tmp_path / CIFAR10.filename
-    archive.write_bytes((served[0] / "cifar.tar.gz").read_bytes())
-    assert len(cifar.load(tmp_path).train) == 6
+    body = (served[0] / "cifar.tar.gz").read_bytes()
+    body = gzip.compress(gzip.decompress(body), 1) if repacked else body
+    (tmp_path / CIFAR10.filename).write_bytes(body)
+    assert (md5(body) != CIFAR10.tgz_md5) == repacked
+    assert len(cifar.DATA.load(tmp_path).train) == 6
 
 
-@pytest.mark.parametrize("load", [cifar.load, fashion.load])
+@pytest.mark.parametrize("place", [".", "archive"])
+def test_an_archive_of_cifar_that_cannot_be_used_is_named(things, served, tmp_path, place):
+    """Damaged in its place, or intact in another one."""
+    body = (served[0] / "cifar.tar.gz").read_bytes()
+    archive = tmp_path / place / CIFAR10.filename
+    archive.parent.mkdir(exist_ok=True)
+    archive.write_bytes(body[: len(body) // 2] if place == "." else body)
+    expected = tmp_path / CIFAR10.filename
+    assert {
+        ".": f"{CIFAR10.filename} in {tmp_path} is damaged",
+        "archive": f"needs the file {expected}: move {archive} there",
+    }[place] in local(cifar.DATA.load, tmp_path)
+
+
+@pytest.mark.parametrize("pipe", [False, True])
+def test_a_file_or_a_pipe_in_place_of_a_folder(things, tmp_path, monkeypatch, pipe):
+    monkeypatch.setattr(CIFAR10, "url", OFFLINE)  # nothing is downloaded
+    place = tmp_path / cifar.DATA.folder
+    os.mkfifo(place) if pipe else place.write_text("in the way")
+    assert f"{place}: Not a directory" in local(cifar.DATA.load, tmp_path)
+
+
+def test_a_pipe_in_place_of_a_file(things, tmp_path):
+    place = tmp_path / cifar.DATA.folder / "test_batch"
+    place.parent.mkdir()
+    os.mkfifo(place)
+    assert f"needs the file {place}, but a folder, a named pipe" in local(cifar.DATA.load, tmp_path)
+
+
+@pytest.mark.parametrize("load", [cifar.DATA.load, fashion.DATA.load])
 def test_a_data_folder_that_is_a_file(things, clothes, tmp_path, load):
     (tmp_path / "file").write_text("in the way")
     assert "Not a directory" in local(load, tmp_path / "file")
 
 
-def test_a_misnamed_file_of_clothes(clothes, tmp_path):
-    fashion.load(tmp_path)
-    raw = tmp_path / fashion.RAW
-    (raw / "t10k-labels-idx1-ubyte").rename(raw / "t10k-labels.idx1-ubyte")
-    sentence = local(fashion.load, tmp_path)
-    assert (
-        f"rename the file {raw / 't10k-labels.idx1-ubyte'} to t10k-labels-idx1-ubyte." in sentence
+@pytest.mark.parametrize("place", ["fashion-mnist", "data/FashionMNIST/Raw", "FashionMNIST"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_clothes_in_another_place(clothes, served, tmp_path, place, packed):
+    ending = ".gz" if packed else ""
+    (tmp_path / place).mkdir(parents=True)
+    for name, body in clothes.items():
+        (tmp_path / place / f"{name}{ending}").write_bytes(
+            gzip.compress(body, 1) if packed else body
+        )
+    name = f"train-images-idx3-ubyte{ending}"
+    expected = tmp_path / fashion.DATA.folder / name
+    assert f"needs the file {expected}: move {tmp_path / place / name} there" in local(
+        fashion.DATA.load, tmp_path
     )
 
 
+def test_files_of_a_third_data_set_are_not_taken_for_clothes(clothes, tmp_path):
+    """KMNIST has files of the same names and sizes."""
+    (tmp_path / "KMNIST" / "raw").mkdir(parents=True)
+    for name, body in clothes.items():
+        (tmp_path / "KMNIST" / "raw" / name).write_bytes(body[:-1] + bytes((body[-1] ^ 1,)))
+    assert len(fashion.DATA.load(tmp_path).train) == 7
+
+
+def test_a_misnamed_file_of_clothes(clothes, tmp_path):
+    fashion.DATA.load(tmp_path)
+    raw = tmp_path / fashion.DATA.folder
+    (raw / "t10k-labels-idx1-ubyte").rename(raw / "t10k-labels.idx1-ubyte")
+    assert f"move {raw / 't10k-labels.idx1-ubyte'} there" in local(fashion.DATA.load, tmp_path)
+
+
 def test_a_folder_in_place_of_a_file_of_clothes(clothes, tmp_path):
-    place = tmp_path / fashion.RAW / "t10k-labels-idx1-ubyte"
+    place = tmp_path / fashion.DATA.folder / "t10k-labels-idx1-ubyte"
     place.mkdir(parents=True)
-    assert f"{place}, but that is a folder" in local(fashion.load, tmp_path)
+    assert f"{place}, but a folder, " in local(fashion.DATA.load, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar10"])
@@ -232,10 +319,10 @@ def test_offline_is_one_sentence(name, tmp_path, monkeypatch):
 
 def test_the_files_of_mnist_are_not_taken_for_fashion_mnist(clothes, tmp_path, monkeypatch):
     """Both have files of one name and one size."""
-    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path))
-    fashion.load(tmp_path)
-    labels = (tmp_path / fashion.RAW / "train-labels-idx1-ubyte").read_bytes()
-    monkeypatch.setattr(fashion, "MNIST_LABELS", hashlib.sha256(labels).hexdigest())
-    with pytest.raises(DataError, match="are those of MNIST") as caught:
-        fashion.load(tmp_path)
-    assert is_sentence(str(caught.value))
+    fashion.DATA.load(tmp_path)
+    name = "train-labels-idx1-ubyte"
+    labels = (tmp_path / fashion.DATA.folder / name).read_bytes()
+    monkeypatch.setitem(mnist.SHA256, name, hashlib.sha256(labels).hexdigest())
+    assert f"{name} in {tmp_path / fashion.DATA.folder} is damaged or belongs to another" in local(
+        fashion.DATA.load, tmp_path
+    )

@@ -153,7 +153,7 @@ def test_files_that_are_no_pictures_are_named_and_left_out(photos, tmp_path):
 def test_decoded_once(photos, tmp_path, monkeypatch):
     first = load(photos, tmp_path)
     folder._load.cache_clear()
-    monkeypatch.setattr(folder, "_pixels", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setattr(folder, "to_shape", lambda *_: pytest.fail("decoded again"))
     second = load(photos, tmp_path)
     assert torch.equal(first.train.images, second.train.images)
     assert torch.equal(first.test.labels, second.test.labels)
@@ -167,7 +167,7 @@ def test_a_copy_elsewhere_uses_what_was_kept(photos, tmp_path, monkeypatch):
     shutil.copytree(photos, moved)
     for path in moved.rglob("*.png"):
         os.utime(path, (0, int((photos / path.relative_to(moved)).stat().st_mtime)))
-    monkeypatch.setattr(folder, "_pixels", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setattr(folder, "to_shape", lambda *_: pytest.fail("decoded again"))
     assert len(load(moved, tmp_path).train) > 0
 
 
@@ -275,7 +275,7 @@ def test_names_that_are_not_unicode_are_escaped(photos, tmp_path):
     assert data.title == title(f"folder:{tmp_path / CRYPTIC}") == r"caf\xe9"
     (photos / r"caf\xe9").parent.mkdir()
     shutil.copytree(tmp_path / CRYPTIC / "cats", tmp_path / CRYPTIC / r"caf\xe9")
-    assert r"caf\\xe9" in fails(f"folder:{tmp_path / CRYPTIC}", tmp_path)
+    assert r"same displayed name, 'caf\xe9'" in fails(f"folder:{tmp_path / CRYPTIC}", tmp_path)
 
 
 def test_an_at_sign_may_belong_to_the_path(photos, tmp_path):
@@ -309,7 +309,7 @@ def test_a_path_and_a_shape_come_back_from_their_name(there, shape, tmp_path):
 
 
 def test_a_path_that_is_no_folder_says_why(photos, tmp_path):
-    assert "is a file, not a folder" in fails(f"folder:{photos / 'cats' / '1.png'}", tmp_path)
+    assert "is not a folder" in fails(f"folder:{photos / 'cats' / '1.png'}", tmp_path)
     for wrong in ("folder:~nobody-here/photos", "folder:a\0b", f"folder:{'ü' * 190}"):
         fails(wrong, tmp_path)
         assert not is_available(wrong)
@@ -334,9 +334,9 @@ def test_parts_may_be_in_capitals_and_what_is_not_used_is_counted(tmp_path):
     said = "\n".join(data.notes)
     assert "'val' (9 images) is not used: only 'Train' and 'TEST' are." in said
     assert "'Train/cats/more' (5 images) is not used" in said
-    assert "1 image directly in 'split'" in said
+    assert "Not used: 1 image directly in 'split', outside the folders of the classes." in said
     assert "Folders without images, which are no classes: 'empty'." in said
-    assert "Classes without test images: 'dogs'." in said
+    assert "does not cover classes without test images: 'dogs'." in said
     assert len(data.notes) == 5
     picture(root / "test" / "cats" / "0.png")
     assert "'TEST' and 'test'" in fails(f"folder:{root}", tmp_path)
@@ -363,9 +363,17 @@ def test_an_empty_class_and_pictures_too_deep_are_counted(photos, tmp_path):
     [
         (("train/{}", "val/{}"), "'train' (30 images in 3 subfolders), 'val'", "'val' to 'test'"),
         (("Training/{}", "Testing/{}"), "'Training' (30", "'Training' to 'train' and 'Testing' to"),
-        (("inner/{}",), "'inner' (30 images in 3 subfolders)", "inner', choose that folder"),
-        (("a/b/{}",), "'a' (30 images in 1 subfolder)", "a/b', choose that folder instead"),
-        (("train/{}",), "'train' (30", "train', choose that folder instead"),
+        (("inner/{}",), "'inner' (30 images in 3 subfolders)", "the folder 'photos/inner' instead"),
+        (("a/b/{}",), "'a' (30 images in 1 subfolder)", "the folder 'photos/a/b' instead"),
+        (("train/{}",), "'train' (30", "the folder 'photos/train' instead"),
+        (("train_set/{}", "TestSet/{}"), "'train_set' (30", "'train_set' to 'train' and 'TestSet'"),
+        (("train/{}", "eval/{}"), "'eval' (30 images in 3 subfolders)", "'eval' to 'test'"),
+        (("a/train/{}", "a/test/{}"), "'a' (60 images in 2", "the folder 'photos/a' instead"),
+        (("a/b/train data/{}", "a/b/test data/{}"), "'a' (60", "the folder 'photos/a/b' instead"),
+        (("set/{}", "docs"), "'docs' (30 images), 'set' (30", "the folder 'photos/set' instead"),
+        (("train/train/{}", "test/test/{}"), "'train' (30", "'photos/test/test', 'photos/train/"),
+        (("{}/large",), "'cats' (10 images in 1 subfolder)", "move them up."),
+        (("train/{}", "test"), "'test' (30 images)", "choose the folder 'photos/train'"),
         (("2023/{}", "2024/{}"), "'2023' (30 images in 3 subfolders), '2024'", "move them up"),
         (("train", "test"), "'train' (30 images), 'test'", "for each class in 'train'"),
         (("train", "val"), "'train' (30 images), 'val'", "'val' to 'test'"),
@@ -380,10 +388,67 @@ def test_a_folder_of_another_layout_says_what_was_seen_and_what_to_do(
     for place in places:
         for k, name in enumerate(CLASSES):
             for n in range(10):
-                picture(root / place.format(name) / f"{k}-{n}.png", seed=n)
+                picture(root / place.format(name) / f"{k}-{n}.png", (4, 4), seed=n)
     said = fails(f"folder:{root}", tmp_path)
     assert seen in said
     assert advice in said
+
+
+def test_hidden_images_are_listed_and_no_class(photos, tmp_path):
+    for place in (".old", "__MACOSX/deeper", "cats/.cache"):
+        picture(photos / place / "1.png")
+    picture(photos / "cats" / ".secret.png")
+    (photos / "cats" / "._1.png").write_bytes(b"of macOS, beside 1.png")
+    (photos / "cats" / ".DS_Store").write_bytes(b"of macOS")
+    (photos / ".git").mkdir()
+    data = load(photos, tmp_path)
+    assert data.classes == CLASSES
+    assert len(data.train) + len(data.test) == 30
+    for name in CLASSES:
+        (photos / name).rename(photos / f".{name}")
+    assert "Hidden images are not used: '.cats'" in fails(f"folder:{photos}", tmp_path)
+    (note,) = data.notes
+    assert note == (
+        "Hidden images are not used: '.old', '__MACOSX', 'cats/.cache', 'cats/.secret.png'."
+    )
+
+
+def test_frames_after_the_first_are_counted(photos, tmp_path):
+    frames = [Image.new("RGB", (8, 6), (k, k, k)) for k in range(4)]
+    for name in ("a.gif", "b.tiff"):
+        frames[0].save(photos / "cats" / name, save_all=True, append_images=frames[1:])
+    for _ in range(2):  # decoded, and from the cache
+        folder._load.cache_clear()
+        (note,) = load(photos, tmp_path).notes
+        assert note == ("Frames after the first are not used: 6 of 'cats/a.gif', 'cats/b.tiff'.")
+
+
+def test_spaces_around_the_names_of_parts_and_classes(tmp_path):
+    root = tmp_path / "split"
+    for part in ("train ", " Test"):
+        for name in CLASSES:
+            picture(root / part / name / "0.png")
+    assert len(load(root, tmp_path).test) == 3
+    picture(root / "train " / "cats " / "0.png")
+    assert "'cats' and 'cats '" in fails(f"folder:{root}", tmp_path)
+
+
+def test_a_class_named_like_a_part_is_named(photos, tmp_path):
+    """Loose pictures in a folder `test` beside the classes; but a train is a vehicle, too."""
+    picture(photos / "test" / "0.png")
+    picture(photos / "test" / "1.png")
+    data = load(photos, tmp_path)
+    assert data.classes == (*CLASSES, "test")
+    (note,) = data.notes
+    assert "are used as classes: 'test'." in note
+
+
+def test_a_named_pipe_is_no_picture(photos, tmp_path):
+    os.mkfifo(photos / "cats" / "0")  # the first one, whose head the title needs
+    assert title(f"folder:{photos}") == "photos"
+    assert load(photos, tmp_path).left_out == ("cats/0",)
+    os.mkfifo(tmp_path / "pipe")
+    assert "is not a folder" in fails(f"folder:{tmp_path / 'pipe'}", tmp_path)
 
 
 def test_files_that_nobody_can_read_are_counted_in_the_sentence(photos, tmp_path):

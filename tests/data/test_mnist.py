@@ -112,7 +112,7 @@ def check(data, files):
 
 def fails(folder) -> str:
     with pytest.raises(DataError) as caught:
-        mnist.load(folder)
+        mnist.DATA.load(folder)
     sentence = str(caught.value)
     assert "\n" not in sentence
     assert sentence.endswith(".")
@@ -134,12 +134,12 @@ def test_the_sums_are_mnists():
 
 
 def test_an_empty_cache_is_filled(mirror, files, tmp_path):
-    assert not mnist.available(tmp_path)
-    check(mnist.load(tmp_path), files)
-    assert mnist.available(tmp_path)
+    assert not mnist.DATA.available(tmp_path)
+    check(mnist.DATA.load(tmp_path), files)
+    assert mnist.DATA.available(tmp_path)
     assert set(mirror.asked) == set(mirror.archives)
     mirror.asked.clear()
-    check(mnist.load(tmp_path), files)
+    check(mnist.DATA.load(tmp_path), files)
     assert mirror.asked == []
 
 
@@ -168,7 +168,7 @@ def test_a_folder_that_is_there_is_used_untouched(mirror, files, tmp_path, monke
 
     monkeypatch.setattr(os, "open", reading)
     monkeypatch.setattr(os, "mkdir", lambda *_: pytest.fail("It makes a folder."))
-    check(mnist.load(tmp_path), files)
+    check(mnist.DATA.load(tmp_path), files)
     assert tree(tmp_path) == before
     assert mirror.asked == []
 
@@ -193,7 +193,7 @@ def test_what_a_mirror_does_is_one_sentence(mirror, files, tmp_path, answer):
     assert "Check the network" in sentence
     # And nothing is left behind that would stop a later try.
     mirror.answer = lambda name, body: (200, body)
-    check(mnist.load(tmp_path), files)
+    check(mnist.DATA.load(tmp_path), files)
 
 
 def test_a_mirror_that_fails_half_way(mirror, files, tmp_path):
@@ -201,7 +201,7 @@ def test_a_mirror_that_fails_half_way(mirror, files, tmp_path):
     fails(tmp_path)
     mirror.answer = lambda name, body: (200, body)
     mirror.asked.clear()
-    check(mnist.load(tmp_path), files)
+    check(mnist.DATA.load(tmp_path), files)
     assert set(mirror.asked) == {f"{name}.gz" for name in NAMES if "t10k" in name}
 
 
@@ -228,7 +228,7 @@ def test_an_archive_whose_sum_is_right_and_which_does_not_unpack(
     mirror.archives[name] = whole
     sums[name] = hashlib.md5(whole, usedforsecurity=False).hexdigest()
     monkeypatch.setattr(MNIST, "resources", list(sums.items()))
-    check(mnist.load(tmp_path), files)
+    check(mnist.DATA.load(tmp_path), files)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -244,7 +244,7 @@ def test_damage_is_found(mirror, files, tmp_path, name, damage):
     assert "damaged" in sentence
     assert tree(tmp_path) == before
     (raw / name).unlink()
-    check(mnist.load(tmp_path), files)
+    check(mnist.DATA.load(tmp_path), files)
 
 
 def local(folder) -> str:
@@ -273,7 +273,7 @@ def test_a_folder_of_the_files_name(mirror, files, tmp_path):
     (raw / NAMES[2]).unlink()
     (raw / NAMES[2]).mkdir()
     sentence = local(tmp_path)
-    assert f"{raw / NAMES[2]}, but that is a folder" in sentence
+    assert f"{raw / NAMES[2]}, but a folder, " in sentence
     assert mirror.asked == []
 
 
@@ -281,21 +281,27 @@ def test_a_folder_of_the_files_name(mirror, files, tmp_path):
 def test_a_file_of_another_name(mirror, files, tmp_path, name):
     raw = put(files, tmp_path)
     (raw / NAMES[0]).rename(raw / name)
-    assert f"rename the file {raw / name} to {NAMES[0]}." in local(tmp_path)
+    assert f"needs the file {raw / NAMES[0]}: move {raw / name} there" in local(tmp_path)
     assert mirror.asked == []
     (raw / name).rename(raw / NAMES[0])
-    check(mnist.load(tmp_path), files)
+    check(mnist.DATA.load(tmp_path), files)
 
 
-@pytest.mark.parametrize("place", [".", "MNIST", "MNIST/raw/raw", "MNIST/MNIST/raw", "raw"])
-def test_files_in_another_place(mirror, files, tmp_path, place):
+@pytest.mark.parametrize(
+    "place",
+    [".", "MNIST", "MNIST/raw/raw", "MNIST/MNIST/raw", "raw", "mnist", "mnist/raw", "MNIST/Raw",
+     "archive", "archive/train-images-idx3-ubyte"],
+)  # fmt: skip
+@pytest.mark.parametrize("packed", [False, True])
+def test_files_in_another_place(mirror, files, tmp_path, place, packed):
     elsewhere = tmp_path / place
     elsewhere.mkdir(parents=True, exist_ok=True)
+    ending = ".gz" if packed else ""
     for name, body in files.items():
-        (elsewhere / name).write_bytes(body)
-    sentence = local(tmp_path)
-    assert f"the file {NAMES[0]} is in {elsewhere}, but it is expected in" in sentence
-    assert str(tmp_path / mnist.RAW) in sentence
+        (elsewhere / f"{name}{ending}").write_bytes(gzip.compress(body, 1) if packed else body)
+    name = f"{NAMES[0]}{ending}"
+    expected = tmp_path / mnist.DATA.folder / name
+    assert f"needs the file {expected}: move {elsewhere / name} there" in local(tmp_path)
     assert mirror.asked == []
 
 
@@ -303,7 +309,7 @@ def test_files_of_another_data_set_are_no_misplaced_ones(mirror, files, tmp_path
     """Fashion-MNIST's files have the same names and sizes."""
     for name, body in files.items():
         (tmp_path / name).write_bytes(body[:-1] + bytes((body[-1] ^ 1,)))
-    check(mnist.load(tmp_path), files)
+    check(mnist.DATA.load(tmp_path), files)
 
 
 def test_a_part_of_the_files_without_a_network(mirror, files, tmp_path, monkeypatch):
@@ -315,12 +321,27 @@ def test_a_part_of_the_files_without_a_network(mirror, files, tmp_path, monkeypa
     assert "Connection refused" in sentence
 
 
-def test_archives_that_lie_there_need_no_network(mirror, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(MNIST, "mirrors", ["http://127.0.0.1:9/"])
-    (tmp_path / mnist.RAW).mkdir(parents=True)
-    for name, body in mirror.archives.items():
-        (tmp_path / mnist.RAW / name).write_bytes(body)
-    check(mnist.load(tmp_path), files)
+@pytest.mark.parametrize(
+    "pack",
+    [gzip.compress, lambda body: gzip.compress(body, 1), bytes],
+    ids=["published", "repacked", "unpacked by a browser"],
+)
+def test_archives_that_lie_there_need_no_network(mirror, files, tmp_path, pack):
+    (tmp_path / mnist.DATA.folder).mkdir(parents=True)
+    for name, body in files.items():
+        (tmp_path / mnist.DATA.folder / f"{name}.gz").write_bytes(pack(body))
+    check(mnist.DATA.load(tmp_path), files)
+    assert mirror.asked == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_archive_that_was_cut_is_named(mirror, tmp_path, name):
+    """Before the others are downloaded."""
+    archive = tmp_path / mnist.DATA.folder / f"{name}.gz"
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(mirror.archives[archive.name][:-20])
+    assert f"{archive.name} in {archive.parent} is damaged" in local(tmp_path)
+    assert mirror.asked == []
 
 
 @pytest.fixture
@@ -369,7 +390,7 @@ def together(count: int, folder) -> list:
 
     def work():
         try:
-            results.append(mnist.load(folder))
+            results.append(mnist.DATA.load(folder))
         except BaseException as error:
             results.append(error)
 
@@ -386,7 +407,7 @@ def test_several_that_start_on_an_empty_cache_all_get_it(mirror, files, tmp_path
         time.sleep(0.05)
         return 200, body
 
-    mnist.load(tmp_path / "alone")
+    mnist.DATA.load(tmp_path / "alone")
     alone = sorted(mirror.asked)
     mirror.asked.clear()
     mirror.answer = slowly
@@ -413,6 +434,6 @@ def test_a_file_that_another_one_is_still_writing_is_waited_for(mirror, files, t
     thread = threading.Thread(target=write)
     thread.start()
     writing.wait(10)
-    check(mnist.load(tmp_path), files)
+    check(mnist.DATA.load(tmp_path), files)
     thread.join()
     assert mirror.asked == []

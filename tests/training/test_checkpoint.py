@@ -470,6 +470,21 @@ def test_a_bad_header_is_refused(kind):
 
 
 @pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"classes": ["a", "b\ud800"]}, r"The field 'classes.1' is not valid Unicode: b\ud800."),
+        ({"config": {"model": "\udcff"}}, r"Model is not valid UTF-8: \xff."),
+        (
+            {"provenance": PROVENANCE | {"machine": "\udcff"}},
+            r"The field 'provenance.machine' is not valid Unicode: \xff.",
+        ),
+    ],
+)
+def test_a_text_that_is_not_unicode_is_named(changes, words):
+    assert words in refused(content(header(**changes)))
+
+
+@pytest.mark.parametrize(
     "shape",
     [
         [10**6, 10**6, 10**6],
@@ -731,5 +746,5 @@ def test_no_text_of_a_file_controls_a_terminal():
 def test_a_named_pipe_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for read in (Checkpoint.open, Checkpoint.peek):
-        with pytest.raises(CheckpointError, match="pipe is not a file"):
+        with pytest.raises(CheckpointError, match="pipe cannot be read: Not a regular file"):
             read(tmp_path / "pipe")
