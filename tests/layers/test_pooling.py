@@ -289,6 +289,7 @@ def test_follows_to_device(kind):
         ({"beta": "channel"}, "channels .* got None"),
         ({"min_length": 3}, "min_length between 0 and the kernel's 3; got 3"),
         ({"lr_scale": -1.0}, "positive lr_scale"),
+        ({"min_length": "1"}, "positive min_length; got '1'"),
     ],
 )
 def test_arguments_that_are_refused(arguments, message):
