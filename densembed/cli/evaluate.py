@@ -1,13 +1,14 @@
 """The commands evaluate and info, which describe checkpoints."""
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from torch import nn
 
 from densembed.cli.common import Command, UsageError, add_data_dir, warn
-from densembed.data import DATASETS, DataError, Split, as_input, load_dataset
+from densembed.data import DATASETS, DataError, Split, as_input, is_outside, load_dataset
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.errors import Errors
@@ -31,7 +32,8 @@ def _add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", type=Path, nargs="+")
     parser.add_argument(
         "--dataset",
-        help=f"{', '.join(DATASETS)} or folder:PATH (default: the one it was trained on)",
+        help=f"{', '.join(DATASETS)} or folder:PATH (default: the one it was trained on, "
+        "if this is no folder outside of the data folder)",
     )
     add_data_dir(parser)
 
@@ -55,7 +57,13 @@ def _errors(
     name: str, checkpoint: Checkpoint, dataset_name: str | None, data_dir: Path | None
 ) -> tuple[list[float], int]:
     """The test error of each member in percent, and the number of test images."""
-    dataset = load_dataset(dataset_name or checkpoint.config.dataset, data_dir)
+    own = checkpoint.config.dataset
+    if not dataset_name and is_outside(own, data_dir):
+        raise UsageError(
+            f"{name} names a folder outside of the data folder: to have it read, add "
+            f"--dataset {shlex.quote(printable(own))}."
+        )
+    dataset = load_dataset(dataset_name or own, data_dir)
     if dataset.input_shape != checkpoint.header.input_shape:
         raise UsageError(
             f"{name} takes images of shape {checkpoint.header.input_shape}, but {dataset.title} "

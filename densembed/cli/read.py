@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from densembed.cli.common import Command, UsageError
-from densembed.data import as_input
+from densembed.data import as_input, is_outside
 from densembed.data.images import Content, ImageError, read_picture
 from densembed.fields.field import logits
 from densembed.fields.novelty import unlike_training
@@ -46,6 +46,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     checkpoint = Checkpoint.open(options.checkpoint)
+    if is_outside(checkpoint.config.dataset, options.data_dir):
+        checkpoint = checkpoint.without_data()
     model = checkpoint.model()
     labels = _read_labels(options.labels) if options.labels else {}
     results = [

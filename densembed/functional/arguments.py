@@ -63,7 +63,9 @@ def per_axis(
 ) -> tuple[int, ...]:
     """One integer per axis; a single integer is repeated. Raises ValueError for other values."""
     values: tuple[Any, ...] = tuple(value) if isinstance(value, tuple | list) else (value,) * axes
-    if len(values) != axes or not all(isinstance(v, Integral) and int(v) >= minimum for v in values):
+    if len(values) != axes or not all(
+        isinstance(v, Integral) and int(v) >= minimum for v in values
+    ):
         several = f", or {axes} of them" if axes > 1 else ""
         raise ValueError(
             f"Expected {name} to be an integer of at least {minimum}{several}; got {value!r}."
@@ -72,7 +74,7 @@ def per_axis(
 
 
 def axis_sizes(sizes: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
-    """The length of each axis. Raises ValueError unless there are `axes`, or one or two, of them."""
+    """The length of each axis. Raises ValueError unless there are `axes`, or one or two."""
     axes = axes or (len(sizes) if isinstance(sizes, tuple | list) else 1)
     if axes not in (1, 2):
         raise ValueError(f"Expected sizes of one or two axes; got {sizes!r}.")

@@ -112,7 +112,11 @@ class _Moving(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, dims, x, loc, scale, density):
-        return differentiable(_Moving, _ForwardMoving, *_in_front(dims, x, loc, scale), density), (0, 0, 0)
+        return differentiable(_Moving, _ForwardMoving, *_in_front(dims, x, loc, scale), density), (
+            0,
+            0,
+            0,
+        )
 
 
 def _with_slopes(
@@ -219,7 +223,11 @@ class _Fixed(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, dims, x, loc, scale, density):
-        return differentiable(_Fixed, _ForwardFixed, *_in_front(dims, x, loc, scale), density), (0, 0, 0)
+        return differentiable(_Fixed, _ForwardFixed, *_in_front(dims, x, loc, scale), density), (
+            0,
+            0,
+            0,
+        )
 
 
 def _dense(cdf: Tensor, height: int, width: int) -> Tensor:
@@ -239,7 +247,9 @@ def fixed(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
         (..., N, C, K).
     """
     groups = (*loc.shape[:-3], x.shape[-3], *loc.shape[-2:])
-    return differentiable(_Fixed, _ForwardFixed, x, loc.expand(groups), scale.expand(groups), density)[0]
+    return differentiable(
+        _Fixed, _ForwardFixed, x, loc.expand(groups), scale.expand(groups), density
+    )[0]
 
 
 class _Fold(torch.autograd.Function):
@@ -290,7 +300,9 @@ class _Fold(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, dims, weight, loc, scale, density, sizes):
-        return differentiable(_Fold, _ForwardFold, *_in_front(dims, weight, loc, scale), density, sizes), (0, 0, 0, 0)
+        return differentiable(
+            _Fold, _ForwardFold, *_in_front(dims, weight, loc, scale), density, sizes
+        ), (0, 0, 0, 0)
 
 
 def fold(
