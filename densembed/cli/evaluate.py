@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch import nn
 
-from densembed.cli.common import Command, UsageError, add_data_dir, warn
+from densembed.cli.common import Command, UsageError, add_data_dir, as_path, warn
 from densembed.data import DATASETS, DataError, Split, as_input, is_outside, load_dataset
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, CheckpointError
@@ -29,7 +29,7 @@ def _open_all(paths: list[Path], failed: list[Path]) -> Iterator[tuple[Path, Che
 
 
 def _add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=Path, nargs="+")
+    parser.add_argument("checkpoint", type=as_path, nargs="+")
     parser.add_argument(
         "--dataset",
         help=f"{', '.join(DATASETS)} or folder:PATH (default: the one it was trained on, "
@@ -87,7 +87,7 @@ def _widened(model: nn.Module, split: Split) -> nn.Module:
 
 
 def _add_info_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=Path, nargs="+")
+    parser.add_argument("checkpoint", type=as_path, nargs="+")
 
 
 def _info(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from densembed.cli.common import Command, UsageError
+from densembed.cli.common import Command, UsageError, as_path
 from densembed.data import as_input, is_outside
 from densembed.data.images import Content, ImageError, read_picture
 from densembed.fields.field import logits
@@ -25,14 +25,14 @@ UNREADABLE = "nothing"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("image", type=Path, nargs="+")
+    parser.add_argument("checkpoint", type=as_path)
+    parser.add_argument("image", type=as_path, nargs="+")
     parser.add_argument(
-        "--labels", type=Path, help="tab-separated table with the columns file and digit"
+        "--labels", type=as_path, help="tab-separated table with the columns file and digit"
     )
     parser.add_argument(
         "--data-dir",
-        type=Path,
+        type=as_path,
         help="folder with the training data; if they are available, images that are unlike the "
         "training images are marked",
     )

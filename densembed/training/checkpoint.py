@@ -383,12 +383,12 @@ def _as_float32(tensor: Tensor, key: str, name: str) -> Tensor:
             return converted
     dtype = str(tensor.dtype).removeprefix("torch.")
     if tensor.dtype.is_floating_point:
-        wrong, convert = "values that are not exact in float32", "with .float()"
+        wrong, convert = " that are not exact in float32", "with .float()"
     else:
-        wrong = "values, but the parameters of a model are floating-point numbers"
+        wrong = ", where a model has floating-point numbers"
         convert = "with .float(), and multiply quantised ones by their scale,"
     raise CheckpointError(
-        f"{name} has {dtype} {wrong}, in {key}. Convert its tensors {convert} and save them with "
+        f"{name} has {dtype} values in {key}{wrong}. Convert its tensors {convert} and save them with "
         "the file's metadata by safetensors.torch.save_file."
     )
 

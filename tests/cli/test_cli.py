@@ -609,6 +609,37 @@ def test_a_misspelt_name_gets_a_guess(run, runs_root, arguments, words):
     assert not runs_root.exists()
 
 
+def test_a_guess_is_close(run):
+    _, _, errors = run("reproduce", "table1", "--epochs", "1")
+    assert "unrecognized arguments: --epochs 1\n" in errors
+
+
+@pytest.mark.parametrize(
+    ("command", "argument"),
+    [
+        (["read", "a", ""], "image"),
+        (["read", "", "a.png"], "checkpoint"),
+        (["evaluate", ""], "checkpoint"),
+        (["render", "a", "--image", "", "--out", "b.svg"], "--image"),
+        (["train", "linear", "--out", ""], "--out"),
+        (["train", "linear", "--data-dir", ""], "--data-dir"),
+        (["sweep", "linear", "--out", ""], "--out"),
+    ],
+)
+def test_an_empty_path_is_refused(run, runs_root, command, argument):
+    status, text, errors = run(*command)
+    assert (status, text) == (2, "")
+    assert f"argument {argument}: the path is empty" in errors
+    assert not runs_root.exists()
+
+
+def test_only_a_folder_is_to_be_renamed(run):
+    cryptic = os.fsdecode(b"rot\xe9")
+    assert fails(run("train", cryptic)) == r"densembed: Model is not valid UTF-8: rot\xe9."
+    line = fails(run("train", "linear", "--dataset", f"folder:{cryptic}"))
+    assert line.endswith(r"folder:rot\xe9. Rename the folder.")
+
+
 def test_an_unknown_name_gets_the_known_ones(run, runs_root):
     line = fails(run("train", "transformer"))
     assert "did you mean" not in line

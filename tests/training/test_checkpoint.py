@@ -537,11 +537,12 @@ BAD_TENSORS = {
     ),
     "int": (
         lambda p: p.update({"embedding.beta": p["embedding.beta"].int()}),
-        "int32 values in embedding.beta",
+        "int32 values in embedding.beta, where a model has floating-point numbers. "
+        "Convert its tensors with .float(), and multiply quantised ones by their scale",
     ),
     "bool": (
         lambda p: p.update({"embedding.beta": p["embedding.beta"].bool()}),
-        "bool values in embedding.beta",
+        "bool values in embedding.beta, where a model has floating-point numbers",
     ),
     "float16 NaN": (
         lambda p: p.update({"classifier.bias": p["classifier.bias"].half() / 0}),
