@@ -388,8 +388,8 @@ def _as_float32(tensor: Tensor, key: str, name: str) -> Tensor:
         wrong = ", where a model has floating-point numbers"
         convert = "with .float(), and multiply quantised ones by their scale,"
     raise CheckpointError(
-        f"{name} has {dtype} values in {key}{wrong}. Convert its tensors {convert} and save them with "
-        "the file's metadata by safetensors.torch.save_file."
+        f"{name} has {dtype} values in {key}{wrong}. Convert its tensors {convert} and save "
+        "them with the file's metadata by safetensors.torch.save_file."
     )
 
 
