@@ -5,6 +5,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable
+from decimal import Decimal
 
 UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}
 """Unicode categories of control characters, surrogates and line separators."""
@@ -38,12 +39,14 @@ def _escaped(character: str) -> str:
 
 
 def natural(name: str) -> tuple:
-    """A sort key: 2 comes before 10, and a2 before a10."""
+    """A sort key: 2 comes before 10, a2 before a10, and 1.25 before 1.5."""
+    if re.fullmatch(r"[0-9]+\.[0-9]+", name):
+        return ("", (Decimal(name), name), ""), name
     parts = re.split(r"([0-9]+)", name)
     return tuple((int(part), part) if k % 2 else part for k, part in enumerate(parts)), name
 
 
-CLOSE = 0.6
+CLOSE = 0.7
 """Least similarity of a suggested name, as measured by `difflib`."""
 SHOWN = 80
 """Most characters of a wrong name in a message, as it may have any length."""

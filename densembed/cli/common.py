@@ -94,8 +94,15 @@ def names() -> str:
     )
 
 
+def as_path(text: str) -> Path:
+    """The type of arguments that are paths. An empty one would be the working directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(text)
+
+
 def add_data_dir(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data-dir", type=Path, help="folder with the files of the data sets")
+    parser.add_argument("--data-dir", type=as_path, help="folder with the files of the data sets")
 
 
 def warn(message: object) -> None:

@@ -1,13 +1,14 @@
 """The commands evaluate and info, which describe checkpoints."""
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from torch import nn
 
-from densembed.cli.common import Command, UsageError, add_data_dir, load, warn
-from densembed.data import DATASETS, DataError, Split, as_input
+from densembed.cli.common import Command, UsageError, add_data_dir, as_path, load, warn
+from densembed.data import DATASETS, DataError, Split, as_input, is_outside
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.training.errors import Errors
@@ -28,10 +29,11 @@ def _open_all(paths: list[Path], failed: list[Path]) -> Iterator[tuple[Path, Che
 
 
 def _add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=Path, nargs="+")
+    parser.add_argument("checkpoint", type=as_path, nargs="+")
     parser.add_argument(
         "--dataset",
-        help=f"{', '.join(DATASETS)} or folder:PATH (default: the one it was trained on)",
+        help=f"{', '.join(DATASETS)} or folder:PATH (default: the one it was trained on, "
+        "if this is no folder outside of the data folder)",
     )
     add_data_dir(parser)
 
@@ -55,7 +57,13 @@ def _errors(
     name: str, checkpoint: Checkpoint, options: argparse.Namespace
 ) -> tuple[list[float], int]:
     """The test error of each member in percent, and the number of test images."""
-    dataset = load(options.dataset or checkpoint.config.dataset, options)
+    own = checkpoint.config.dataset
+    if not options.dataset and is_outside(own, options.data_dir):
+        raise UsageError(
+            f"{name} names a folder outside of the data folder: to have it read, add "
+            f"--dataset {shlex.quote(printable(own))}."
+        )
+    dataset = load(options.dataset or own, options)
     if dataset.input_shape != checkpoint.header.input_shape:
         raise UsageError(
             f"{name} takes images of shape {checkpoint.header.input_shape}, but {dataset.title} "

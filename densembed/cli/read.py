@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from densembed.cli.common import Command, UsageError
-from densembed.data import as_input
+from densembed.cli.common import Command, UsageError, as_path
+from densembed.data import as_input, is_outside
 from densembed.data.images import Content, ImageError, read_picture
 from densembed.fields.field import logits
 from densembed.fields.novelty import unlike_training
@@ -26,14 +26,14 @@ UNREADABLE = "nothing"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("image", type=Path, nargs="+")
+    parser.add_argument("checkpoint", type=as_path)
+    parser.add_argument("image", type=as_path, nargs="+")
     parser.add_argument(
-        "--labels", type=Path, help="tab-separated table with the columns file and digit"
+        "--labels", type=as_path, help="tab-separated table with the columns file and digit"
     )
     parser.add_argument(
         "--data-dir",
-        type=Path,
+        type=as_path,
         help="folder with the training data; if they are available, images that are unlike the "
         "training images are marked",
     )
@@ -47,6 +47,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     checkpoint = Checkpoint.open(options.checkpoint)
+    if is_outside(checkpoint.config.dataset, options.data_dir):
+        checkpoint = checkpoint.without_data()
     model = checkpoint.model()
     labels = _read_labels(options.labels) if options.labels else {}
     results = [

@@ -1,9 +1,8 @@
 """The command render: the receptive fields for an image, as a file."""
 
 import argparse
-from pathlib import Path
 
-from densembed.cli.common import Command, UsageError, warn
+from densembed.cli.common import Command, UsageError, as_path, warn
 from densembed.data.images import read_picture
 from densembed.fields.field import RESOLUTION, view
 from densembed.figures.export import write_html, write_npz, write_printed
@@ -21,10 +20,13 @@ MAX_RESOLUTION = 32
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("--image", type=Path, required=True)
+    parser.add_argument("checkpoint", type=as_path)
+    parser.add_argument("--image", type=as_path, required=True)
     parser.add_argument(
-        "--out", type=Path, required=True, help="FILE.html, or .svg, .pdf, .png for print, or .npz"
+        "--out",
+        type=as_path,
+        required=True,
+        help="FILE.html, or .svg, .pdf, .png for print, or .npz",
     )
     parser.add_argument(
         "--resolution",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from densembed.cli.common import prepare
+from densembed.cli.common import as_path, prepare
 from densembed.data import slug
 from densembed.experiments import benchmark
 from densembed.experiments.families import Families
@@ -70,10 +70,10 @@ def add_reproduce(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seeds", type=int, help="runs per model (default 5; families: 3)")
     command.add_argument("--rows", help="models, separated by commas (default: all)")
     command.add_argument("--dataset", help="data set, if not the experiment's default")
-    command.add_argument("--data-dir", type=Path)
-    command.add_argument("--out", type=Path, default=DEFAULT_OUT, help="folder for the results")
+    command.add_argument("--data-dir", type=as_path)
+    command.add_argument("--out", type=as_path, default=DEFAULT_OUT, help="folder for the results")
     command.add_argument(
-        "--gallery", type=Path, help="copy the typical run of each model to this folder"
+        "--gallery", type=as_path, help="copy the typical run of each model to this folder"
     )
     command.add_argument(
         "--device",
@@ -177,8 +177,8 @@ def add_benchmark(command: argparse.ArgumentParser) -> None:
         "--quick", action="store_true", help="one minute: eager mode, batch size 128"
     )
     command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    command.add_argument("--json", type=Path, help="also write the measurements to this file")
-    command.add_argument("--markdown", type=Path, help="also write them as Markdown tables")
+    command.add_argument("--json", type=as_path, help="also write the measurements to this file")
+    command.add_argument("--markdown", type=as_path, help="also write them as Markdown tables")
 
 
 def benchmark_command(options: argparse.Namespace) -> None:

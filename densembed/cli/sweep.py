@@ -3,9 +3,8 @@
 import argparse
 import os
 import time
-from pathlib import Path
 
-from densembed.cli.common import prepare
+from densembed.cli.common import as_path, prepare
 from densembed.cli.reproduce import add_scheduler
 from densembed.figures.sweep import label, sweep_figure
 from densembed.figures.web import Panel, html_page
@@ -26,8 +25,8 @@ def add_sweep(command: argparse.ArgumentParser) -> None:
             text = f"networks, by name: see below{values}"
         flag = name if name == "model" else "--" + name.replace("_", "-")
         command.add_argument(flag, default=None if name == "model" else field.default, help=text)
-    command.add_argument("--data-dir", type=Path, help="folder with the data set's files")
-    command.add_argument("--out", type=Path, help="folder of the sweep (default: a new folder)")
+    command.add_argument("--data-dir", type=as_path, help="folder with the data set's files")
+    command.add_argument("--out", type=as_path, help="folder of the sweep (default: a new folder)")
     command.add_argument(
         "--processes",
         type=int,
@@ -96,7 +95,8 @@ def _follow(sweep: Sweep, cluster: Cluster) -> None:
 def _line(row: Row) -> str:
     parts = [f"{label(row.change):<44} {row.parameters:>8,} parameters"]
     if row.errors:
-        parts.append(f"{row.errors.mean:6.2f} ± {row.errors.deviation:.2f} %")
+        deviation = f" ± {row.errors.deviation:.2f}" if len(row.errors) > 1 else ""
+        parts.append(f"{row.errors.mean:6.2f}{deviation} %")
     if row.diverged:
         parts.append(f"{row.diverged} diverged")
     return "  ".join(parts)

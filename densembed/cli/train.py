@@ -5,7 +5,15 @@ import os
 import time
 from pathlib import Path
 
-from densembed.cli.common import INTERRUPTED, Command, UsageError, add_data_dir, load, warn
+from densembed.cli.common import (
+    INTERRUPTED,
+    Command,
+    UsageError,
+    add_data_dir,
+    as_path,
+    load,
+    warn,
+)
 from densembed.cli.progress import Bar, Interrupt
 from densembed.cli.reproduce import add_scheduler
 from densembed.data import DATASETS
@@ -34,7 +42,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         else:
             parser.add_argument("--" + name.replace("_", "-"), default=field.default, help=text)
     add_data_dir(parser)
-    parser.add_argument("--out", type=Path, help="write one file instead of a run folder")
+    parser.add_argument("--out", type=as_path, help="write one file instead of a run folder")
     add_scheduler(parser)
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "default_data_dir",
     "is_available",
     "is_folder",
+    "is_outside",
     "load_dataset",
     "slug",
     "title",
@@ -70,6 +71,21 @@ def default_data_dir() -> Path:
 def is_folder(name: str) -> bool:
     """Whether a name refers to a folder of images. The folder need not exist."""
     return name.startswith(PREFIX)
+
+
+def is_outside(name: str, data_dir: str | Path | None = None) -> bool:
+    """Whether a name refers to a folder of images outside of the data folder.
+
+    A checkpoint may be a file of another author, so it must not select such a folder.
+    """
+    if not is_folder(name):
+        return False
+    place = Path(data_dir) if data_dir else default_data_dir()
+    try:
+        root = Folder.parse(name, place).root(place)
+        return not root.resolve().is_relative_to(place.resolve())
+    except (DataError, OSError, RuntimeError):  # an invalid name, or a loop of links
+        return True
 
 
 def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:

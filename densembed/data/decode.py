@@ -10,6 +10,7 @@ import os
 
 import numpy as np
 from PIL import ExifTags, Image, ImageOps
+from PIL.WebPImagePlugin import WebPImageFile
 
 from densembed.files import check_regular
 
@@ -128,26 +129,27 @@ def _reduced(image: Image.Image) -> Image.Image:
     orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
     if (factor := _factor(image)) > 1:
         image.draft(None, (image.width // factor, image.height // factor))
+    if factor > 1 and isinstance(image, WebPImageFile):
+        image = _decoded_webp(image)
     image.load()
     if (factor := _factor(image)) == 1:
         return image
     rows = max(1, STRIP_PIXELS // image.width // factor) * factor
-    strips = []
+    deep = _is_deep(image)
+    mode = ("F" if image.mode == "F" else "I") if deep else "RGBA"
+    small = Image.new(mode, (-(-image.width // factor), -(-image.height // factor)))
     for top in range(0, image.height, rows):
         strip = image.crop((0, top, image.width, min(top + rows, image.height)))
-        if _is_deep(image):
-            strip = strip if image.mode == "F" else strip.convert("I")
-        else:
-            strip = _as_rgba(strip)
-        strips.append(strip.reduce(factor))
-    size = strips[0].width, sum(strip.height for strip in strips)
-    small = Image.new(strips[0].mode, size)
-    top = 0
-    for strip in strips:
-        small.paste(strip, (0, top))
-        top += strip.height
+        strip = strip.convert(mode) if deep else _as_rgba(strip)
+        small.paste(strip.reduce(factor), (0, top // factor))
     small.getexif()[ExifTags.Base.Orientation] = orientation
     return small
+
+
+def _decoded_webp(image: WebPImageFile) -> Image.Image:
+    """The pixels in the memory of the decoder's result, which `load` would copy."""
+    pixels, _ = image._decoder.get_next()
+    return Image.frombuffer(image.rawmode, image.size, pixels, "raw", image.rawmode, 0, 1)
 
 
 def _factor(image: Image.Image) -> int:

@@ -125,7 +125,9 @@ def summary(errors: Sequence[float]) -> dict[str, Any]:
 
 
 def plus_minus(row: Mapping[str, Any], prefix: str = "") -> str:
-    """Mean and standard deviation of a row of a report."""
+    """Mean and standard deviation of a row of a report; the mean alone of a single training."""
+    if len(row.get(f"{prefix}errors", ())) == 1:
+        return f"{row[f'{prefix}mean']:.2f}"
     return f"{row[f'{prefix}mean']:.2f} ± {row[f'{prefix}deviation']:.2f}"
 
 

@@ -41,7 +41,7 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
             y=[row.errors.mean for row in part],
             error_y={
                 "type": "data",
-                "array": [row.errors.deviation for row in part],
+                "array": [row.errors.deviation if len(row.errors) > 1 else None for row in part],
                 "thickness": 1.2,
             },
             mode="markers",

@@ -1,10 +1,13 @@
 """Checks of the arguments and inputs of layers, with errors that say what to change."""
 
+import math
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.lazy import LazyModuleMixin
 
 
 def widened(tensor: Tensor) -> Tensor:
@@ -12,20 +15,39 @@ def widened(tensor: Tensor) -> Tensor:
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
-def check_dtype(x: Tensor, expected: torch.dtype | None) -> None:
-    """Raises ValueError unless an input has the dtype of the parameters, as torch's layers do.
+def check_input(x: Tensor, like: Tensor | None) -> None:
+    """Raises unless an input is a tensor with the dtype and device of a layer's parameters.
 
     Under autocast all floating dtypes except float64 are accepted, because autocast converts them.
 
     Args:
-        expected: dtype of the layer's parameters; None accepts every floating dtype.
+        like: a parameter or buffer of the layer; None accepts every device and floating dtype.
+    Raises:
+        TypeError: `x` is not a tensor.
+        ValueError: its dtype or device is wrong.
     """
+    if not isinstance(x, Tensor):
+        convert = "torch.from_numpy" if type(x).__module__ == "numpy" else "torch.tensor"
+        raise TypeError(
+            f"Expected a torch.Tensor as input; got {type(x).__module__}.{type(x).__qualname__}. "
+            f"Convert it with {convert}(x)."
+        )
+    expected = None if like is None else like.dtype
     if not x.is_floating_point():
         raise ValueError(
             f"Expected a floating-point input; got {x.dtype}. "
-            f"Convert it with x.to({expected or torch.float32})."
+            f"Convert it with x.to({expected or torch.float32}), and divide pixel values of 0 to "
+            "255 by 255."
         )
-    if expected in (None, x.dtype):
+    if like is None:
+        return
+    if x.device != like.device:
+        raise ValueError(
+            f"Expected an input on {like.device}, the device of the layer's parameters; got "
+            f"{x.device}. Move the input with x.to({str(like.device)!r}) or the layer with "
+            f"layer.to({str(x.device)!r})."
+        )
+    if expected == x.dtype:
         return
     device = x.device.type
     autocast = device != "meta" and torch.is_autocast_enabled(device)
@@ -41,12 +63,39 @@ def per_axis(
 ) -> tuple[int, ...]:
     """One integer per axis; a single integer is repeated. Raises ValueError for other values."""
     values: tuple[Any, ...] = tuple(value) if isinstance(value, tuple | list) else (value,) * axes
-    if len(values) != axes or not all(isinstance(v, int) and v >= minimum for v in values):
+    if len(values) != axes or not all(
+        isinstance(v, Integral) and int(v) >= minimum for v in values
+    ):
+        several = f", or {axes} of them" if axes > 1 else ""
         raise ValueError(
-            f"Expected {name} to be an integer of at least {minimum}, or {axes} of them; "
-            f"got {value!r}."
+            f"Expected {name} to be an integer of at least {minimum}{several}; got {value!r}."
         )
-    return values
+    return tuple(int(v) for v in values)
+
+
+def axis_sizes(sizes: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
+    """The length of each axis. Raises ValueError unless there are `axes`, or one or two."""
+    axes = axes or (len(sizes) if isinstance(sizes, tuple | list) else 1)
+    if axes not in (1, 2):
+        raise ValueError(f"Expected sizes of one or two axes; got {sizes!r}.")
+    return per_axis(sizes, axes, "sizes", 1)
+
+
+def positive(value: float, name: str) -> float:
+    """A positive, finite number as a float. Raises ValueError for other values."""
+    if not isinstance(value, Real) or not 0 < value < math.inf:
+        raise ValueError(f"Expected a positive {name}; got {value!r}.")
+    return float(value)
+
+
+def check_source(module: nn.Module, kind: type[nn.Module]) -> None:
+    """Raises ValueError unless the module given to a layer's `from_torch` is of that kind."""
+    if not isinstance(module, kind):
+        raise ValueError(f"Expected nn.{kind.__name__}; got {type(module).__name__}.")
+    if isinstance(module, LazyModuleMixin) and module.has_uninitialized_params():
+        raise ValueError(
+            f"This {type(module).__name__} has no weights yet: call it once with an input first."
+        )
 
 
 def positions(size: int, span: int, stride: int, padding: tuple[int, int]) -> int:

@@ -20,9 +20,10 @@ from itertools import repeat
 import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from densembed.functional.densities import Density
-from densembed.functional.gamma import forward_mode, interval_mass, mass_tangent
+from densembed.functional.gamma import differentiable, interval_mass, mass_tangent
 
 
 def jumps(x: Tensor) -> Tensor:
@@ -47,7 +48,18 @@ def moving_value(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Ten
         density.cdf(_standard(_edges(jump.shape[axis], loc), loc[..., k], inverse[..., k]))
         for k, axis in ((1, -2), (0, -1))
     )
-    return (jump @ columns).mul_(rows).sum(-2)
+    return _multiplied(jump @ columns, rows).sum(-2)
+
+
+def _multiplied(product: Tensor, factor: Tensor) -> Tensor:
+    """product · factor in the memory of the product, as new memory costs page faults.
+
+    While a mode such as that of `torch.func.linearize` records the operations, it is a new tensor:
+    a recorded change in place would be repeated with each call.
+    """
+    if not torch.compiler.is_compiling() and is_in_torch_dispatch_mode():
+        return product * factor
+    return product.mul_(factor)
 
 
 CHUNK_CELLS = 3 * 2**18
@@ -100,7 +112,11 @@ class _Moving(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, dims, x, loc, scale, density):
-        return _apply_moving(*_in_front(dims, x, loc, scale), density), (0, 0, 0)
+        return differentiable(_Moving, _ForwardMoving, *_in_front(dims, x, loc, scale), density), (
+            0,
+            0,
+            0,
+        )
 
 
 def _with_slopes(
@@ -112,19 +128,18 @@ def _with_slopes(
     columns, pdf_columns = density.cdf_pdf(_standard(along, loc[..., 0], inverse[..., 0]))
     rows, pdf_rows = density.cdf_pdf(_standard(down, loc[..., 1], inverse[..., 1]))
     by_rows = jump.mT @ rows
-    # The pdfs are used here only, so their memory is reused: new memory costs page faults.
     sums = (
-        _sums(pdf_columns.mul_(by_rows), along),
-        _sums(pdf_rows.mul_(jump @ columns), down),
+        _sums(_multiplied(pdf_columns, by_rows), along),
+        _sums(_multiplied(pdf_rows, jump @ columns), down),
     )
     total, moment = (torch.stack(parts, -1) for parts in zip(*sums, strict=True))
     by_loc, by_scale = _slopes(total, moment, loc, inverse)
-    return by_rows.mul_(columns).sum(-2), by_loc, by_scale
+    return _multiplied(by_rows, columns).sum(-2), by_loc, by_scale
 
 
 def _sums(weighted: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
     """Σ_e y_e f(z_e) and Σ_e y_e f(z_e) e; overwrites y · f."""
-    return weighted.sum(-2), weighted.mul_(edges).sum(-2)
+    return weighted.sum(-2), _multiplied(weighted, edges).sum(-2)
 
 
 NARROW = 2.0**-10
@@ -156,11 +171,12 @@ def moving(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
     Returns:
         (..., C, K).
     """
-    # Under vmap, tensors do not know whether they need gradients; torch.export adds its own.
-    if not torch.is_grad_enabled() or torch.compiler.is_exporting():
+    # Under vmap, tensors do not know whether they need gradients; exported code adds its own.
+    exporting = torch.compiler.is_exporting() or torch.jit.is_tracing()
+    if not torch.is_grad_enabled() or exporting:
         return moving_value(x, loc, scale, density)
     loc = loc.expand(*loc.shape[:-3], x.shape[-3], *loc.shape[-2:])
-    return _apply_moving(x, loc, scale, density)[0]
+    return differentiable(_Moving, _ForwardMoving, x, loc, scale, density)[0]
 
 
 class _Fixed(torch.autograd.Function):
@@ -207,7 +223,11 @@ class _Fixed(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, dims, x, loc, scale, density):
-        return _apply_fixed(*_in_front(dims, x, loc, scale), density), (0, 0, 0)
+        return differentiable(_Fixed, _ForwardFixed, *_in_front(dims, x, loc, scale), density), (
+            0,
+            0,
+            0,
+        )
 
 
 def _dense(cdf: Tensor, height: int, width: int) -> Tensor:
@@ -227,7 +247,9 @@ def fixed(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
         (..., N, C, K).
     """
     groups = (*loc.shape[:-3], x.shape[-3], *loc.shape[-2:])
-    return _apply_fixed(x, loc.expand(groups), scale.expand(groups), density)[0]
+    return differentiable(
+        _Fixed, _ForwardFixed, x, loc.expand(groups), scale.expand(groups), density
+    )[0]
 
 
 class _Fold(torch.autograd.Function):
@@ -278,14 +300,16 @@ class _Fold(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, dims, weight, loc, scale, density, sizes):
-        return _apply_fold(*_in_front(dims, weight, loc, scale), density, sizes), (0, 0, 0, 0)
+        return differentiable(
+            _Fold, _ForwardFold, *_in_front(dims, weight, loc, scale), density, sizes
+        ), (0, 0, 0, 0)
 
 
 def fold(
     weight: Tensor, loc: Tensor, scale: Tensor, density: Density, sizes: tuple[int, int]
 ) -> Tensor:
     """K_o = Σ_i w_oi Γ_i as images: (..., O, C, K), (..., C, K, 2) → (..., O, C, H, W)."""
-    return _apply_fold(weight, loc, scale, density, sizes)[0]
+    return differentiable(_Fold, _ForwardFold, weight, loc, scale, density, sizes)[0]
 
 
 def _in_front(dims: tuple, *parts: Tensor) -> list[Tensor]:
@@ -403,15 +427,3 @@ class _ForwardFold(_Fold):
     @staticmethod
     def jvp(ctx, *tangents):
         return _tangent(_spread, ctx, tangents[:3], ctx.sizes), None, None, None
-
-
-def _apply_moving(*inputs) -> tuple[Tensor, ...]:
-    return forward_mode(_Moving, _ForwardMoving).apply(*inputs)
-
-
-def _apply_fixed(*inputs) -> tuple[Tensor, ...]:
-    return forward_mode(_Fixed, _ForwardFixed).apply(*inputs)
-
-
-def _apply_fold(*inputs) -> tuple[Tensor, ...]:
-    return forward_mode(_Fold, _ForwardFold).apply(*inputs)

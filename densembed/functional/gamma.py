@@ -8,6 +8,8 @@ Axes: `loc[..., 0]`, `scale[..., 0]` run along the last axis of the signal (t, t
 image), `[..., 1]` along the one before (u, the rows). Lengths are in pixels.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.autograd import Function
@@ -47,7 +49,7 @@ class _IntervalMass(Function):
 
 
 class _ForwardMass(_IntervalMass):
-    """Adds forward mode, which torch.compile rejects; see `forward_mode`."""
+    """Adds forward mode, which torch.compile rejects; see `differentiable`."""
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -60,9 +62,17 @@ class _ForwardMass(_IntervalMass):
         return mass_tangent(ctx.density, loc, scale, edges, by_loc, by_scale)
 
 
-def forward_mode(plain: type[Function], forward: type[Function]) -> type[Function]:
-    """The variant with a `jvp`, except under torch.compile, which does not accept one."""
-    return plain if torch.compiler.is_compiling() else forward
+def differentiable(plain: type[Function], forward: type[Function], *inputs: Any) -> Any:
+    """Applies a function, in the variant that the context accepts.
+
+    Args:
+        plain: for torch.compile, which does not accept a `jvp`. For torch.jit.trace, which cannot
+            save a function of Python, its operations are recorded instead.
+        forward: the same with a `jvp`.
+    """
+    if torch.jit.is_tracing():
+        return plain.forward(*inputs)
+    return (plain if torch.compiler.is_compiling() else forward).apply(*inputs)
 
 
 def interval_mass(density: Density, loc: Tensor, scale: Tensor, edges: Tensor) -> Tensor:
@@ -75,7 +85,7 @@ def interval_mass(density: Density, loc: Tensor, scale: Tensor, edges: Tensor) -
         (..., E − 1), each entry F(edges[e + 1]) − F(edges[e]).
     """
     loc, scale = torch.broadcast_tensors(loc, scale)
-    return forward_mode(_IntervalMass, _ForwardMass).apply(loc, scale, edges, density)
+    return differentiable(_IntervalMass, _ForwardMass, loc, scale, edges, density)
 
 
 def mass_tangent(

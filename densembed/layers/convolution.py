@@ -20,7 +20,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.functional.arguments import check_dtype, per_axis, positions, widened
+from densembed.functional.arguments import (
+    check_input,
+    check_source,
+    per_axis,
+    positions,
+    positive,
+    widened,
+)
 from densembed.functional.uniform import (
     bounded,
     bounded_logit,
@@ -85,10 +92,10 @@ class _Convolution(nn.Module):
         self.dilation = per_axis(dilation, self.axes, "dilation", 1)
         self.padding = padding_pairs(padding, self.spans, self.stride)
         initial = self.torch_layer(
-            in_channels,
-            out_channels,
+            self.in_channels,
+            self.out_channels,
             self.kernel_size,  # type: ignore[arg-type]
-            groups=groups,
+            groups=self.groups,
             bias=bias,
         )
         self.weight = initial.weight
@@ -96,10 +103,7 @@ class _Convolution(nn.Module):
 
     @classmethod
     def _torch_arguments(cls, module: nn.Conv1d | nn.Conv2d) -> dict[str, Any]:
-        if not isinstance(module, cls.torch_layer):
-            raise ValueError(
-                f"Expected nn.{cls.torch_layer.__name__}; got {type(module).__name__}."
-            )
+        check_source(module, cls.torch_layer)
         if module.padding_mode != "zeros":
             raise ValueError(f"Expected padding_mode 'zeros'; got {module.padding_mode!r}.")
         names = "in_channels out_channels kernel_size stride padding dilation groups"
@@ -213,7 +217,7 @@ class _Convolution(nn.Module):
 
     def _fixed_stride(self, x: Tensor, weight: Tensor) -> Tensor:
         """y by convolution with the kernel that Γ¹ of one window gives."""
-        check_dtype(x, self.weight.dtype)
+        check_input(x, self.weight)
         factors: list[Tensor] = []
         pads: list[int] = []
         spacing = tuple(self._spacing(axis) for axis in range(self.axes))
@@ -328,14 +332,12 @@ class _AdaptiveConv(_Convolution):
         low, high = bounds
         if not 0 < low < high < math.inf:
             raise ValueError(f"Expected bounds 0 < a < b, as multiples of K; got {bounds}.")
-        if not 0 < lr_scale < math.inf:
-            raise ValueError(f"Expected a positive lr_scale; got {lr_scale}.")
         self.stride_mode = stride_mode
         self.normalize = normalize
         self.bounds = (float(low), float(high))
-        self.lr_scale = float(lr_scale)
-        shape = (out_channels if amplitude == "channel" else 1, self.axes)
-        logit = bounded_logit(start, low, high) / lr_scale
+        self.lr_scale = positive(lr_scale, "lr_scale")
+        shape = (self.out_channels if amplitude == "channel" else 1, self.axes)
+        logit = bounded_logit(positive(start, "start"), low, high) / self.lr_scale
         self.amplitude_logit = nn.Parameter(torch.full(shape, logit))
 
     @classmethod
@@ -381,7 +383,7 @@ class _AdaptiveConv(_Convolution):
         return self.weight * height.to(self.weight.dtype).reshape(-1, *[1] * (self.axes + 1))
 
     def _proportional_stride(self, x: Tensor) -> Tensor:
-        check_dtype(x, self.weight.dtype)
+        check_input(x, self.weight)
         counts = self._counts(x)
         cells = [
             (count - 1) * stride + span

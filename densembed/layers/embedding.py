@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from densembed.functional.action import embed, fold
-from densembed.functional.arguments import check_dtype, per_axis, widened
+from densembed.functional.arguments import axis_sizes, check_input, per_axis, positive, widened
 from densembed.functional.densities import Density, Logistic, density
 from densembed.functional.gamma import axes_gamma, negligible, outer
 from densembed.functional.uniform import step_scaled
@@ -82,24 +82,16 @@ class Embedding(nn.Module):
         truncate: bool,
     ):
         super().__init__()
-        axes = self.axes or (len(sizes) if isinstance(sizes, tuple | list) else 1)
-        if axes not in (1, 2):
-            raise ValueError(f"Expected sizes of one or two axes; got {sizes!r}.")
-        self.sizes = per_axis(sizes, axes, "sizes", 1)
+        self.sizes = axis_sizes(sizes, self.axes)
         (self.in_channels,) = per_axis(in_channels, 1, "in_channels", 1)
-        grid = per_axis(num_densities, axes, "num_densities", 1)
+        grid = per_axis(num_densities, len(self.sizes), "num_densities", 1)
         self.num_densities = math.prod(grid) if isinstance(num_densities, tuple | list) else grid[0]
         self.family = density(family)
-        self.groups = 1 if shared else in_channels
+        self.groups = 1 if shared else self.in_channels
         self.truncate = truncate
         self.unit = scale_unit(self.family)
         lengths = torch.tensor(self.sizes[::-1], dtype=torch.get_default_dtype())
         self.register_buffer("lengths", lengths, persistent=False)
-
-    @property
-    def dtype(self) -> torch.dtype | None:
-        """Data type of the parameters and of valid inputs; None if there are no parameters."""
-        return next((parameter.dtype for parameter in self.parameters()), None)
 
     @property
     def out_features(self) -> int:
@@ -114,8 +106,8 @@ class Embedding(nn.Module):
         return nn.Parameter(logits)
 
     def check(self, x: Tensor) -> None:
-        """Raises ValueError unless `x` has the shape (batch, C, *sizes) and the layer's dtype."""
-        check_dtype(x, self.dtype)
+        """Raises unless `x` is a tensor (batch, C, *sizes) of the layer's dtype and device."""
+        check_input(x, next(self.parameters(), None))
         expected = (self.in_channels, *self.sizes)
         if tuple(x.shape[1:]) != expected:
             raise ValueError(
@@ -220,9 +212,7 @@ class DensityEmbedding(Embedding):
             shared=shared,
             truncate=truncate,
         )
-        if not 0 < location_lr_scale < math.inf:
-            raise ValueError(f"Expected a positive location_lr_scale; got {location_lr_scale}.")
-        self.location_lr_scale = float(location_lr_scale)
+        self.location_lr_scale = positive(location_lr_scale, "location_lr_scale")
         self.alpha = self._logits(0.0, ALPHA_STD / self.location_lr_scale)
         self.beta = self._logits(BETA_MEAN, BETA_STD)
 

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.functional.arguments import check_dtype
+from densembed.functional.arguments import check_input, check_source, per_axis
 from densembed.functional.uniform import indicator, overlap
 
 
@@ -26,17 +26,14 @@ class DensityLinear(nn.Linear):
     """
 
     def __init__(self, in_features: int, out_features: int, *, bias: bool = True):
-        if min(in_features, out_features) < 1:
-            raise ValueError(
-                f"Expected at least 1 input and 1 output; got {in_features} and {out_features}."
-            )
-        super().__init__(in_features, out_features, bias)
+        (inputs,) = per_axis(in_features, 1, "in_features", 1)
+        (outputs,) = per_axis(out_features, 1, "out_features", 1)
+        super().__init__(inputs, outputs, bias)
 
     @classmethod
     def from_torch(cls, module: nn.Linear) -> "DensityLinear":
         """The same map with a copy of the weights, on the same device, in the same dtype."""
-        if not isinstance(module, nn.Linear):
-            raise ValueError(f"Expected nn.Linear; got {type(module).__name__}.")
+        check_source(module, nn.Linear)
         layer = cls(module.in_features, module.out_features, bias=module.bias is not None)
         layer.to(module.weight).load_state_dict(module.state_dict())
         return layer
@@ -48,7 +45,7 @@ class DensityLinear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., N) → (..., out_features)."""
-        check_dtype(x, self.weight.dtype)
+        check_input(x, self.weight)
         if x.dim() == 0 or x.shape[-1] != self.in_features:
             raise ValueError(
                 f"Expected an input of shape (..., {self.in_features}); got {tuple(x.shape)}."

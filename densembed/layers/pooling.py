@@ -8,7 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.functional.arguments import check_dtype, per_axis, positions, widened
+from densembed.functional.arguments import (
+    check_input,
+    check_source,
+    per_axis,
+    positions,
+    positive,
+    widened,
+)
 from densembed.functional.pooling import pooling_weights, softmax_pool
 from densembed.functional.uniform import bounded, indicator, overlap, product, step_scaled
 
@@ -46,15 +53,13 @@ class _AdaptivePool(nn.Module):
         groups = 1
         if beta == "channel":
             (groups,) = per_axis(channels, 1, "channels (with beta='channel')", 1)
-        if not 0 < min_length < min(self.kernel_size):
+        self.min_length = positive(min_length, "min_length")
+        if self.min_length >= min(self.kernel_size):
             raise ValueError(
                 f"Expected a min_length between 0 and the kernel's {min(self.kernel_size)}; "
                 f"got {min_length}."
             )
-        if not 0 < lr_scale < math.inf:
-            raise ValueError(f"Expected a positive lr_scale; got {lr_scale}.")
-        self.min_length = float(min_length)
-        self.lr_scale = float(lr_scale)
+        self.lr_scale = positive(lr_scale, "lr_scale")
         self.beta = nn.Parameter(torch.zeros(groups))
         ends = nn.Parameter(torch.zeros(self.axes, 2)) if learn_intervals else None
         self.register_parameter("ends_logit", ends)
@@ -66,10 +71,7 @@ class _AdaptivePool(nn.Module):
         `options` are keyword arguments of the constructor. Raises ValueError if the two cannot
         agree: with ceil_mode, a divisor, or padding that is counted.
         """
-        if not isinstance(module, cls.torch_layer):
-            raise ValueError(
-                f"Expected nn.{cls.torch_layer.__name__}; got {type(module).__name__}."
-            )
+        check_source(module, cls.torch_layer)
         padding = per_axis(module.padding, cls.axes, "padding", 0)
         counted = module.count_include_pad and any(padding)
         if module.ceil_mode or counted or getattr(module, "divisor_override", None):
@@ -118,7 +120,7 @@ class _AdaptivePool(nn.Module):
 
     def _windows(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, list[int]]:
         """Pixels (batch, C, ΠL, ΠM), masses (1, ΠL, ΠM), β (C or 1, 1, 1), and L."""
-        check_dtype(x, self.beta.dtype)
+        check_input(x, self.beta)
         channels = "channels" if len(self.beta) == 1 else len(self.beta)
         if x.dim() != self.axes + 2 or channels not in ("channels", x.shape[1]):
             names = "length" if self.axes == 1 else "height, width"
@@ -219,7 +221,9 @@ class AdaptivePool1d(_AdaptivePool):
         lr_scale: factor of the learning rate of the ends, see
             `densembed.functional.uniform.step_scaled`.
 
-    Parameters: `beta`, (C or 1,), and with `learn_intervals` also `ends_logit`, (axes, 2).
+    Parameters: `beta`, (C or 1,), and with `learn_intervals` also `ends_logit`, (axes, 2). The
+    derivative by β is the variance of x under the density. It overflows in float32 if β is so near
+    to 0 that values of x which differ by more than 10¹⁹ have a share; those by x do not.
     Input (batch, C, N), output (batch, C, L); ValueError if the kernel does not fit the input.
 
     >>> pool = AdaptivePool1d(2)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from densembed.functional.arguments import check_dtype
+from densembed.functional.arguments import axis_sizes, check_input, per_axis
 
 
 def legendre_rule(order: int) -> tuple[list[float], list[float]]:
@@ -109,21 +109,16 @@ class QuadratureEmbedding(nn.Module):
     def __init__(
         self,
         pdf: Callable[..., Tensor],
-        sizes: Sequence[int],
+        sizes: int | Sequence[int],
         in_channels: int = 1,
         *,
         order: int = 8,
     ):
         super().__init__()
-        self.sizes = tuple(int(size) for size in sizes)
-        if len(self.sizes) not in (1, 2) or min(*self.sizes, in_channels, order) < 1:
-            raise ValueError(
-                "Expected one or two sizes, and sizes, in_channels and order of at least 1; "
-                f"got {self.sizes}, {in_channels} and {order}."
-            )
+        self.sizes = axis_sizes(sizes)
+        (self.in_channels,) = per_axis(in_channels, 1, "in_channels", 1)
+        (self.order,) = per_axis(order, 1, "order", 1)
         self.pdf = pdf
-        self.in_channels = in_channels
-        self.order = order
         # A buffer, because .to() then sets the dtype and device of the nodes.
         self.register_buffer("origin", torch.zeros(()), persistent=False)
 
@@ -148,7 +143,7 @@ class QuadratureEmbedding(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, C, *sizes) → (batch, C, K)."""
-        check_dtype(x, self.origin.dtype)
+        check_input(x, self.origin)
         expected = (self.in_channels, *self.sizes)
         if tuple(x.shape[1:]) != expected:
             raise ValueError(

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from densembed.cache import SizedCache
+from densembed.data import is_outside
 from densembed.models.names import describe
 from densembed.runs import Run, all_runs
 from densembed.runs.sweep import find_member
@@ -34,11 +35,19 @@ class Entry:
     key: str
     path: Path
     name: str = ""
+    own: bool = True
+    """Whether it was trained here, by a run or a sweep."""
 
     def open(self) -> Checkpoint:
         """The checkpoint, cached per version of the file. Raises CheckpointError."""
         version = self._version()
-        return _opened.get((self.path, version), lambda: Checkpoint.open(self.path))
+        return _opened.get((self.path, version), self._read)
+
+    def _read(self) -> Checkpoint:
+        checkpoint = Checkpoint.open(self.path)
+        # The user named the folder of a run, but a file in the gallery may have another author.
+        strange = not self.own and is_outside(checkpoint.config.dataset)
+        return checkpoint.without_data() if strange else checkpoint
 
     @property
     def title(self) -> str:
@@ -70,7 +79,7 @@ def one_line(header: Header) -> str:
 def shipped() -> list[Entry]:
     """The checkpoints of the gallery's folder, sorted by name."""
     paths = sorted(gallery_folder().glob("*.safetensors"))
-    return [Entry(printable(path.stem), path) for path in paths]
+    return [Entry(printable(path.stem), path, own=False) for path in paths]
 
 
 def entries() -> Iterator[Entry]:

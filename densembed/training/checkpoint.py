@@ -1,10 +1,10 @@
 """One safetensors file that holds a whole training: every snapshot, config, metrics, provenance.
 
 Layout (version 1): each parameter of the model is one float32 tensor of shape
-(snapshots, members, *shape) under the parameter's name. Tensors of other types are converted if
-float32 represents their values exactly. The metadata has `format: densembed`, `version: 1` and
-`header`, the JSON of `Header`. Nothing in a file is executed, and its tensors are checked against
-the shapes of the model that the header names.
+(snapshots, members, *shape) under the parameter's name. Tensors of other floating-point types
+are converted if float32 represents their values exactly. The metadata has `format: densembed`,
+`version: 1` and `header`, the JSON of `Header`. Nothing in a file is executed, and its tensors are
+checked against the shapes of the model that the header names.
 """
 
 import json
@@ -40,6 +40,9 @@ MAX_BYTES = 256 * 2**20
 MAX_HEADER = 4 * 2**20
 MAX_SIZE = 256
 """Largest number of channels, rows or columns, as larger fields exhaust the memory."""
+
+ELSEWHERE = "elsewhere"
+"""Name of the data set of a model whose data are not on this machine."""
 
 ShortText = Annotated[str, Field(max_length=200), AfterValidator(printable)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -212,6 +215,11 @@ class Checkpoint:
 
         return _networks.get(key, make)
 
+    def without_data(self) -> "Checkpoint":
+        """The same without the name of its data set, for files that name a folder elsewhere."""
+        config = self.config.model_copy(update={"dataset": ELSEWHERE})
+        return Checkpoint(self.header.model_copy(update={"config": config}), self.tensors)
+
     def epoch_of(self, step: int) -> float:
         return step / self.header.steps_per_epoch
 
@@ -354,8 +362,13 @@ def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> Non
     for epoch in header.epochs:
         if not len(epoch.test_error) == len(epoch.train_loss) == count:
             raise CheckpointError(f"{name} has metrics for another number of members.")
-    if header.steps != sorted(set(header.steps)):
-        raise CheckpointError(f"{name} has snapshots that are not in order.")
+    for what, numbers in (
+        ("snapshots", header.steps),
+        ("epochs", [epoch.epoch for epoch in header.epochs]),
+        ("epochs", [epoch.step for epoch in header.epochs]),
+    ):
+        if numbers != sorted(set(numbers)):
+            raise CheckpointError(f"{name} has {what} that are not in order.")
 
 
 def _as_float32(tensor: Tensor, key: str, name: str) -> Tensor:
@@ -368,9 +381,14 @@ def _as_float32(tensor: Tensor, key: str, name: str) -> Tensor:
         if same or not tensor.isfinite().all():  # values that are not finite are reported later
             return converted
     dtype = str(tensor.dtype).removeprefix("torch.")
+    if tensor.dtype.is_floating_point:
+        wrong, convert = " that are not exact in float32", "with .float()"
+    else:
+        wrong = ", where a model has floating-point numbers"
+        convert = "with .float(), and multiply quantised ones by their scale,"
     raise CheckpointError(
-        f"{name} has {dtype} values in {key} that are not exact in float32. Convert its tensors "
-        "with .float() and save them with the file's metadata by safetensors.torch.save_file."
+        f"{name} has {dtype} values in {key}{wrong}. Convert its tensors {convert} and save "
+        "them with the file's metadata by safetensors.torch.save_file."
     )
 
 

@@ -83,7 +83,8 @@ def explain(error: ValidationError) -> str:
     if owner in ("RunConfig", "Plan", "config", "base") and name in RunConfig.model_fields:
         words = name.replace("_", " ").capitalize()
         if first["type"] == "string_unicode":  # a path whose bytes are not UTF-8
-            return f"{words} is not valid UTF-8: {printable(first['input'])}. Rename it."
+            rename = " Rename the folder." if name == "dataset" else ""
+            return f"{words} is not valid UTF-8: {printable(first['input'])}.{rename}"
         return f"{words} takes {takes(name)}; got {_short(first['input'])}."
     if first["type"] == "string_unicode":
         return f"The field {field!r} is not valid Unicode: {printable(first['input'])[:40]}."

@@ -645,6 +645,37 @@ def test_a_misspelt_name_gets_a_guess(run, runs_root, arguments, words):
     assert not runs_root.exists()
 
 
+def test_a_guess_is_close(run):
+    _, _, errors = run("reproduce", "table1", "--epochs", "1")
+    assert "unrecognized arguments: --epochs 1\n" in errors
+
+
+@pytest.mark.parametrize(
+    ("command", "argument"),
+    [
+        (["read", "a", ""], "image"),
+        (["read", "", "a.png"], "checkpoint"),
+        (["evaluate", ""], "checkpoint"),
+        (["render", "a", "--image", "", "--out", "b.svg"], "--image"),
+        (["train", "linear", "--out", ""], "--out"),
+        (["train", "linear", "--data-dir", ""], "--data-dir"),
+        (["sweep", "linear", "--out", ""], "--out"),
+    ],
+)
+def test_an_empty_path_is_refused(run, runs_root, command, argument):
+    status, text, errors = run(*command)
+    assert (status, text) == (2, "")
+    assert f"argument {argument}: the path is empty" in errors
+    assert not runs_root.exists()
+
+
+def test_only_a_folder_is_to_be_renamed(run):
+    cryptic = os.fsdecode(b"rot\xe9")
+    assert fails(run("train", cryptic)) == r"densembed: Model is not valid UTF-8: rot\xe9."
+    line = fails(run("train", "linear", "--dataset", f"folder:{cryptic}"))
+    assert line.endswith(r"folder:rot\xe9. Rename the folder.")
+
+
 def test_an_unknown_name_gets_the_known_ones(run, runs_root):
     line = fails(run("train", "transformer"))
     assert "did you mean" not in line
@@ -721,15 +752,32 @@ def test_a_folder_of_ones_own(run, photos, tmp_path):
     assert f"test error: 0.00 % of {number} test images  (trained" in text
     assert kept.header.classes == ["dark", "light"]
     assert kept.header.input_shape == (3, 9, 11)
-    status, text, _ = run("evaluate", out)
+    status, text, _ = run("evaluate", out, "--dataset", data)
     assert (status, text) == (0, f"test error: 0.00 % of {number} test images\n")
+    assert run("evaluate", out, "--data-dir", tmp_path)[1] == text
     _, text, _ = run("info", out)
     assert "photos" in text
     status, text, _ = run("read", out, tmp_path / "photos" / "light" / "3.png")
     assert text.startswith("3.png: light")
     for path in (tmp_path / "photos").rglob("*.png"):
         path.unlink()
-    assert "two subfolders" in fails(run("evaluate", out))
+    assert "two subfolders" in fails(run("evaluate", out, "--dataset", data))
+
+
+def test_a_checkpoint_selects_no_folder(run, trained, pictures, tmp_path, monkeypatch):
+    """The file may have another author, so the user names the folder or puts it in the data."""
+    listed, scandir = [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path=".": listed.append(path) or scandir(path))
+    config = trained.config.model_copy(update={"dataset": "folder:/etc@1x28x28"})
+    header = trained.header.model_copy(update={"config": config})
+    sly = tmp_path / "sly.safetensors"
+    type(trained)(header, trained.tensors).save(sly)
+    assert "add --dataset folder:/etc@1x28x28." in fails(run("evaluate", sly))
+    assert run("read", sly, pictures["digit"])[0] == 0
+    assert run("info", sly)[0] == 0
+    assert not listed
+    run("evaluate", sly, "--dataset", "folder:/etc@1x28x28")
+    assert listed
 
 
 def test_names_that_are_not_unicode(run, tmp_path, trained_file, monkeypatch):
@@ -744,14 +792,15 @@ def test_names_that_are_not_unicode(run, tmp_path, trained_file, monkeypatch):
     out = tmp_path / f"{cryptic}.safetensors"
     arguments = ["logistic-el-2", "--epochs", "2", "--device", "cpu", "--data-dir"]
     arguments += [tmp_path / f"data {cryptic}", "--dataset"]
-    status, text, errors = run("train", *arguments, f"folder:{tmp_path / 'photos'}", "--out", out)
+    data = f"folder:{tmp_path / 'photos'}"
+    status, text, errors = run("train", *arguments, data, "--out", out)
     assert status == 0
     assert r"its class is called 'rot\xe9'" in errors
     assert r"not an image, skipped: dark/rot\xe9.txt" in errors
     assert r"rot\xe9.safetensors" in text.replace("\n", "")
     assert Checkpoint.open(out).header.classes == ["dark", r"rot\xe9"]
-    for command in ("evaluate", "info"):
-        status, text, errors = run(command, out, out)
+    for command, *flags in (("evaluate", "--dataset", data), ("info",)):
+        status, text, errors = run(command, out, out, *flags)
         assert status == 0
         assert (r"skipped: dark/rot\xe9.txt" in errors) == (command == "evaluate")
         assert r"rot\xe9.safetensors" in text
@@ -795,7 +844,7 @@ def test_evaluate_knows_the_classes_of_an_older_order(run, tmp_path):
             kept.tensors[name] = value[:, :, [0, 2, 1]]
     kept.header.classes = ["1", "10", "2"]  # as older versions sorted them
     kept.save(out)
-    _, text, _ = run("evaluate", out)
+    _, text, _ = run("evaluate", out, "--data-dir", tmp_path)
     assert f"test error: {kept.errors[0]:.2f} %" in text
     shutil.rmtree(tmp_path / "photos" / "10")
-    assert "3 classes, but photos has 2" in fails(run("evaluate", out))
+    assert "3 classes, but photos has 2" in fails(run("evaluate", out, "--data-dir", tmp_path))

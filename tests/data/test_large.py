@@ -13,13 +13,13 @@ MEGABYTES = 300
 """Before the reduction while decoding it was more than 800."""
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in ("PNG", "JPEG")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in ("PNG", "JPEG", "WebP")])
 def test_a_large_picture_takes_little_memory(kind):
     _, megabytes = cost(kind)
     assert megabytes < MEGABYTES
 
 
-@pytest.mark.parametrize("form", ["JPEG", "PNG"])
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
 def test_a_large_picture_is_reduced_and_turned_the_right_way_up(form):
     """A dark half at the top, which the file's orientation 6 turns to the right."""
     page = np.full((2000, 3000), 255, np.uint8)

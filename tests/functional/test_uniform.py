@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -208,6 +209,10 @@ def test_per_axis_names_what_it_expected(value):
 def test_per_axis():
     assert per_axis(3, 2, "stride", 1) == (3, 3)
     assert per_axis([3, 4], 2, "stride", 1) == (3, 4)
+    (converted,) = per_axis(np.int64(3), 1, "stride", 1)
+    assert type(converted) is int
+    with pytest.raises(ValueError, match=r"integer of at least 1; got 0\.$"):
+        per_axis(0, 1, "stride", 1)
 
 
 def test_positions():

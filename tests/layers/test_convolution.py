@@ -8,7 +8,13 @@ from torch import nn
 from torch.autograd import gradcheck
 from torch.func import functional_call, vmap
 
-from densembed.layers import AdaptiveConv1d, AdaptiveConv2d, DensityConv1d, DensityConv2d
+from densembed.layers import (
+    AdaptiveConv1d,
+    AdaptiveConv2d,
+    DensityConv1d,
+    DensityConv2d,
+    DensityLinear,
+)
 
 # Said of the reference, for an even kernel with padding "same".
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same'")
@@ -360,6 +366,9 @@ def test_inputs_that_do_not_fit(kind):
         ({"bounds": (1, math.inf)}, "0 < a < b"),
         ({"start": 1.5}, "strictly between 0.5 and 1.5; got 1.5"),
         ({"lr_scale": 0}, "positive lr_scale"),
+        ({"lr_scale": "2"}, "positive lr_scale; got '2'"),
+        ({"start": "1"}, "positive start; got '1'"),
+        ({"in_channels": 0}, "in_channels to be an integer of at least 1; got 0"),
     ],
 )
 def test_arguments_that_are_refused(arguments, message):
@@ -371,5 +380,12 @@ def test_arguments_that_are_refused(arguments, message):
 def test_modules_that_are_refused():
     with pytest.raises(ValueError, match=r"Expected nn\.Conv1d; got Conv2d"):
         DensityConv1d.from_torch(nn.Conv2d(1, 1, 3))
+    for lazy, kind in (
+        (nn.LazyConv2d(1, 3), DensityConv2d),
+        (nn.LazyConv2d(1, 3), AdaptiveConv2d),
+        (nn.LazyLinear(3), DensityLinear),
+    ):
+        with pytest.raises(ValueError, match=r"This Lazy\w+ has no weights yet: call it once"):
+            kind.from_torch(lazy)
     with pytest.raises(ValueError, match="padding_mode 'zeros'; got 'circular'"):
         DensityConv1d.from_torch(nn.Conv1d(1, 1, 3, padding=1, padding_mode="circular"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
-from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
+from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, linearize, vmap
 
 from densembed import build, layers
 from densembed.layers import (
@@ -165,6 +165,18 @@ def test_jacobians_for_the_input_and_each_parameter(name):
 
 
 @each_layer
+def test_linearize(name):
+    layer, x = made(name)
+    slope = grad(lambda x: layer(x).square().sum())
+    for call in (layer, slope):
+        value, along = linearize(call, x)
+        torch.testing.assert_close(value, call(x))
+        for _ in range(2):  # the second call shows that the first one changed nothing
+            direction = torch.randn_like(x)
+            torch.testing.assert_close(along(direction), jvp(call, (x,), (direction,))[1])
+
+
+@each_layer
 def test_second_derivatives(name):
     layer, x = made(name, batch=1)
     call, values = as_function(layer)
@@ -252,6 +264,23 @@ def test_an_exported_layer_learns():
 
 
 @each_layer
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_trace(name, tmp_path):
+    layer, x = made(name, torch.float32)
+    torch.jit.trace(layer, (x,)).save(tmp_path / "traced.pt")
+    traced = torch.jit.load(tmp_path / "traced.pt")
+    x = torch.rand(5, *x.shape[1:])
+    torch.testing.assert_close(traced(x), layer(x))
+    parameters = dict(layer.named_parameters())
+    if parameters:
+        for module in (layer, traced):
+            module(x).square().sum().backward()
+    for key, parameter in traced.named_parameters():
+        torch.testing.assert_close(parameter.grad, parameters[key].grad, rtol=1e-4, atol=1e-4)
+
+
+@each_layer
 def test_compile_as_one_graph(name):
     layer, x = made(name)
     torch._dynamo.reset()
@@ -284,15 +313,41 @@ def test_an_input_of_another_dtype_is_refused(name, own, other):
 
 
 @each_layer
-@pytest.mark.parametrize("other", [torch.uint8, torch.int64, torch.bool])
+@pytest.mark.parametrize("other", [torch.uint8, torch.int8, torch.int64, torch.bool])
 def test_integers_are_refused(name, other):
     layer, x = made(name, torch.float32)
     message = (
-        rf"^Expected a floating-point input; got {other}\. "
-        r"Convert it with x\.to\(torch\.float32\)\.$"
+        rf"^Expected a floating-point input; got {other}\. Convert it with "
+        r"x\.to\(torch\.float32\), and divide pixel values of 0 to 255 by 255\.$"
     )
     with pytest.raises(ValueError, match=message):
         layer(x.to(other))
+
+
+@each_layer
+def test_an_input_that_is_no_tensor_is_refused(name):
+    layer, x = made(name, torch.float32)
+    for wrong, message in (
+        (x.numpy(), "got numpy.ndarray. Convert it with torch.from_numpy(x)."),
+        (x.tolist(), "got builtins.list. Convert it with torch.tensor(x)."),
+    ):
+        with pytest.raises(TypeError, match=re.escape(message)):
+            layer(wrong)
+
+
+@each_layer
+def test_an_input_on_another_device_is_refused(name):
+    layer, x = made(name, torch.float32)
+    if name == "PixelEmbedding":  # it has no parameters
+        assert layer(x.to("meta")).is_meta
+        return
+    message = (
+        "Expected an input on cpu, the device of the layer's parameters; got meta. "
+        "Move the input with x.to('cpu') or the layer with layer.to('meta')."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        layer(x.to("meta"))
+    assert layer.to("meta")(x.to("meta")).is_meta
 
 
 @each_layer
@@ -315,14 +370,32 @@ def test_autocast_takes_what_it_converts(name, given):
 ROWS = {
     "`torch.func.jvp`": test_jvp,
     "`torch.func.jacfwd`, `jacrev`": test_jacobians_for_the_input_and_each_parameter,
+    "`torch.func.linearize`": test_linearize,
     "second derivatives, `hessian`": test_second_derivatives,
     "`torch.func.vmap`": test_vmap_over_members_and_their_gradients,
     "`torch.export`, free batch": test_export_with_a_free_batch,
+    "`torch.jit.trace`": test_trace,
     "`torch.compile`": test_compile_as_one_graph,
     "autocast": test_autocast_takes_what_it_converts,
     "an input of another dtype": test_an_input_of_another_dtype_is_refused,
     "an input of integers": test_integers_are_refused,
+    "an array or a list as input": test_an_input_that_is_no_tensor_is_refused,
+    "an input on another device": test_an_input_on_another_device_is_refused,
 }
+
+
+@each_layer
+def test_is_built_on_the_default_device_and_dtype(name):
+    with torch.device("meta"):
+        layer = LAYERS[name][0]()
+    assert all(part.is_meta for part in (*layer.parameters(), *layer.buffers()))
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        create, sizes = LAYERS[name]
+        assert create()(torch.rand(2, 2, *sizes)).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(before)
 
 
 def test_the_table_has_a_row_for_each_test():

@@ -75,7 +75,7 @@ def test_vmap_over_members_and_compile():
 def test_errors():
     with pytest.raises(ValueError, match=r"\(\.\.\., 4\); got \(2, 3\)"):
         DensityLinear(4, 2)(torch.zeros(2, 3))
-    with pytest.raises(ValueError, match="at least 1 input"):
+    with pytest.raises(ValueError, match="in_features to be an integer of at least 1; got 0"):
         DensityLinear(0, 2)
     with pytest.raises(ValueError, match=r"Expected nn\.Linear; got Conv1d"):
         DensityLinear.from_torch(nn.Conv1d(1, 1, 1))

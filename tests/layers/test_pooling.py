@@ -289,6 +289,7 @@ def test_follows_to_device(kind):
         ({"beta": "channel"}, "channels .* got None"),
         ({"min_length": 3}, "min_length between 0 and the kernel's 3; got 3"),
         ({"lr_scale": -1.0}, "positive lr_scale"),
+        ({"min_length": "1"}, "positive min_length; got '1'"),
     ],
 )
 def test_arguments_that_are_refused(arguments, message):
@@ -310,6 +311,20 @@ def test_integers_are_refused():
     """They would come back cut to integers."""
     with pytest.raises(ValueError, match=r"floating-point input; got torch\.int64"):
         AdaptivePool2d(2)(torch.zeros(1, 1, 4, 4, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("beta", [0.0, 1e-30, -1e-20, 1.0])
+def test_huge_values_have_the_gradient_of_their_multiples(beta):
+    """Γ depends on βx alone, so the derivative by x is that for x · 10⁻³⁰ and β · 10³⁰."""
+    layer, small = AdaptivePool1d(3).double(), AdaptivePool1d(3)
+    x = torch.tensor([[[1.0, 0.6, -1.0, 0.0, 0.3, 0.9]]], requires_grad=True)
+    huge = (1e30 * x.detach()).requires_grad_()
+    with torch.no_grad():
+        small.beta.fill_(beta)
+        layer.beta.fill_(1e30 * beta)
+    (expected,) = torch.autograd.grad(layer(x.double()).sum(), x)
+    (slope,) = torch.autograd.grad(small(huge).sum(), huge)
+    torch.testing.assert_close(slope, expected)
 
 
 values = st.floats(-1e15, 1e15)  # β's gradient is their variance

@@ -65,7 +65,8 @@ def models(photos) -> dict[str, Checkpoint]:
 
 
 @pytest.fixture
-def gallery(small_gallery, models):
+def gallery(small_gallery, models, photos, monkeypatch):
+    monkeypatch.setenv("DENSEMBED_DATA", str(photos.parent))
     for key, checkpoint in models.items():
         checkpoint.save(small_gallery / f"{key}.safetensors")
     return small_gallery
@@ -126,7 +127,13 @@ def test_compare_takes_two_of_them(gallery, models):
     assert any("28 × 28" in info.value for info in app.info)
 
 
-def test_a_folder_that_is_gone_is_one_sentence(gallery, models, tmp_path):
+def test_a_checkpoint_selects_no_folder_outside_of_the_data(gallery, data_here):
+    for page, link in (("", {"model": "moving"}), ("compare", {"first": "moving"})):
+        app = visit(page, **link)
+        assert any("No test images of photos" in info.value for info in app.info)
+
+
+def test_a_folder_that_is_gone_is_one_sentence(gallery, models, data_here, tmp_path):
     for key, checkpoint in models.items():
         header = checkpoint.header.model_copy(deep=True)
         header.config = header.config.model_copy(update={"dataset": f"folder:{tmp_path}/gone"})
@@ -138,7 +145,7 @@ def test_a_folder_that_is_gone_is_one_sentence(gallery, models, tmp_path):
         assert str(tmp_path) not in said
 
 
-def test_a_folder_with_other_classes_is_not_taken_for_its_own(gallery, models, tmp_path):
+def test_a_folder_with_other_classes_is_not_taken_for_its_own(gallery, models, data_here, tmp_path):
     other = colours(tmp_path / "photos")
     shutil.move(other / "green", other / "grass")
     header = models["moving"].header.model_copy(deep=True)
@@ -186,7 +193,12 @@ def learned(folder, model="logistic-el-3") -> Checkpoint:
 
 
 @pytest.fixture
-def untested(small_gallery, tmp_path):
+def data_here(tmp_path, monkeypatch):
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path))
+
+
+@pytest.fixture
+def untested(small_gallery, data_here, tmp_path):
     """Two models of a folder in which one class has no test images."""
     root = tmp_path / "photos"
     for part, count in (("train", 8), ("test", 2)):
@@ -238,7 +250,7 @@ def test_train_shows_a_run_whose_class_has_no_test_images(untested, runs_root):
     assert list(map(as_read, pills(app, "class").options)) == ["blue [sky]", "red*"]
 
 
-def test_a_checkpoint_from_before_natural_order_is_shown_right(small_gallery, tmp_path):
+def test_a_checkpoint_from_before_natural_order_is_shown_right(small_gallery, data_here, tmp_path):
     root = tmp_path / "numbers"
     colours(root, 10)
     for name, number in zip(CLASSES, ("1", "10", "2"), strict=True):

@@ -6,9 +6,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from densembed.runs.sweep import Sweep, all_sweeps, train_group
+from densembed.cli.sweep import _line as in_terminal
+from densembed.experiments.report import plus_minus, summary
+from densembed.figures.sweep import sweep_figure
+from densembed.runs.sweep import Row, Sweep, all_sweeps, train_group
 from densembed.runs.sweep_plan import make_plan
 from densembed.training.checkpoint import Checkpoint
+from densembed.training.errors import Errors
+from pages.widgets.train.sweep_summary import heading
 from tests.conftest import is_sentence
 from tests.pages.conftest import as_read, charts, settle, values, visit, warnings
 
@@ -30,6 +35,35 @@ def handed(monkeypatch) -> list:
 @pytest.fixture
 def sweep(small_gallery, runs_root) -> Sweep:
     return Sweep.create(make_plan(BASE, GRID))
+
+
+@pytest.mark.parametrize(
+    ("grid", "title"),
+    [
+        ({"model": ["linear"]}, "Linear classifier"),
+        (
+            {"model": ["logistic-el-2", "logistic-el-3"]},
+            "Logistic-EL, B = 2; Logistic-EL, B = 3",
+        ),
+        (
+            {"model": [f"mlp-{n}" for n in range(4, 8)], "learning_rate": [0.1]},
+            "4 models · 1 value of learning rate",
+        ),
+    ],
+)
+def test_the_title_of_a_sweep(grid, title):
+    assert heading(make_plan(BASE, grid)) == title
+
+
+def test_one_training_has_no_deviation():
+    one, two = (Row({"model": "linear"}, 7850, Errors(e), 0, 2) for e in ([8.0], [8.0, 9.0]))
+    assert in_terminal(one).endswith("  8.00 %")
+    assert in_terminal(two).endswith("  8.50 ± 0.71 %")
+    (drawn,) = sweep_figure([one, two]).data
+    assert drawn.error_y.array[0] is None
+    assert drawn.error_y.array[1] == pytest.approx(0.5**0.5)
+    assert plus_minus(summary([8.0])) == "8.00"
+    assert plus_minus(summary([8.0, 9.0])) == "8.50 ± 0.71"
 
 
 def train_first(sweep: Sweep, count: int) -> None:

@@ -62,4 +62,6 @@ def test_a_run_of_an_older_version_goes_on_with_its_classes(numbers, monkeypatch
 def test_what_pydantic_refuses_is_one_sentence():
     with pytest.raises(ValueError, match="string_unicode") as caught:
         RunConfig(dataset="folder:" + os.fsdecode(b"caf\xe9"))
-    assert _reason(caught.value) == (r"Dataset is not valid UTF-8: folder:caf\xe9. Rename it.")
+    assert _reason(caught.value) == (
+        r"Dataset is not valid UTF-8: folder:caf\xe9. Rename the folder."
+    )

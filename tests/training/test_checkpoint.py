@@ -552,11 +552,12 @@ BAD_TENSORS = {
     ),
     "int": (
         lambda p: p.update({"embedding.beta": p["embedding.beta"].int()}),
-        "int32 values in embedding.beta",
+        "int32 values in embedding.beta, where a model has floating-point numbers. "
+        "Convert its tensors with .float(), and multiply quantised ones by their scale",
     ),
     "bool": (
         lambda p: p.update({"embedding.beta": p["embedding.beta"].bool()}),
-        "bool values in embedding.beta",
+        "bool values in embedding.beta, where a model has floating-point numbers",
     ),
     "float16 NaN": (
         lambda p: p.update({"classifier.bias": p["classifier.bias"].half() / 0}),
@@ -616,7 +617,18 @@ def test_metrics_of_other_members_are_refused():
 
 @pytest.mark.parametrize("steps", [[0, 10, 1, 20], [0, 1, 1, 2], [20, 10, 1, 0]])
 def test_steps_out_of_order_are_refused(steps):
-    assert "not in order" in refused(content(header(steps=steps)))
+    assert "snapshots that are not in order" in refused(content(header(steps=steps)))
+
+
+@pytest.mark.parametrize(
+    ("field", "numbers"),
+    [("epoch", [2, 1]), ("epoch", [1, 1]), ("step", [20, 10]), ("step", [9, 9])],
+)
+def test_epochs_out_of_order_are_refused(field, numbers):
+    head = header()
+    for epoch, number in zip(head["epochs"], numbers, strict=True):
+        epoch[field] = number
+    assert "epochs that are not in order" in refused(content(head))
 
 
 WHOLE = content()

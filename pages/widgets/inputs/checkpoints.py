@@ -18,7 +18,6 @@ OWN = "upload-"
 """Prefix of the key of an uploaded file, by which links to such files are recognised."""
 BRING = "Upload a model"
 KEPT = "Your file, which is deleted when this session ends. Links to it work only until then."
-ELSEWHERE = "elsewhere"
 MAX_BYTES = 5 * 2**20
 MAX_KEPT = 3
 MAX_VALUES = 2**20
@@ -195,9 +194,7 @@ def keep(data: bytes, name: str) -> str:
     kept.pop(key, None)
     if checkpoint.config.dataset not in DATASETS:
         # An untrusted file must not select a folder of this machine.
-        config = checkpoint.config.model_copy(update={"dataset": ELSEWHERE})
-        header = checkpoint.header.model_copy(update={"config": config})
-        checkpoint = Checkpoint(header, checkpoint.tensors)
+        checkpoint = checkpoint.without_data()
     kept[key] = Upload(checkpoint, data, printable(name.removesuffix(".safetensors"))[:40])
     while len(kept) > MAX_KEPT:
         _remove(next(iter(kept)))

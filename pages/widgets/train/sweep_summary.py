@@ -17,8 +17,10 @@ LISTED = 6
 def heading(plan: Plan) -> str:
     """The models by name if they are few, and the number of values per other setting."""
     parts = [
-        ", ".join(map(describe, values)) if _named(name, values)
-        else f"{len(values)} value{'s' * (len(values) > 1)} of {_words(name)}"
+        # Semicolons, as descriptions have commas.
+        "; ".join(map(describe, values)) if _named(name, values)
+        else f"{len(values)} models" if name == "model"
+        else f"{_count(len(values), 'value')} of {_words(name)}"
         for name, values in plan.grid.items()
     ]  # fmt: skip
     return " · ".join(parts)
@@ -47,7 +49,8 @@ def caption(plan: Plan) -> str:
     for name, entries in plan.grid.items():
         values = list(dict.fromkeys(change[name] for change in plan.combinations()))
         if name == "model":
-            varied += [] if _named(name, entries) else [_list([describe(one) for one in values])]
+            names = [describe(one) for one in values]
+            varied += [] if _named(name, entries) else [_list(names, "; ")]
         else:
             varied.append(f"{_words(name)} {_list(values)}")
     return " · ".join([extent(plan), *map(plain, settings + varied)])
@@ -57,9 +60,9 @@ def _named(name: str, values: Sequence) -> bool:
     return name == "model" and len(values) <= NAMED
 
 
-def _list(values: Sequence) -> str:
+def _list(values: Sequence, separator: str = ", ") -> str:
     shown = values if len(values) <= LISTED else [*values[: LISTED - 2], "…", values[-1]]
-    return ", ".join(map(str, shown))
+    return separator.join(map(str, shown))
 
 
 def _count(number: int, word: str) -> str:
