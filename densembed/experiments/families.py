@@ -10,11 +10,12 @@ from densembed.data import Dataset
 from densembed.data.codec import encode_field
 from densembed.experiments.benchmark import machine
 from densembed.experiments.report import (
+    PLUS_MINUS,
     Experiment,
     Report,
     Settings,
+    all_finished,
     error_rates,
-    finished,
     markdown_table,
     plus_minus,
     summary,
@@ -59,9 +60,7 @@ def families_report(
     fields: dict[str, list[np.ndarray]] = {kind: [] for kind in KINDS}
     image = dataset.test.images[0]
     for kind, family, model in models():
-        own = [job for job in jobs if job.config.model == model]
-        members = finished(own)
-        if not own or len(members) < len(own):
+        if not (members := all_finished(jobs, model)):
             continue
         nearest = typical(members)
         rows.append(
@@ -160,11 +159,12 @@ class Families(Experiment):
                     f"{form.format('…')}, {rows[0]['parameters']:,} parameters, "
                     f"{len(rows[0]['errors'])} seeds:",
                     markdown_table(
-                        {"family": "left", "test error %": "right", "ms per step": "right"},
-                        [
-                            [in_words(row["family"]), plus_minus(row), f"{row['step_ms']:.2f}"]
-                            for row in rows
-                        ],
+                        {
+                            "family": "{family}",
+                            "test error %": PLUS_MINUS,
+                            "ms per step": "{step_ms:.2f}",
+                        },
+                        [{**row, "family": in_words(row["family"])} for row in rows],
                     ),
                 ]
         device = report["machine"]["device"]
