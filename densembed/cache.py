@@ -115,7 +115,7 @@ def size(value: Any) -> int:
 
 def trim_memory() -> None:
     """Return freed memory to the system, as glibc keeps what lies between used blocks."""
-    _glibc("malloc_trim", 0)
+    call_glibc("malloc_trim", 0)
 
 
 def prepare_server() -> None:
@@ -127,12 +127,12 @@ def prepare_server() -> None:
     hundred thousand imported objects from garbage collection, so that the collector runs as soon as
     visitors have left a fraction of that behind.
     """
-    _glibc("mallopt", ARENA_MAX, 2)
-    _glibc("mallopt", MMAP_THRESHOLD, 2**20)
+    call_glibc("mallopt", ARENA_MAX, 2)
+    call_glibc("mallopt", MMAP_THRESHOLD, 2**20)
     gc.freeze()
 
 
-def _glibc(name: str, *values: int) -> None:
+def call_glibc(name: str, *values: int) -> None:
     """Call a function of glibc; do nothing if there is another C library."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):

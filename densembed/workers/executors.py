@@ -1,10 +1,10 @@
 """Executors for independent tasks: this process, processes of this machine, or a Dask scheduler."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from densembed.workers.local_workers import start_workers
 from densembed.workers.scheduler import SchedulerError, connect, explain_failure
 
 RETRIES = 3
@@ -56,7 +56,11 @@ class LocalProcesses:
         tasks: Sequence[tuple],
         resources: dict[str, float] | None = None,
     ) -> Iterator[int]:
-        with _local_client(min(self.count, len(tasks))) as client:
+        from distributed import Client
+
+        places = range(min(self.count, len(tasks)))
+        workers = start_workers({f"process-{place}": ("cpu", {}) for place in places})
+        with workers, Client(workers) as client:
             yield from _run(client, function, tasks, None)
 
 
@@ -98,19 +102,3 @@ def _run(
         if future.status != "finished":
             raise SchedulerError(explain_failure(future))
         yield futures[future]
-
-
-@contextmanager
-def _local_client(processes: int) -> Iterator[Any]:
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(
-            n_workers=processes,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            host="127.0.0.1",
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
