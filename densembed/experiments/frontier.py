@@ -101,7 +101,8 @@ def candidates(dataset: Dataset, models: Sequence[str] = ()) -> list[Candidate]:
             raise ValueError(f"{sentence}; the candidates are {', '.join(kinds)}.")
     fitting = []
     for model in models or kinds:
-        size = parameter_count(build(model, dataset.input_shape, len(dataset.classes)))
+        network = build(model, dataset.input_shape, classes=len(dataset.classes))
+        size = parameter_count(network)
         if budget := budget_of(size):
             fitting.append(Candidate(kinds[model], model, size, budget))
     return fitting

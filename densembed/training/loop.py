@@ -140,7 +140,7 @@ def build_seeded(config: RunConfig, dataset: Dataset) -> nn.Module:
     """The config's model for a data set, initialised with the config's seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        model = build(config.model, dataset.input_shape, len(dataset.classes))
+        model = build(config.model, dataset.input_shape, classes=len(dataset.classes))
         initialise(model, location=config.location_start, scale=config.scale_start)
         return model
 
