@@ -125,7 +125,7 @@ def micro_embedding_network(
     outputs = channels * b * b * (2 if adaptive_scale else 1)
     locator = micro_network(sizes, channels, outputs, family=family, b0=b0)
     if adaptive_scale:
-        last = locator[-1]
+        *_, last = (m for m in locator.modules() if isinstance(m, nn.Linear))
         with torch.no_grad():
             last.weight[len(last.bias) // 2 :] = 0
             last.bias[len(last.bias) // 2 :] = 0

@@ -14,7 +14,6 @@ import csv
 import io
 import json
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -26,9 +25,8 @@ from densembed.runs import jobs
 from densembed.runs.events import end_state, starts
 from densembed.runs.execution import RESTARTS, died, end, fail, locked
 from densembed.runs.folder import (
+    Folder,
     TrainingFolder,
-    creation_time,
-    delete_folder,
     is_identifier,
     new_identifier,
     read_request,
@@ -60,10 +58,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Folder):
     """The folder of a sweep."""
-
-    path: Path
 
     @classmethod
     def create(cls, plan: Plan, path: Path | None = None) -> "Sweep":
@@ -88,15 +84,6 @@ class Sweep:
             return None
         sweep = cls(sweeps_folder() / identifier)
         return sweep if sweep.plan else None
-
-    @property
-    def identifier(self) -> str:
-        return self.path.name
-
-    @property
-    def started(self) -> datetime:
-        """When it was created; see `creation_time`."""
-        return creation_time(self.identifier)
 
     @property
     def plan(self) -> Plan | None:
@@ -194,10 +181,6 @@ class Sweep:
                     ]
                 )
         return out.getvalue()
-
-    def delete(self) -> None:
-        """Delete the sweep permanently."""
-        delete_folder(self.path)
 
 
 @dataclass(frozen=True)
