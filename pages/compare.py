@@ -55,21 +55,21 @@ hidden = hide(PARTS)
 with st.container(key="choices"):
     compared = pick_models()
     first = compared[0].checkpoint
-    given = pick_input(first)
+    image = pick_input(first)
 remark(
-    given, {f"the {entry.name} model": entry.checkpoint for entry in compared if entry.takes(given)}
+    image, {f"the {entry.name} model": entry.checkpoint for entry in compared if entry.takes(image)}
 )
-remark_inputs(compared, given)
+remark_inputs(compared, image)
 
 # Each of the columns, three or four, is as wide as the input's.
 picture, fields = st.columns([20, 61 if len(compared) == 3 else 82], gap="small")
 with picture, st.container(key="aside"):
     with st.container(key="input"):
-        show_input(given, first)
+        show_input(image, first)
     with st.container(key="showing"):
         moment = pick_moment(compared)
 with fields:
-    show_columns(compared, given, moment, hidden)
+    show_columns(compared, image, moment, hidden)
 remark_fields(compared)
 
 with st.container(horizontal=True, horizontal_alignment="distribute"):
@@ -90,5 +90,5 @@ elif opened == "confusion":
 elif opened == "classes":
     atlases(compared, moment)
 elif opened == "export":
-    export_compared(compared, moment, given)
+    export_compared(compared, moment, image)
 close_link()

@@ -39,17 +39,17 @@ with st.container(key="choices"):
 with choices[0]:
     checkpoint = pick_checkpoint("Model", "model")
 with choices[1]:
-    given = pick_input(checkpoint)
-remark(given, {"this model": checkpoint})
+    image = pick_input(checkpoint)
+remark(image, {"this model": checkpoint})
 
 index = chosen_step(checkpoint.steps)
 scene = st.container(key="scene")
 picture, moving = scene.columns([20, 61], gap="small")  # four pictures of one size
 with picture:
     shown = st.container()
-    given = change_input(given)
+    image = change_input(image)
 with shown:
-    show_input(given, checkpoint)
+    show_input(image, checkpoint)
 
 details = {
     slug: text for slug, text in DETAILS.items() if slug != DENSITY or checkpoint.has_densities
@@ -62,7 +62,7 @@ with st.container(horizontal=True, horizontal_alignment="distribute"):
     )
     copy_link()
 
-response = respond(checkpoint, given.pixels)
+response = respond(checkpoint, image.pixels)
 count = len(response.densities[0].loc) if response.densities else 0
 if opened != DENSITY:
     density_parameter(count).drop()
@@ -70,18 +70,18 @@ with showing:
     answer = int(response.view.probabilities[-1].argmax())
     show = pick_show(checkpoint, answer, asks_class=opened == EFFECT)
 with moving:
-    show_stage(checkpoint, given, response, show, index, hidden)
+    show_stage(checkpoint, image, response, show, index, hidden)
 
 if opened != EXPORT:
     PRINTED.drop()
 if opened == ABOUT:
     show_about(checkpoint)
 elif opened == DENSITY:
-    show_density(checkpoint, given.pixels, response.view, index)
+    show_density(checkpoint, image.pixels, response.view, index)
 elif opened == EFFECT:
-    show_effect(checkpoint, given.pixels, response.view, index, show)
+    show_effect(checkpoint, image.pixels, response.view, index, show)
 elif opened == CLASSES:
     show_class_averages(checkpoint, index)
 elif opened == EXPORT:
-    export_explored(checkpoint, given.pixels, response.view, index, show)
+    export_explored(checkpoint, image.pixels, response.view, index, show)
 close_link()

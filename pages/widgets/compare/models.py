@@ -33,8 +33,8 @@ class ComparedModel:
     checkpoint: Checkpoint
     model: str
 
-    def takes(self, given: Input) -> bool:
-        return tuple(given.pixels.shape) == self.checkpoint.header.input_shape
+    def takes(self, image: Input) -> bool:
+        return tuple(image.pixels.shape) == self.checkpoint.header.input_shape
 
     @property
     def densities(self) -> int:
@@ -91,10 +91,10 @@ def _another(wanted: str) -> str | None:
     return wanted if wanted in options else next(free, None)
 
 
-def remark_inputs(compared: list[ComparedModel], given: Input) -> None:
+def remark_inputs(compared: list[ComparedModel], image: Input) -> None:
     """Report the models that cannot take the input."""
     for entry in compared:
-        if entry.takes(given):
+        if entry.takes(image):
             continue
         channels, height, width = entry.checkpoint.header.input_shape
         colour = "colour" if channels == 3 else f"{channels}-channel" if channels > 1 else "grey"

@@ -20,7 +20,7 @@ SLIDERS = {
 """Label, minimum, maximum, step and format per field of `Transform`, by its key in the link."""
 
 
-def change_input(given: Input) -> Input:
+def change_input(image: Input) -> Input:
     """Sliders below the picture; the transformed input."""
     usual = asdict(Transform())
     with st.container(key="change"), st.expander("Move, turn, blur …"):
@@ -34,9 +34,9 @@ def change_input(given: Input) -> Input:
             )
         }
         st.button("Reset", on_click=_reset, disabled=values == usual, width="stretch")
-    if values == usual or given.content == Content.BLANK:
-        return given
-    return replace(given, pixels=Transform(**values)(given.pixels), changed=True)
+    if values == usual or image.content == Content.BLANK:
+        return image
+    return replace(image, pixels=Transform(**values)(image.pixels), changed=True)
 
 
 def _reset() -> None:
