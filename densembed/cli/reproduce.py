@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from densembed.cli.common import add_data_dir
 from densembed.data import load_dataset, slug
 from densembed.experiments import benchmark
 from densembed.experiments.families import Families
@@ -70,7 +69,7 @@ def add_reproduce(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seeds", type=int, help="runs per model (default 5; families: 3)")
     command.add_argument("--rows", help="models, separated by commas (default: all)")
     command.add_argument("--dataset", help="data set, if not the experiment's default")
-    add_data_dir(command)
+    command.add_argument("--data-dir", type=Path)
     command.add_argument("--out", type=Path, default=DEFAULT_OUT, help="folder for the results")
     command.add_argument(
         "--gallery", type=Path, help="copy the typical run of each model to this folder"

@@ -5,7 +5,6 @@ import os
 import time
 from pathlib import Path
 
-from densembed.cli.common import add_data_dir
 from densembed.cli.reproduce import add_scheduler
 from densembed.data import check_name
 from densembed.figures.sweep import label, sweep_figure
@@ -27,7 +26,7 @@ def add_sweep(command: argparse.ArgumentParser) -> None:
             text = f"networks, by name: see below{values}"
         flag = name if name == "model" else "--" + name.replace("_", "-")
         command.add_argument(flag, default=None if name == "model" else field.default, help=text)
-    add_data_dir(command)
+    command.add_argument("--data-dir", type=Path, help="folder with the data set's files")
     command.add_argument("--out", type=Path, help="folder of the sweep (default: a new folder)")
     command.add_argument(
         "--processes",

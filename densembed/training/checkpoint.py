@@ -10,14 +10,12 @@ the shapes of the model that the header names.
 import json
 import os
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, BinaryIO, Literal
+from typing import Annotated, Literal
 
 import safetensors.torch
 import torch
@@ -55,18 +53,12 @@ class CheckpointError(ValueError):
     """A file that is not a valid checkpoint; the message is one sentence."""
 
 
-@contextmanager
-def _opened(path: Path, name: str) -> Iterator[BinaryIO]:
-    """Open a file. Raises CheckpointError if it cannot be read or can be no checkpoint."""
-    try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise CheckpointError(f"{name} is not a file.")  # but a named pipe or a device
-        if path.stat().st_size > MAX_BYTES:
-            raise CheckpointError(f"{name} is too large for a checkpoint.")
-        with open(path, "rb") as file:
-            yield file
-    except OSError as error:
-        raise CheckpointError(f"{printable(path)} cannot be read: {error.strerror}.") from error
+def _check_file(path: Path, name: str) -> None:
+    """Raise CheckpointError for a named pipe, a device or a file that is too large."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise CheckpointError(f"{name} is not a file.")
+    if path.stat().st_size > MAX_BYTES:
+        raise CheckpointError(f"{name} is too large for a checkpoint.")
 
 
 class EpochMetrics(BaseModel):
@@ -246,8 +238,11 @@ class Checkpoint:
         """Read a file. Raises CheckpointError if it is not a complete checkpoint."""
         path = Path(path)
         name = printable(path.name)
-        with _opened(path, name) as file:
-            data = file.read()
+        try:
+            _check_file(path, name)
+            data = path.read_bytes()
+        except OSError as error:
+            raise CheckpointError(f"{printable(path)} cannot be read: {error.strerror}.") from error
         return cls.from_bytes(data, name)
 
     @classmethod
@@ -258,12 +253,16 @@ class Checkpoint:
         """
         path = Path(path)
         name = printable(path.name)
-        with _opened(path, name) as file:
-            start = file.read(8)
-            start += file.read(min(int.from_bytes(start, "little"), MAX_HEADER))
-            header = _read_header(start, name)
-            if not _is_whole(start, os.fstat(file.fileno()).st_size):
-                raise CheckpointError(f"{name} is damaged or incomplete.")
+        try:
+            _check_file(path, name)
+            with open(path, "rb") as file:
+                start = file.read(8)
+                start += file.read(min(int.from_bytes(start, "little"), MAX_HEADER))
+                header = _read_header(start, name)
+                if not _is_whole(start, os.fstat(file.fileno()).st_size):
+                    raise CheckpointError(f"{name} is damaged or incomplete.")
+        except OSError as error:
+            raise CheckpointError(f"{printable(path)} cannot be read: {error.strerror}.") from error
         return header
 
     @classmethod

@@ -56,16 +56,16 @@ def pick_input(checkpoint: Checkpoint) -> Input:
     )
     _take_linked(checkpoint)
     if way == SAMPLES:
-        image = pick_sample(_dataset(checkpoint), bar, place)
+        given = pick_sample(_dataset(checkpoint), bar, place)
     else:
         classes = checkpoint.header.classes
         own = "the uploaded picture" if way == UPLOAD else "the drawing"
         Parameter("class", "Class", Slugs(classes), instead=own).check()
         Parameter("example", "Example", Numbers(1, MOST), 1, instead=own).check()
         in_link("shuffle")  # applies again when the samples are chosen
-        image = _upload(checkpoint, bar) if way == UPLOAD else _draw(checkpoint)
-    _write_link(image)
-    return image
+        given = _upload(checkpoint, bar) if way == UPLOAD else _draw(checkpoint)
+    _write_link(given)
+    return given
 
 
 def _take_linked(checkpoint: Checkpoint) -> None:
@@ -89,8 +89,8 @@ def _take_linked(checkpoint: Checkpoint) -> None:
         st.session_state["inks"].add(asked)
 
 
-def _write_link(image: Input) -> None:
-    text = to_text(image.pixels) if image.own and image.content != Content.BLANK else ""
+def _write_link(given: Input) -> None:
+    text = to_text(given.pixels) if given.own and given.content != Content.BLANK else ""
     if text and len(text) <= MAX_TEXT:
         st.session_state.setdefault("inks", set()).add(text)
         st.query_params["ink"] = text
@@ -292,23 +292,23 @@ def _read(data: bytes, checkpoint: Checkpoint) -> ModelInput:
     return read_picture(data, checkpoint.header.input_shape, checkpoint.reads_digits)
 
 
-def show_input(image: Input, checkpoint: Checkpoint) -> None:
+def show_input(given: Input, checkpoint: Checkpoint) -> None:
     """The input of the model, or the pad with the input beside its tools."""
-    size = f"{image.pixels.shape[1]} × {image.pixels.shape[2]}"
-    size += ", edited" if image.changed else ""
-    if image.source != "drawing":
-        show_picture(image.pixels, size)
+    size = f"{given.pixels.shape[1]} × {given.pixels.shape[2]}"
+    size += ", edited" if given.changed else ""
+    if given.source != "drawing":
+        show_picture(given.pixels, size)
         return
     notes = {
         Content.BLANK: "no digit yet",
         Content.SEVERAL_DIGITS: "several digits: draw one at a time",
     }
-    if unlike(image, checkpoint):
+    if unlike(given, checkpoint):
         notes[Content.DIGIT] = "unlike the training images"
-    panel("draw a digit", notes.get(image.content, f"scaled to {size} (small picture)"))
+    panel("draw a digit", notes.get(given.content, f"scaled to {size} (small picture)"))
     linked = _linked(checkpoint)
     base = None if linked is None else as_url(linked, checkpoint.reads_digits)
-    draw_pad.pad(as_url(image.pixels), base)
+    draw_pad.pad(as_url(given.pixels), base)
 
 
 def show_picture(pixels: Tensor, note: str) -> None:
@@ -322,28 +322,28 @@ def show_picture(pixels: Tensor, note: str) -> None:
     show_stills([shown], "the-input")
 
 
-def unlike(image: Input, checkpoint: Checkpoint) -> bool:
+def unlike(given: Input, checkpoint: Checkpoint) -> bool:
     """Whether an input is unlike the training images of a model, if these are available."""
-    picture = ModelInput(image.pixels, image.content, image.clean)
+    picture = ModelInput(given.pixels, given.content, given.clean)
     return novelty.unlike_training(picture, checkpoint) is True
 
 
-def remark(image: Input, checkpoints: dict[str, Checkpoint]) -> None:
+def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
     """Warn about an input for which predictions are unreliable.
 
     Args:
         checkpoints: by their names on the page, such as "the second model".
     """
-    if image.source == "drawing":
+    if given.source == "drawing":
         return  # the pad has its own note: a message above would move the pad under the pen
-    if image.content == Content.BLANK:
+    if given.content == Content.BLANK:
         st.warning("No digit found. Is the picture blank?")
-    elif image.content == Content.SEVERAL_DIGITS:
+    elif given.content == Content.SEVERAL_DIGITS:
         st.warning(
             "The picture seems to contain several digits, but the model reads one at a time."
         )
-    elif image.own:
-        strange = [name for name, checkpoint in checkpoints.items() if unlike(image, checkpoint)]
+    elif given.own:
+        strange = [name for name, checkpoint in checkpoints.items() if unlike(given, checkpoint)]
         if strange:
             st.warning(
                 f"This picture is unlike the training images of {' and '.join(strange)}. A model "
@@ -353,12 +353,12 @@ def remark(image: Input, checkpoints: dict[str, Checkpoint]) -> None:
     else:
         others: dict[str, list[str]] = {}
         for name, checkpoint in checkpoints.items():
-            if checkpoint.config.dataset != image.source:
+            if checkpoint.config.dataset != given.source:
                 others.setdefault(checkpoint.header.provenance.dataset_title, []).append(name)
         for own, names in sorted(others.items()):
             text = " and ".join(names)
             was, is_ = ("was", "is") if len(names) == 1 else ("were", "are")
             st.info(
                 f"{text[0].upper()}{text[1:]} {was} trained on {plain(own)} but {is_} shown "
-                f"{plain(title_of(image.source))}, so expect more errors."
+                f"{plain(title_of(given.source))}, so expect more errors."
             )
