@@ -93,18 +93,16 @@ def drop(parts: Iterable[Hashable]) -> None:
 
 def size(value: Any) -> int:
     """Approximate bytes of a value; exact for its arrays and texts."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | Tensor):
         return value.nbytes + OVERHEAD
-    if isinstance(value, Tensor):
-        return value.nbytes + OVERHEAD
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, nn.Module):
         numbers = sum(map(size, value.state_dict().values()))
         return numbers + MODULE * sum(1 for _ in value.modules())
     if isinstance(value, dict):
-        return OVERHEAD + sum(map(size, value.values()))
-    if isinstance(value, (list, tuple)):
+        return size(list(value.values()))
+    if isinstance(value, list | tuple):
         return OVERHEAD + sum(map(size, value))
     if isinstance(value, BaseModel):
         return JSON * len(value.model_dump_json())

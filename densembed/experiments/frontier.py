@@ -108,34 +108,31 @@ def candidates(dataset: Dataset, models: Sequence[str] = ()) -> list[Candidate]:
     return fitting
 
 
+def _held_out(
+    model: str, settings: Settings, folder: str, epochs: int, recipe: dict[str, float]
+) -> Job:
+    config = settings.config(model, epochs=epochs, **SHARED, **recipe)
+    path = settings.folder / "frontier" / folder / f"{model}.safetensors"
+    return Job(config, path, held_out=True)
+
+
 def screen_jobs(candidates: Sequence[Candidate], settings: Settings) -> list[Job]:
     """A job for each candidate, with the first recipe, evaluated on held-out images."""
-    folder = settings.folder / "frontier" / "screen"
     first = {name: values[0] for name, values in SEARCH.items()}
-    return [
-        Job(
-            settings.config(candidate.model, epochs=SCREEN_EPOCHS, **{**SHARED, **first}),
-            folder / f"{candidate.model}.safetensors",
-            held_out=True,
-        )
-        for candidate in candidates
-    ]
+    return [_held_out(one.model, settings, "screen", SCREEN_EPOCHS, first) for one in candidates]
 
 
 def search_jobs(candidates: Sequence[Candidate], settings: Settings) -> list[Job]:
     """A job for each recipe of each candidate, evaluated on held-out images."""
-    folder = settings.folder / "frontier" / "search"
     jobs = []
     for candidate in candidates:
         grid = SEARCH
         if candidate.kind != "densities":
             grid = {n: v if n == "learning_rate" else v[:1] for n, v in SEARCH.items()}
         for values in product(*grid.values()):
-            change = {**SHARED, **dict(zip(SEARCH, values, strict=True))}
-            config = settings.config(candidate.model, epochs=SEARCH_EPOCHS, **change)
-            name = "_".join(map(str, values))
-            path = folder / name / f"{candidate.model}.safetensors"
-            jobs.append(Job(config, path, held_out=True))
+            recipe = dict(zip(SEARCH, values, strict=True))
+            folder = f"search/{'_'.join(map(str, values))}"
+            jobs.append(_held_out(candidate.model, settings, folder, SEARCH_EPOCHS, recipe))
     return jobs
 
 
@@ -180,7 +177,7 @@ def final_jobs(choices: Sequence[Choice], settings: Settings) -> list[Job]:
         job
         for choice in choices
         for job in settings.jobs(
-            [choice.candidate.model], folder, epochs=EPOCHS, **{**SHARED, **choice.recipe}
+            [choice.candidate.model], folder, epochs=EPOCHS, **SHARED, **choice.recipe
         )
     ]
 

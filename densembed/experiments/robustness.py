@@ -23,7 +23,7 @@ from densembed.experiments.report import (
     markdown_table,
 )
 from densembed.experiments.reproduce import table_jobs
-from densembed.fields.field import field
+from densembed.fields.field import TOP_PERCENTILE, field
 from densembed.markup import for_markdown
 from densembed.models.names import describe
 from densembed.runs import gallery
@@ -37,7 +37,6 @@ FOLLOWED = 500
 SHIFTS = tuple(range(-6, 7))
 SHOWN_SHIFTS = (-6, -3, 0, 3, 6)
 RESOLUTION = 2
-TOP_PERCENTILE = 99.5
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Executors for independent tasks: this process, processes of this machine, or a Dask scheduler."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,61 +45,58 @@ class InProcess:
             yield index
 
 
+class _DaskExecutor:
+    """Sends tasks to the workers of a Dask client."""
+
+    def _client(self, tasks: int) -> AbstractContextManager:
+        """The client for a number of tasks."""
+        raise NotImplementedError
+
+    def run(
+        self,
+        function: Callable[..., None],
+        tasks: Sequence[tuple],
+        resources: dict[str, float] | None = None,
+    ) -> Iterator[int]:
+        from distributed import as_completed
+
+        options = {"pure": False, "retries": RETRIES, "resources": resources}
+        with self._client(len(tasks)) as client:
+            futures = {
+                client.submit(function, *task, **options): index for index, task in enumerate(tasks)
+            }
+            # No time limit: Ctrl-C ends a training that takes too long.
+            for future in as_completed(futures, loop=client.loop):
+                if future.status != "finished":
+                    raise SchedulerError(explain_failure(future))
+                yield futures[future]
+
+
 @dataclass(frozen=True)
-class LocalProcesses:
+class LocalProcesses(_DaskExecutor):
     """Starts at most `count` processes of one thread on this machine."""
 
     count: int
 
-    def run(
-        self,
-        function: Callable[..., None],
-        tasks: Sequence[tuple],
-        resources: dict[str, float] | None = None,
-    ) -> Iterator[int]:
+    @contextmanager
+    def _client(self, tasks: int) -> Iterator[Any]:
         from distributed import Client
 
-        places = range(min(self.count, len(tasks)))
-        workers = start_workers({f"process-{place}": ("cpu", {}) for place in places})
-        with workers, Client(workers) as client:
-            yield from _run(client, function, tasks, None)
+        names = [f"process-{place}" for place in range(min(self.count, tasks))]
+        with start_workers(dict.fromkeys(names, ("cpu", {}))) as workers, Client(workers) as client:
+            yield client
 
 
 @dataclass(frozen=True)
-class SchedulerWorkers:
+class SchedulerWorkers(_DaskExecutor):
     """Sends tasks to the workers of the Dask scheduler at `address`, e.g. tcp://host:8786."""
 
     address: str
 
-    def run(
-        self,
-        function: Callable[..., None],
-        tasks: Sequence[tuple],
-        resources: dict[str, float] | None = None,
-    ) -> Iterator[int]:
-        with connect(self.address) as client:
-            yield from _run(client, function, tasks, resources)
+    def _client(self, tasks: int) -> AbstractContextManager:
+        return connect(self.address)
 
 
 def local_executor(processes: int) -> Executor:
     """This process if `processes` is 1, otherwise so many processes on this machine."""
     return InProcess() if processes == 1 else LocalProcesses(processes)
-
-
-def _run(
-    client: Any,
-    function: Callable[..., None],
-    tasks: Sequence[tuple],
-    resources: dict[str, float] | None,
-) -> Iterator[int]:
-    from distributed import as_completed
-
-    futures = {
-        client.submit(function, *task, pure=False, retries=RETRIES, resources=resources): index
-        for index, task in enumerate(tasks)
-    }
-    # No time limit: Ctrl-C ends a training that takes too long.
-    for future in as_completed(futures, loop=client.loop):
-        if future.status != "finished":
-            raise SchedulerError(explain_failure(future))
-        yield futures[future]
