@@ -93,18 +93,16 @@ def drop(parts: Iterable[Hashable]) -> None:
 
 def size(value: Any) -> int:
     """Approximate bytes of a value; exact for its arrays and texts."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | Tensor):
         return value.nbytes + OVERHEAD
-    if isinstance(value, Tensor):
-        return value.nbytes + OVERHEAD
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, nn.Module):
         numbers = sum(map(size, value.state_dict().values()))
         return numbers + MODULE * sum(1 for _ in value.modules())
     if isinstance(value, dict):
-        return OVERHEAD + sum(map(size, value.values()))
-    if isinstance(value, (list, tuple)):
+        return size(list(value.values()))
+    if isinstance(value, list | tuple):
         return OVERHEAD + sum(map(size, value))
     if isinstance(value, BaseModel):
         return JSON * len(value.model_dump_json())
@@ -115,7 +113,7 @@ def size(value: Any) -> int:
 
 def trim_memory() -> None:
     """Return freed memory to the system, as glibc keeps what lies between used blocks."""
-    _glibc("malloc_trim", 0)
+    call_glibc("malloc_trim", 0)
 
 
 def prepare_server() -> None:
@@ -127,12 +125,12 @@ def prepare_server() -> None:
     hundred thousand imported objects from garbage collection, so that the collector runs as soon as
     visitors have left a fraction of that behind.
     """
-    _glibc("mallopt", ARENA_MAX, 2)
-    _glibc("mallopt", MMAP_THRESHOLD, 2**20)
+    call_glibc("mallopt", ARENA_MAX, 2)
+    call_glibc("mallopt", MMAP_THRESHOLD, 2**20)
     gc.freeze()
 
 
-def _glibc(name: str, *values: int) -> None:
+def call_glibc(name: str, *values: int) -> None:
     """Call a function of glibc; do nothing if there is another C library."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):

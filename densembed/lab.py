@@ -1,15 +1,17 @@
-"""How a density becomes a layer, step by step: what the lab page draws, as arrays.
+"""The computation of a layer, step by step, as arrays that the Lab page draws.
 
-Each function takes a signal and the choices of one layer, runs the layer of `densembed.layers`
-in float64 and returns x(t), φ_i(t), Γ, Γx and y beside what torch's own layer gives.
+Each function takes a signal and the settings of one layer, runs the layer of `densembed.layers` in
+float64, and returns x(t), φ_i(t), Γ, Γx and y next to the output of PyTorch's layer.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from scipy.stats import binom
 from torch import Tensor, nn
 
 from densembed.functional.densities import FAMILIES
@@ -26,9 +28,9 @@ from densembed.layers.embedding import LOC_SLOPE, scale_unit
 
 MIN_PIXELS, MAX_PIXELS = 2, 64
 LARGEST = 1000.0
-"""Bound on typed values: beyond it the page would show nothing but the largest one."""
+"""Largest magnitude of typed values; a larger one would hide all others in the plot."""
 ROUNDING = 1e-12
-"""Differences of float64 results below this, relative to the signal, are rounding."""
+"""Differences of float64 results below this, relative to the signal, are rounding errors."""
 
 SIGNALS = {
     "wave": "wave",
@@ -50,7 +52,11 @@ KERNELS = {"average": "average", "bell": "bell", "edge": "edge"}
 
 
 def parse_values(text: str) -> np.ndarray:
-    """Numbers separated by spaces, commas or semicolons. ValueError, one sentence, for others."""
+    """The signal in a text of numbers separated by spaces, commas or semicolons.
+
+    Raises:
+        ValueError: with one sentence, if the text is not a signal.
+    """
     words = text.replace(",", " ").replace(";", " ").split()
     values = []
     for word in words[: MAX_PIXELS + 1]:
@@ -62,51 +68,50 @@ def parse_values(text: str) -> np.ndarray:
             raise ValueError(f"“{word[:20]}” is not within −{LARGEST:g} and {LARGEST:g}.")
         values.append(value)
     if not MIN_PIXELS <= len(words) <= MAX_PIXELS:
-        raise ValueError(
-            f"A signal has {MIN_PIXELS} to {MAX_PIXELS} values, and these are {len(words)}."
-        )
+        raise ValueError(f"A signal has {MIN_PIXELS} to {MAX_PIXELS} values; got {len(words)}.")
     return np.array(values)
 
 
-def format_values(values) -> str:
-    """The inverse of `parse_values`, short enough for a link."""
+def format_values(values: Iterable[float]) -> str:
+    """The inverse of `parse_values`, rounded so that it fits into a link."""
     return " ".join(f"{value:.3g}" for value in values)
 
 
 def signal(name: str, size: int, seed: int = 0) -> np.ndarray:
     """A signal of `size` values within [0, 1]: wave, bump, step, ramp or noise."""
     t = (np.arange(size) + 0.5) / size
-    if name == "wave":
-        return 0.5 + 0.5 * np.sin(4 * np.pi * t) * (0.3 + 0.7 * t)
-    if name == "bump":
-        return np.exp(-0.5 * ((t - 0.4) / 0.12) ** 2)
-    if name == "step":
-        return (t > 0.5).astype(float)
-    if name == "ramp":
-        return t
-    if name == "noise":
-        return np.random.default_rng(seed).random(size)
+    match name:
+        case "wave":
+            return 0.5 + 0.5 * np.sin(4 * np.pi * t) * (0.3 + 0.7 * t)
+        case "bump":
+            return np.exp(-0.5 * ((t - 0.4) / 0.12) ** 2)
+        case "step":
+            return (t > 0.5).astype(float)
+        case "ramp":
+            return t
+        case "noise":
+            return np.random.default_rng(seed).random(size)
     raise ValueError(f"Unknown signal {name!r}.")
 
 
 def kernel(name: str, taps: int) -> np.ndarray:
-    """Weights w of a kernel: average and bell sum to 1, edge to 0."""
-    if name == "average":
-        return np.full(taps, 1 / taps)
-    if name == "bell":
-        row = np.array([math.comb(taps - 1, i) for i in range(taps)], float)
-        return row / row.sum()
-    if name == "edge":
-        return np.linspace(-1, 1, taps) if taps > 1 else np.ones(1)
+    """Weights w of a kernel: those of average and bell sum to 1, those of edge to 0."""
+    match name:
+        case "average":
+            return np.full(taps, 1 / taps)
+        case "bell":
+            return binom.pmf(np.arange(taps), taps - 1, 0.5)
+        case "edge":
+            return np.linspace(-1, 1, taps) if taps > 1 else np.ones(1)
     raise ValueError(f"Unknown kernel {name!r}.")
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What a layer of torch gives for the same signal.
+    """The output of a PyTorch layer for the same signal.
 
-    `values` has the shape of the output, `difference` is the largest distance to it, and
-    `promise` the one that the paper allows: 0 for the same layer, a bound, or None for nothing.
+    `values` has the shape of the output and `difference` is the largest distance from it. `promise`
+    is the paper's bound on that distance: 0 for the same layer, None if there is no bound.
     """
 
     name: str
@@ -117,17 +122,22 @@ class Reference:
 
 @dataclass(frozen=True)
 class Reading:
-    """One signal through one layer: N pixels, B densities, L outputs, r cells a pixel.
+    """One signal in one layer: N pixels, B densities, L outputs, r cells per pixel.
 
-    `x` (N,); `t` (N · r,) the centres of the cells and `phi` (B, N · r) the densities there;
-    `gamma` (B, N); `expectation` (B,) = Γx; `centres` (B,) and `width` are where on the t axis
-    its bars stand. `output` (L,) with `output_centres` and `output_width` is y = wᵀΓx where the
-    layer has a kernel, else Γx again. `stepped` tells densities with jumps from smooth ones,
-    `unit_mass` whether they have mass 1 over all t: Γx is an expectation only then.
+    Args:
+        x: (N,).
+        phi: (B, N · r), the densities at the centres of the cells.
+        gamma: (B, N).
+        expectation: (B,), Γx.
+        centres, width: the places (B,) of its bars on the t axis, and their width.
+        output: (L,), y = wᵀΓx if the layer has a kernel, otherwise Γx.
+        output_centres, output_width: the places (L,) of its bars, and their width.
+        weights: the kernel, if the layer has one.
+        stepped: whether the densities have jumps.
+        unit_mass: whether they have mass 1 over all t, so that Γx is an expectation.
     """
 
     x: np.ndarray
-    t: np.ndarray
     phi: np.ndarray
     gamma: np.ndarray
     expectation: np.ndarray
@@ -142,19 +152,20 @@ class Reading:
     unit_mass: bool = True
 
     @property
+    def t(self) -> np.ndarray:
+        """The centres of the cells (N · r,), in pixels."""
+        cells = self.phi.shape[1]
+        return (np.arange(cells) + 0.5) * len(self.x) / cells
+
+    @property
     def mass(self) -> np.ndarray:
         """Σ_n Γ_in of each density."""
         return self.gamma.sum(1)
 
 
 def resolution(size: int) -> int:
-    """Cells a pixel, so that a drawing has about as many points whatever its length."""
+    """Cells per pixel, so that plots of all lengths have a similar number of points."""
     return max(8, min(32, 512 // size))
-
-
-def _grid(size: int) -> np.ndarray:
-    cells = resolution(size)
-    return (np.arange(size * cells) + 0.5) / cells
 
 
 def _batch(x: np.ndarray) -> Tensor:
@@ -169,27 +180,25 @@ def _reference(name: str, values: Tensor, output: np.ndarray, promise: float | N
 
 
 def rounded(difference: float) -> float:
-    """A difference of float64 results, 0 where it is but their rounding."""
+    """A difference of float64 results, or 0 if it is within their rounding errors."""
     return 0.0 if abs(difference) < ROUNDING else difference
 
 
 @torch.no_grad()
 def fully_connected(x: np.ndarray) -> Reading:
-    """Section 3.1: one uniform density a pixel, so Γ is the identity and Γx is x.
+    """Section 3.1: one uniform density per pixel, so Γ is the identity and Γx is x.
 
-    The torch layer is `nn.Linear` with the identity as its weight.
+    The PyTorch layer is `nn.Linear` with the identity as its weight.
     """
     size = len(x)
     torch_layer = nn.Linear(size, size, bias=False).double()
     torch_layer.weight.copy_(torch.eye(size))
-    gamma = DensityLinear.from_torch(torch_layer).gamma()
     layer = DensityLinear.from_torch(torch_layer)
-    batch = _batch(x)[0]
+    batch, gamma = _batch(x)[0], layer.gamma()
     centres = np.arange(size) + 0.5
     action = (gamma @ batch[0]).numpy()
     return Reading(
         x=x,
-        t=_grid(size),
         phi=layer.receptive_field(resolution=resolution(size))[0, 0].numpy(),
         gamma=gamma.numpy(),
         expectation=action,
@@ -216,7 +225,7 @@ def convolution(
     Args:
         weights: (K,) the kernel.
         amplitude: p in pixels; None for the ordinary convolution.
-        normalize: densities of mass 1 instead of the printed ones, of height 1.
+        normalize: use densities of mass 1 instead of the paper's, which have height 1.
     """
     size, taps = len(x), len(weights)
     torch_layer = nn.Conv1d(1, 1, taps, stride, bias=False).double()
@@ -226,7 +235,7 @@ def convolution(
         layer: DensityConv1d | AdaptiveConv1d = DensityConv1d.from_torch(torch_layer)
     else:
         share = amplitude / taps
-        # λ = 0 is the middle of these bounds, so p is exactly the one asked for.
+        # λ = 0 is the middle of these bounds, so that p is exact.
         layer = AdaptiveConv1d.from_torch(
             torch_layer, normalize=normalize, bounds=(share / 2, share * 3 / 2), start=share
         )
@@ -237,7 +246,6 @@ def convolution(
     same = amplitude == taps
     return Reading(
         x=x,
-        t=_grid(size),
         phi=field[0, 0].numpy(),
         gamma=gamma.numpy(),
         expectation=(gamma @ batch[0, 0]).numpy(),
@@ -246,28 +254,29 @@ def convolution(
         output=output,
         output_centres=np.arange(len(output)) * stride + taps / 2,
         output_width=float(stride),
-        references=(
-            _reference("F.conv1d", torch_layer(batch), output, 0.0 if same else None),
-        ),
+        references=(_reference("F.conv1d", torch_layer(batch), output, 0.0 if same else None),),
         weights=weights,
         unit_mass=same or normalize,
-    )  # fmt: skip
+    )
 
 
 @torch.no_grad()
 def adaptive_pooling(x: np.ndarray, window: int, stride: int, beta: float) -> Reading:
-    """Section 3.4: softmax densities in windows, beside torch's minimum, mean and maximum."""
-    size = len(x)
+    """Section 3.4: softmax densities in windows, next to minimum, mean and maximum pooling."""
     layer = AdaptivePool1d(window, stride).double()
     layer.beta.fill_(beta)
     batch = _batch(x)
     output = layer(batch).flatten().numpy()
     centres = np.arange(len(output)) * stride + window / 2
     bound = math.log(window) / abs(beta) if beta else None
+    pooled = (
+        ("min", -F.max_pool1d(-batch, window, stride), bound if beta < 0 else None),
+        ("F.avg_pool1d", F.avg_pool1d(batch, window, stride), None if beta else 0.0),
+        ("F.max_pool1d", F.max_pool1d(batch, window, stride), bound if beta > 0 else None),
+    )
     return Reading(
         x=x,
-        t=_grid(size),
-        phi=layer.receptive_field(batch, resolution=resolution(size))[0, 0].numpy(),
+        phi=layer.receptive_field(batch, resolution=resolution(len(x)))[0, 0].numpy(),
         gamma=layer.gamma(batch)[0, 0].numpy(),
         expectation=output,
         centres=centres,
@@ -275,22 +284,17 @@ def adaptive_pooling(x: np.ndarray, window: int, stride: int, beta: float) -> Re
         output=output,
         output_centres=centres,
         output_width=float(stride),
-        references=(
-            _reference("min", -F.max_pool1d(-batch, window, stride), output,
-                       bound if beta < 0 else None),
-            _reference("F.avg_pool1d", F.avg_pool1d(batch, window, stride), output,
-                       None if beta else 0.0),
-            _reference("F.max_pool1d", F.max_pool1d(batch, window, stride), output,
-                       bound if beta > 0 else None),
+        references=tuple(
+            _reference(name, values, output, promise) for name, values, promise in pooled
         ),
-    )  # fmt: skip
+    )
 
 
 def grid_places(size: int, count: int, family: str) -> tuple[np.ndarray, np.ndarray]:
     """Locations and scales, (count,) each, of densities spread evenly over [0, size].
 
-    All families have the standard deviation of the uniform densities that tile the domain (the
-    Cauchy, which has none, the logistic's quartiles).
+    All families have the standard deviation of the uniform densities that tile the domain; the
+    Cauchy density, which has no standard deviation, has the quartiles of the logistic one.
     """
     spacing = size / count
     loc = (np.arange(count) + 0.5) * spacing
@@ -298,7 +302,7 @@ def grid_places(size: int, count: int, family: str) -> tuple[np.ndarray, np.ndar
 
 
 def same_spread(scale: float, old: str, new: str) -> float:
-    """The scale at which a density of the family `new` spreads as `old` does at `scale`."""
+    """The scale at which the family `new` has the same spread as `old` at `scale`."""
     return scale * scale_unit(FAMILIES[new]) / scale_unit(FAMILIES[old])
 
 
@@ -317,27 +321,21 @@ def _place(layer: DensityEmbedding, loc: np.ndarray, scale: np.ndarray) -> None:
 def embedding(
     x: np.ndarray, family: str, loc: np.ndarray, scale: np.ndarray, truncate: bool = False
 ) -> Reading:
-    """Sections 2.1 and 4.1: densities of a family at given places, (K,) each, in pixels.
+    """Sections 2.1 and 4.1: densities of a family at locations and scales (K,) in pixels.
 
-    Torch has no such layer. Beside it stands `F.adaptive_avg_pool1d` with as many outputs, which
-    is what uniform densities on the grid give where K divides N.
+    PyTorch has no such layer. The closest is `F.adaptive_avg_pool1d` with K outputs, which it
+    equals for uniform densities on the grid if K divides N.
     """
     size, count = len(x), len(loc)
     layer = DensityEmbedding((size,), num_densities=count, family=family, truncate=truncate)
     _place(layer, loc[:, None], scale[:, None])
     batch = _batch(x)
     action = layer(batch).flatten().numpy()
-    grid = grid_places(size, count, family)
-    tiles = (
-        family == "uniform"
-        and size % count == 0
-        and np.allclose(grid[0], loc, atol=1e-9)
-        and np.allclose(grid[1], scale, atol=1e-9)
-    )
+    on_grid = np.allclose(grid_places(size, count, family), (loc, scale), atol=1e-9)
+    same = family == "uniform" and size % count == 0 and on_grid
     pooled = F.adaptive_avg_pool1d(batch, count)
     return Reading(
         x=x,
-        t=_grid(size),
         phi=layer.receptive_field(resolution=resolution(size))[0, 0].numpy(),
         gamma=layer.gamma()[0, 0].numpy(),
         expectation=action,
@@ -346,19 +344,17 @@ def embedding(
         output=action,
         output_centres=np.asarray(loc, float),
         output_width=size / count,
-        references=(
-            _reference("F.adaptive_avg_pool1d", pooled, action, 0.0 if tiles else None),
-        ),
+        references=(_reference("F.adaptive_avg_pool1d", pooled, action, 0.0 if same else None),),
         stepped=family == "uniform",
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One image under one density: H rows, W columns.
+    """One image and one density: H rows, W columns.
 
-    `pixels` (H, W) within [0, 1]; `rows` (H,) = Γ_m and `columns` (W,) = Γ_n, the factors; their
-    outer product `gamma` (H, W); `expectation` = R(x) from the layer.
+    `pixels` (H, W) are within [0, 1]. `gamma` (H, W) is the outer product of the factors `rows`
+    (H,) = Γ_m and `columns` (W,) = Γ_n. `expectation` is R(x), as computed by the layer.
     """
 
     pixels: np.ndarray
@@ -369,7 +365,7 @@ class Picture:
 
     @property
     def parts(self) -> np.ndarray:
-        """Γ_mn x_mn, what each pixel adds to R(x)."""
+        """Γ_mn x_mn, the contribution of each pixel to R(x)."""
         return self.gamma * self.pixels
 
 
@@ -400,5 +396,5 @@ def picture(
 
 
 def readable(difference: float) -> str:
-    """A difference for a person: “0” where there is none."""
-    return "0" if difference == 0 else f"{difference:.3g}"
+    """A difference as text."""
+    return f"{difference:.3g}"

@@ -461,21 +461,18 @@ def markdown(report: Report) -> str:
     parts = [
         f"Made by `python -m densembed benchmark` on: {about}.",
         markdown_table(
-            {"ratio of medians": "left", "value": "right"},
-            [[name, f"{ratio:.2f}"] for name, ratio in ratios],
+            {"ratio of medians": "{name}", "value": "{ratio:.2f}"},
+            [{"name": name, "ratio": ratio} for name, ratio in ratios],
         ),
         markdown_table(
-            {"case": "left", "median": "right", "unit": "left", "spread": "right", "n": "right"},
-            [
-                [
-                    case["case"],
-                    f"{case['value']:.4g}",
-                    case["unit"],
-                    f"{case['spread']:.2g}",
-                    str(case["n"]),
-                ]
-                for case in report["cases"]
-            ],
+            {
+                "case": "{case}",
+                "median": "{value:.4g}",
+                "unit": "{unit}",
+                "spread": "{spread:.2g}",
+                "n": "{n:d}",
+            },
+            report["cases"],
         ),
     ]
     return "\n\n".join(parts) + "\n"

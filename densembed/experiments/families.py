@@ -13,8 +13,8 @@ from densembed.experiments.report import (
     Experiment,
     Report,
     Settings,
+    all_finished,
     error_rates,
-    finished,
     markdown_table,
     plus_minus,
     summary,
@@ -59,9 +59,7 @@ def families_report(
     fields: dict[str, list[np.ndarray]] = {kind: [] for kind in KINDS}
     image = dataset.test.images[0]
     for kind, family, model in models():
-        own = [job for job in jobs if job.config.model == model]
-        members = finished(own)
-        if not own or len(members) < len(own):
+        if not (members := all_finished(jobs, model)):
             continue
         nearest = typical(members)
         rows.append(
@@ -160,9 +158,13 @@ class Families(Experiment):
                     f"{form.format('…')}, {rows[0]['parameters']:,} parameters, "
                     f"{len(rows[0]['errors'])} seeds:",
                     markdown_table(
-                        {"family": "left", "test error %": "right", "ms per step": "right"},
+                        {
+                            "family": "{family}",
+                            "test error %": "{error:s}",
+                            "ms per step": "{step_ms:.2f}",
+                        },
                         [
-                            [in_words(row["family"]), plus_minus(row), f"{row['step_ms']:.2f}"]
+                            {**row, "family": in_words(row["family"]), "error": plus_minus(row)}
                             for row in rows
                         ],
                     ),

@@ -17,6 +17,7 @@ from densembed.experiments.report import (
     Experiment,
     Report,
     Settings,
+    all_finished,
     error_rates,
     finished,
     markdown_table,
@@ -27,7 +28,6 @@ from densembed.markup import for_markdown
 from densembed.models.names import build, describe, parameter_count
 from densembed.runs.jobs import Job
 from densembed.text import unknown
-from densembed.training.config import RunConfig
 
 BUDGETS = (136, 360, 906, 3160, 6510)
 """Parameters of five rows of the paper: three with fixed densities, and the two largest."""
@@ -100,45 +100,38 @@ def candidates(dataset: Dataset, models: Sequence[str] = ()) -> list[Candidate]:
             raise ValueError(f"{sentence}; the candidates are {', '.join(kinds)}.")
     fitting = []
     for model in models or kinds:
-        size = parameter_count(build(model, dataset.input_shape, len(dataset.classes)))
+        network = build(model, dataset.input_shape, classes=len(dataset.classes))
+        size = parameter_count(network)
         if budget := budget_of(size):
             fitting.append(Candidate(kinds[model], model, size, budget))
     return fitting
 
 
-def _config(model: str, settings: Settings, epochs: int, **change: Any) -> RunConfig:
-    values = {**SHARED, **change, **settings.place}
-    return RunConfig(model=model, dataset=settings.dataset, epochs=epochs, **values)
+def _held_out(
+    model: str, settings: Settings, folder: str, epochs: int, recipe: dict[str, float]
+) -> Job:
+    config = settings.config(model, epochs=epochs, **SHARED, **recipe)
+    path = settings.folder / "frontier" / folder / f"{model}.safetensors"
+    return Job(config, path, held_out=True)
 
 
 def screen_jobs(candidates: Sequence[Candidate], settings: Settings) -> list[Job]:
     """A job for each candidate, with the first recipe, evaluated on held-out images."""
-    folder = settings.folder / "frontier" / "screen"
     first = {name: values[0] for name, values in SEARCH.items()}
-    return [
-        Job(
-            _config(candidate.model, settings, SCREEN_EPOCHS, **first),
-            folder / f"{candidate.model}.safetensors",
-            held_out=True,
-        )
-        for candidate in candidates
-    ]
+    return [_held_out(one.model, settings, "screen", SCREEN_EPOCHS, first) for one in candidates]
 
 
 def search_jobs(candidates: Sequence[Candidate], settings: Settings) -> list[Job]:
     """A job for each recipe of each candidate, evaluated on held-out images."""
-    folder = settings.folder / "frontier" / "search"
     jobs = []
     for candidate in candidates:
         grid = SEARCH
         if candidate.kind != "densities":
             grid = {n: v if n == "learning_rate" else v[:1] for n, v in SEARCH.items()}
         for values in product(*grid.values()):
-            change = dict(zip(SEARCH, values, strict=True))
-            config = _config(candidate.model, settings, SEARCH_EPOCHS, **change)
-            name = "_".join(map(str, values))
-            path = folder / name / f"{candidate.model}.safetensors"
-            jobs.append(Job(config, path, held_out=True))
+            recipe = dict(zip(SEARCH, values, strict=True))
+            folder = f"search/{'_'.join(map(str, values))}"
+            jobs.append(_held_out(candidate.model, settings, folder, SEARCH_EPOCHS, recipe))
     return jobs
 
 
@@ -180,12 +173,11 @@ def final_jobs(choices: Sequence[Choice], settings: Settings) -> list[Job]:
     """A job for each seed of each finalist, on all training images."""
     folder = settings.folder / "frontier" / "final"
     return [
-        Job(
-            _config(choice.candidate.model, settings, EPOCHS, seed=seed, **choice.recipe),
-            folder / choice.candidate.model / f"{seed}.safetensors",
-        )
+        job
         for choice in choices
-        for seed in range(settings.seeds)
+        for job in settings.jobs(
+            [choice.candidate.model], folder, epochs=EPOCHS, **SHARED, **choice.recipe
+        )
     ]
 
 
@@ -200,9 +192,7 @@ def frontier_report(
     """
     entries = []
     for choice in finals:
-        own = [job for job in jobs if job.config.model == choice.candidate.model]
-        members = finished(own)
-        if own and len(members) == len(own):
+        if members := all_finished(jobs, choice.candidate.model):
             entries.append({**_entry(choice), **summary(error_rates(members))})
     return {
         "dataset": title,
@@ -314,22 +304,15 @@ class Frontier(Experiment):
             f"### Errors by parameters on {for_markdown(report['dataset'])}",
             markdown_table(
                 {
-                    "at most": "right",
-                    "kind": "left",
-                    "model": "left",
-                    "parameters": "right",
-                    "test error %": "right",
-                    "held out %": "right",
+                    "at most": "{budget:,}",
+                    "kind": "{kind}",
+                    "model": "{model}",
+                    "parameters": "{parameters:,}",
+                    "test error %": "{error:s}",
+                    "held out %": "{held_out:.2f}",
                 },
                 [
-                    [
-                        f"{entry['budget']:,}",
-                        KINDS[entry["kind"]],
-                        entry["model"],
-                        f"{entry['parameters']:,}",
-                        plus_minus(entry),
-                        f"{entry['held_out']:.2f}",
-                    ]
+                    {**entry, "kind": KINDS[entry["kind"]], "error": plus_minus(entry)}
                     for entry in report["entries"]
                 ],
             ),
@@ -337,20 +320,18 @@ class Frontier(Experiment):
             f"Their recipes. Each is the best on held-out training images after "
             f"{report['search_epochs']} epochs, out of all combinations of {search}:",
             markdown_table(
-                {"model": "left", **dict.fromkeys(report["search"], "right")},
-                [
-                    [entry["model"], *(f"{value:g}" for value in entry["recipe"].values())]
-                    for entry in report["entries"]
-                ],
+                {"model": "{model}", **{name: f"{{recipe[{name}]:g}}" for name in SEARCH}},
+                report["entries"],
             ),
             f"All candidates after {report['screen_epochs']} epochs with the first of these "
             "recipes. The best of each budget and kind went on:",
             markdown_table(
-                {"model": "left", "parameters": "right", "held out %": "right"},
-                [
-                    [one["model"], f"{one['parameters']:,}", f"{one['held_out']:.2f}"]
-                    for one in tested
-                ],
+                {
+                    "model": "{model}",
+                    "parameters": "{parameters:,}",
+                    "held out %": "{held_out:.2f}",
+                },
+                tested,
             ),
         ]
         return "\n\n".join(parts) + "\n"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Row:
+class PublishedResult:
     """A row of a table: mean and standard deviation of the test error, and the parameters."""
 
     model: str
@@ -13,27 +13,27 @@ class Row:
     parameters: int
 
 
-TABLES: dict[str, tuple[Row, ...]] = {
+TABLES: dict[str, tuple[PublishedResult, ...]] = {
     "mnist": (
-        Row("linear", 7.34, 0.09, 7850),
-        Row("mlp-50", 2.96, 0.23, 39760),
-        Row("logistic-el-3", 17.80, 0.93, 136),
-        Row("logistic-el-5", 10.52, 0.11, 360),
-        Row("logistic-el-8", 9.13, 0.15, 906),
-        Row("logistic-el-15", 8.48, 0.17, 3160),
-        Row("logistic-el-mnn-6-3", 4.44, 0.13, 1198),
-        Row("logistic-el-mnn-8-4", 3.39, 0.23, 3018),
-        Row("logistic-el-mnn-10-5", 2.91, 0.16, 6510),
+        PublishedResult("linear", 7.34, 0.09, 7850),
+        PublishedResult("mlp-50", 2.96, 0.23, 39760),
+        PublishedResult("logistic-el-3", 17.80, 0.93, 136),
+        PublishedResult("logistic-el-5", 10.52, 0.11, 360),
+        PublishedResult("logistic-el-8", 9.13, 0.15, 906),
+        PublishedResult("logistic-el-15", 8.48, 0.17, 3160),
+        PublishedResult("logistic-el-mnn-6-3", 4.44, 0.13, 1198),
+        PublishedResult("logistic-el-mnn-8-4", 3.39, 0.23, 3018),
+        PublishedResult("logistic-el-mnn-10-5", 2.91, 0.16, 6510),
     ),
     "cifar10": (
-        Row("linear", 65.06, 0.44, 30730),
-        Row("mlp-50", 51.80, 0.50, 154160),
-        Row("logistic-el-3", 60.87, 0.18, 388),
-        Row("logistic-el-5", 59.55, 0.17, 1060),
-        Row("logistic-el-8", 59.34, 0.27, 2698),
-        Row("logistic-el-15", 59.61, 0.64, 9460),
-        Row("logistic-el-mnn-6-3", 50.97, 0.44, 7462),
-        Row("logistic-el-mnn-8-4", 50.07, 0.44, 21322),
-        Row("logistic-el-mnn-10-5", 50.71, 0.22, 49510),
+        PublishedResult("linear", 65.06, 0.44, 30730),
+        PublishedResult("mlp-50", 51.80, 0.50, 154160),
+        PublishedResult("logistic-el-3", 60.87, 0.18, 388),
+        PublishedResult("logistic-el-5", 59.55, 0.17, 1060),
+        PublishedResult("logistic-el-8", 59.34, 0.27, 2698),
+        PublishedResult("logistic-el-15", 59.61, 0.64, 9460),
+        PublishedResult("logistic-el-mnn-6-3", 50.97, 0.44, 7462),
+        PublishedResult("logistic-el-mnn-8-4", 50.07, 0.44, 21322),
+        PublishedResult("logistic-el-mnn-10-5", 50.71, 0.22, 49510),
     ),
 }

@@ -5,17 +5,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from densembed.data import Dataset, is_folder, load_dataset, slug, title
 from densembed.markup import for_markdown
 from densembed.runs.jobs import Job
 from densembed.training.checkpoint import Checkpoint
+from densembed.training.config import RunConfig
+from densembed.training.errors import Errors
 
 Report = dict[str, Any]
 """The JSON content of a report."""
-Align = Literal["left", "right"]
 HARMLESS = re.compile(r"(?!.*www)\+?[\w .,%/±…-]*")
 """Text that has no meaning in Markdown, so that it can stay readable in the source."""
 
@@ -53,10 +53,24 @@ class Settings:
         """Folder for the checkpoints of this data set."""
         return self.out / slug(self.dataset)
 
-    @property
-    def place(self) -> dict[str, str]:
-        """The device as an argument of `RunConfig`."""
-        return {"device": self.device} if self.device else {}
+    def config(self, model: str, **change: Any) -> RunConfig:
+        """The config of a training, with the settings that differ from the defaults."""
+        device = {"device": self.device} if self.device else {}
+        return RunConfig(model=model, dataset=self.dataset, **{**change, **device})
+
+    def jobs(
+        self, models: Iterable[str], folder: Path, held_out: bool = False, **change: Any
+    ) -> list[Job]:
+        """A job for each seed of each model, with the settings that differ from the defaults."""
+        return [
+            Job(
+                self.config(model, seed=seed, **change),
+                folder / model / f"{seed}.safetensors",
+                held_out,
+            )
+            for model in models
+            for seed in range(self.seeds)
+        ]
 
     def load(self) -> Dataset:
         return load_dataset(self.dataset, self.data_dir)
@@ -105,22 +119,25 @@ def finished(jobs: Iterable[Job]) -> list[Checkpoint]:
     return [checkpoint for job in jobs if (checkpoint := job.checkpoint())]
 
 
+def all_finished(jobs: Sequence[Job], model: str) -> list[Checkpoint]:
+    """The checkpoints of a model's jobs, or none unless all were trained to the end."""
+    own = [job for job in jobs if job.config.model == model]
+    members = finished(own)
+    return members if len(members) == len(own) else []
+
+
 def error_rates(checkpoints: Iterable[Checkpoint]) -> list[float]:
     """The test error of each checkpoint's first member, in percent."""
     return [checkpoint.errors[0] for checkpoint in checkpoints if checkpoint.errors]
 
 
-def spread(values: Sequence[float]) -> float:
-    """The standard deviation, which is 0 for a single value."""
-    return stdev(values) if len(values) > 1 else 0.0
-
-
 def summary(errors: Sequence[float]) -> dict[str, Any]:
     """Errors with their mean and standard deviation, as reports contain them."""
+    values = Errors(errors)
     return {
         "errors": [round(error, 4) for error in errors],
-        "mean": round(mean(errors), 4),
-        "deviation": round(spread(errors), 4),
+        "mean": round(values.mean, 4),
+        "deviation": round(values.deviation, 4),
     }
 
 
@@ -131,21 +148,22 @@ def plus_minus(row: Mapping[str, Any], prefix: str = "") -> str:
     return f"{row[f'{prefix}mean']:.2f} ± {row[f'{prefix}deviation']:.2f}"
 
 
-def markdown_table(columns: Mapping[str, Align], rows: Iterable[Sequence[str]]) -> str:
+def markdown_table(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> str:
     """A table in Markdown; text that could be markup is escaped.
 
     Args:
-        columns: the alignment of each column, by its heading.
-        rows: the cells of each row.
+        columns: the format of each column, by its heading; formatted numbers are aligned right.
+        rows: the values of each row, by name.
 
-    >>> print(markdown_table({"model": "left", "error": "right"}, [["linear", "7.34"]]))
-    | model | error |
+    >>> rows = [{"model": "linear", "error": 7.34}]
+    >>> print(markdown_table({"model": "{model}", "error %": "{error:.1f}"}, rows))
+    | model | error % |
     | --- | ---: |
-    | linear | 7.34 |
+    | linear | 7.3 |
     """
-    marks: dict[Align, str] = {"left": "---", "right": "---:"}
-    lines = [map(_cell, columns), (marks[side] for side in columns.values())]
-    lines += [map(_cell, row) for row in rows]
+    forms = columns.values()
+    lines = [[*map(_cell, columns)], ["---:" if ":" in form else "---" for form in forms]]
+    lines += [[_cell(form.format_map(row)) for form in forms] for row in rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

@@ -5,21 +5,18 @@ checkpoints.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from statistics import mean
 
 from densembed.data import Dataset
 from densembed.experiments.benchmark import machine
-from densembed.experiments.paper import TABLES, Row
+from densembed.experiments.paper import TABLES, PublishedResult
 from densembed.experiments.report import (
     Experiment,
     Report,
     Settings,
+    all_finished,
     error_rates,
-    finished,
     markdown_table,
     plus_minus,
-    spread,
     summary,
 )
 from densembed.markup import for_markdown
@@ -66,18 +63,10 @@ def recipe_of(config: RunConfig) -> str | None:
 def table_jobs(models: Sequence[str], settings: Settings) -> list[Job]:
     """A job for each seed of each model."""
     folder = settings.folder / settings.recipe
-    change = {**RECIPES[settings.recipe], **settings.place}
-    return [
-        Job(
-            RunConfig(model=model, dataset=settings.dataset, seed=seed, **change),
-            folder / model / f"{seed}.safetensors",
-        )
-        for model in models
-        for seed in range(settings.seeds)
-    ]
+    return settings.jobs(models, folder, **RECIPES[settings.recipe])
 
 
-def table_rows(table: Sequence[Row], settings: Settings) -> list[Row]:
+def table_rows(table: Sequence[PublishedResult], settings: Settings) -> list[PublishedResult]:
     """The rows that the settings name, or all.
 
     Raises:
@@ -92,44 +81,53 @@ def table_rows(table: Sequence[Row], settings: Settings) -> list[Row]:
     return [by_model[model] for model in models]
 
 
-@dataclass(frozen=True)
-class Result:
-    """A reproduced row of a table next to the published one."""
+def result(
+    row: PublishedResult,
+    errors: Sequence[float],
+    *,
+    parameters: int,
+    seconds: float = 0.0,
+    device: str = "cpu",
+) -> Report:
+    """A row of a table: our errors next to the published ones.
 
-    row: Row
-    errors: list[float]
-    parameters: int
-    seconds: float
-    """Training time of all members together."""
-    device: str
+    Args:
+        seconds: training time of all members together.
+    """
+    return {
+        "model": row.model,
+        "parameters": parameters,
+        **summary(errors),
+        "seconds": round(seconds, 1),
+        "device": device,
+        "paper_mean": row.error,
+        "paper_deviation": row.deviation,
+        "paper_parameters": row.parameters,
+    }
 
-    @property
-    def mean(self) -> float:
-        return Errors(self.errors).mean
 
-    @property
-    def deviation(self) -> float:
-        return spread(self.errors)
-
-
-def results(rows: Sequence[Row], settings: Settings) -> list[Result]:
+def results(rows: Sequence[PublishedResult], settings: Settings) -> list[Report]:
     """The rows all of whose members were trained to the end."""
     complete = []
     for row in rows:
-        jobs = table_jobs([row.model], settings)
-        members = finished(jobs)
-        if len(members) == len(jobs):
-            seconds = sum(epoch.seconds for member in members for epoch in member.header.epochs)
-            first = members[0]
-            device = first.header.provenance.device
-            complete.append(Result(row, error_rates(members), first.parameters, seconds, device))
+        if members := all_finished(table_jobs([row.model], settings), row.model):
+            complete.append(
+                result(
+                    row,
+                    error_rates(members),
+                    parameters=members[0].parameters,
+                    seconds=sum(each.seconds for own in members for each in own.header.epochs),
+                    device=members[0].header.provenance.device,
+                )
+            )
     return complete
 
 
-def table_report(results: Sequence[Result], *, dataset: str, recipe: str) -> Report:
+def table_report(rows: Sequence[Report], *, dataset: str, recipe: str) -> Report:
     """All numbers of a table, ours and the paper's; the Paper page reads this.
 
     Args:
+        rows: from `results`.
         dataset: name of the data set in the report.
     """
     return {
@@ -138,19 +136,7 @@ def table_report(results: Sequence[Result], *, dataset: str, recipe: str) -> Rep
         "config": RunConfig(**RECIPES[recipe]).model_dump(
             exclude={"model", "dataset", "seed", "seeds", "device"}
         ),
-        "rows": [
-            {
-                "model": result.row.model,
-                "parameters": result.parameters,
-                **summary(result.errors),
-                "seconds": round(result.seconds, 1),
-                "device": result.device,
-                "paper_mean": result.row.error,
-                "paper_deviation": result.row.deviation,
-                "paper_parameters": result.row.parameters,
-            }
-            for result in results
-        ],
+        "rows": list(rows),
     }
 
 
@@ -174,20 +160,14 @@ class Table(Experiment):
         rows = report["rows"]
         table = markdown_table(
             {
-                "model": "left",
-                "parameters": "right",
-                "ours, test error %": "right",
-                "paper, test error %": "right",
-                "difference": "right",
+                "model": "{model}",
+                "parameters": "{parameters:,}",
+                "ours, test error %": "{error:s}",
+                "paper, test error %": "{paper_mean:.2f} ± {paper_deviation:.2f}",
+                "difference": "{difference:+.2f}",
             },
             [
-                [
-                    row["model"],
-                    f"{row['parameters']:,}",
-                    plus_minus(row),
-                    plus_minus(row, "paper_"),
-                    f"{row['mean'] - row['paper_mean']:+.2f}",
-                ]
+                {**row, "error": plus_minus(row), "difference": row["mean"] - row["paper_mean"]}
                 for row in rows
             ],
         )
@@ -217,15 +197,13 @@ class Times(Experiment):
     def report(self, settings: Settings) -> Report:
         dataset, rows = settings.load(), []
         for row in table_rows(TABLES["mnist"], settings):
-            seconds = epoch_times(row.model, dataset, self.epochs)
-            rows.append({"model": row.model, "mean": mean(seconds), "deviation": spread(seconds)})
+            times = Errors(epoch_times(row.model, dataset, self.epochs))
+            rows.append({"model": row.model, "mean": times.mean, "deviation": times.deviation})
         return {"machine": machine(), "dataset": dataset.name, "runs": self.epochs, "rows": rows}
 
     def markdown(self, report: Report) -> str:
-        rows = [
-            [row["model"], f"{row['mean']:.3f} ± {row['deviation']:.3f}"] for row in report["rows"]
-        ]
-        return markdown_table({"model": "left", "seconds per epoch": "right"}, rows) + "\n"
+        columns = {"model": "{model}", "seconds per epoch": "{mean:.3f} ± {deviation:.3f}"}
+        return markdown_table(columns, report["rows"]) + "\n"
 
 
 def epoch_times(model: str, dataset: Dataset, runs: int) -> list[float]:

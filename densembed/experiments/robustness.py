@@ -16,7 +16,6 @@ from densembed.data import Dataset, Split
 from densembed.data.codec import encode_field
 from densembed.data.transform import Transform
 from densembed.experiments.report import (
-    Align,
     Experiment,
     Report,
     Settings,
@@ -24,7 +23,7 @@ from densembed.experiments.report import (
     markdown_table,
 )
 from densembed.experiments.reproduce import table_jobs
-from densembed.fields.field import field
+from densembed.fields.field import TOP_PERCENTILE, field
 from densembed.markup import for_markdown
 from densembed.models.names import describe
 from densembed.runs import gallery
@@ -38,7 +37,6 @@ FOLLOWED = 500
 SHIFTS = tuple(range(-6, 7))
 SHOWN_SHIFTS = (-6, -3, 0, 3, 6)
 RESOLUTION = 2
-TOP_PERCENTILE = 99.5
 
 
 @dataclass(frozen=True)
@@ -272,15 +270,12 @@ class Robustness(Experiment):
     def markdown(self, report: Report) -> str:
         parts = [f"### Transformed images of {for_markdown(report['dataset'])}"]
         for name, change in report["changes"].items():
-            columns: dict[str, Align] = {f"{amount:g}": "right" for amount in change["amounts"]}
+            columns = {
+                f"{amount:g}": f"{{errors[{name}][{k}]:.2f}}"
+                for k, amount in enumerate(change["amounts"])
+            }
             parts += [
                 f"Test error in % by {name} ({change['unit']}):",
-                markdown_table(
-                    {"model": "left", **columns},
-                    [
-                        [row["model"], *(f"{error:.2f}" for error in row["errors"][name])]
-                        for row in report["rows"]
-                    ],
-                ),
+                markdown_table({"model": "{model}", **columns}, report["rows"]),
             ]
         return "\n\n".join([*parts, finding(report)]) + "\n"

@@ -13,7 +13,6 @@ from typing import Any
 from densembed.experiments.report import Experiment, Report, Settings, markdown_table
 from densembed.experiments.reproduce import RECIPES
 from densembed.runs.jobs import Job
-from densembed.training.config import RunConfig
 
 Change = dict[str, Any]
 """Settings that differ from the defaults of `RunConfig`."""
@@ -104,17 +103,7 @@ def search_jobs(models: Sequence[str], settings: Settings, channels: int) -> lis
     """For each candidate a job per model and seed."""
     folder = settings.folder / "search"
     return [
-        [
-            Job(
-                RunConfig(
-                    model=model, dataset=settings.dataset, seed=seed, **change, **settings.place
-                ),
-                folder / f"{number:03}" / model / f"{seed}.safetensors",
-                held_out=True,
-            )
-            for model in models
-            for seed in range(settings.seeds)
-        ]
+        settings.jobs(models, folder / f"{number:03}", held_out=True, **change)
         for number, change in enumerate(candidates(channels))
     ]
 
@@ -152,18 +141,10 @@ class Search(Experiment):
 
     def markdown(self, report: Report) -> str:
         """The candidates with the lowest errors first."""
-        lines = [
-            (
-                sum(row["errors"]),
-                [
-                    ", ".join(f"{name} {value}" for name, value in row["change"].items()),
-                    *(f"{error:.2f}" for error in row["errors"]),
-                ],
-            )
-            for row in report["rows"]
+        columns = {name: f"{{errors[{k}]:.2f}}" for k, name in enumerate(report["models"])}
+        rows = [
+            {**row, "change": ", ".join(f"{name} {value}" for name, value in row["change"].items())}
+            for row in sorted(report["rows"], key=lambda row: sum(row["errors"]))
         ]
-        table = markdown_table(
-            {"candidate": "left", **dict.fromkeys(report["models"], "right")},
-            [cells for _, cells in sorted(lines)],
-        )
+        table = markdown_table({"candidate": "{change}", **columns}, rows)
         return f"Mean error % on held-out training images\n\n{table}\n"

@@ -101,25 +101,25 @@ def summary(checkpoint: Checkpoint) -> dict[str, str]:
         "Model": describe(config.model),
         "Test error": Errors(checkpoint.errors).text(header.provenance.test_images)
         if checkpoint.errors
-        else "not known yet",
+        else "unknown",
         "Parameters": f"{checkpoint.parameters:,}",
         "Densities": _densities(checkpoint),
         "Size of one network": f"{4 * checkpoint.parameters / 1000:,.1f} kB",
-        "Learned from": f"{header.provenance.dataset_title}, {header.provenance.train_images:,} "
+        "Training data": f"{header.provenance.dataset_title}, {header.provenance.train_images:,} "
         "images",
         "Epochs": f"{len(header.epochs):,} of {config.epochs:,}",
-        "Batch": f"{config.batch_size:,} images",
+        "Batch size": f"{config.batch_size:,} images",
         "Learning rate": f"at most {config.learning_rate:g}",
-        "For the densities": f"{config.density_rate:g} × that",
+        "Density learning rate": f"{config.density_rate:g} × the learning rate",
         "Weight decay": f"{config.weight_decay:g}",
-        "Start": f"{config.location_start} locations, "
+        "Initialisation": f"{config.location_start} locations, "
         + f"β around {config.scale_start:g}".replace("-", "−"),
         "Seeds": f"{config.seed} to {config.seed + checkpoint.members - 1}"
         if checkpoint.members > 1
         else f"{config.seed}",
-        "Time of an epoch": f"{mean(seconds):,.1f} s on {header.provenance.device}"
+        "Time per epoch": f"{mean(seconds):,.1f} s on {header.provenance.device}"
         if seconds
-        else "not known",
+        else "unknown",
     }
 
 

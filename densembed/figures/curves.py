@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -76,16 +77,9 @@ def course_figure(course: Course, log: bool = False) -> go.Figure:
     _line(figure, course.steps, course.rates, "y3", "learning rate", AFTER)
     for number, (title, domain) in enumerate(PANES, 1):
         scale = {"type": "log", "dtick": "D2"} if log and number < 3 else {"rangemode": "tozero"}
-        figure.update_layout(
-            {
-                f"yaxis{number}": {
-                    "domain": domain,
-                    "title": {"text": title, "standoff": 4},
-                    "nticks": 4,
-                    **scale,
-                }
-            }
-        )
+        heading = {"text": title, "standoff": 4}
+        pane = {"domain": domain, "title": heading, "nticks": 4, **scale}
+        figure.update_layout({f"yaxis{number}": pane})
     figure.update_xaxes(title="step", rangemode="tozero", anchor="y3")
     return themed(figure, bottom=40, showlegend=False)
 
@@ -133,22 +127,33 @@ def _members(
         line={"color": AFTER, "width": 1.5},
         hovertemplate=name + " %{y:.3g}" + f" {unit}<br>" + "step %{x:,}<extra></extra>",
     )
-    if values and len(values[0]) > 1:
-        spread = [float(np.std(members, ddof=1)) for members in values]
-        high = [m + s for m, s in zip(middle, spread, strict=True)]
-        # Errors and losses are positive, and a logarithmic scale needs positive values.
-        low = [max(m - s, m / 100) for m, s in zip(middle, spread, strict=True)]
-        figure.add_scatter(
-            x=[*x, *reversed(x)],
-            y=[*high, *reversed(low)],
-            yaxis=axis,
-            fill="toself",
-            fillcolor=translucent(AFTER, 0.2),
-            line={"width": 0},
-            mode="lines",
-            hoverinfo="skip",
-            name=name + ", ± standard deviation",
-        )
+    _band(figure, x, values, AFTER, yaxis=axis, name=name + ", ± standard deviation")
+
+
+def _band(
+    figure: go.Figure,
+    x: Sequence[float],
+    values: Sequence[Sequence[float]],
+    colour: str,
+    **properties: Any,
+) -> None:
+    """Add a band of ± one standard deviation over the members, if there are several."""
+    if not values or len(values[0]) < 2:
+        return
+    middle = np.array([np.mean(members) for members in values])
+    spread = np.array([np.std(members, ddof=1) for members in values])
+    # Errors and losses are positive, and a logarithmic scale needs positive values.
+    low = np.maximum(middle - spread, middle / 100)
+    figure.add_scatter(
+        x=[*x, *reversed(x)],
+        y=[*(middle + spread), *reversed(low)],
+        fill="toself",
+        fillcolor=translucent(colour, 0.2),
+        line={"width": 0},
+        mode="lines",
+        hoverinfo="skip",
+        **properties,
+    )
 
 
 def curves_figure(
@@ -163,28 +168,16 @@ def curves_figure(
     """
     figure = go.Figure()
     for (name, x, values), colour in zip(curves, cycle(SERIES), strict=False):
-        middle = np.array([np.mean(members) for members in values])
         figure.add_scatter(
             x=list(x),
-            y=middle,
+            y=[float(np.mean(members)) for members in values],
             name=name,
             mode="lines+markers",
             marker_size=5,
             line_color=colour,
             hovertemplate="%{x:,}: %{y:.4g}<extra>" + name + "</extra>",
         )
-        if values and len(values[0]) > 1:
-            spread = np.array([np.std(members, ddof=1) for members in values])
-            figure.add_scatter(
-                x=[*x, *reversed(list(x))],
-                y=np.concatenate((middle + spread, (middle - spread)[::-1])),
-                fill="toself",
-                fillcolor=colour,
-                line={"width": 0},
-                opacity=0.3,
-                hoverinfo="skip",
-                showlegend=False,
-            )
+        _band(figure, list(x), values, colour, showlegend=False)
     figure.update_xaxes(title=x_title, rangemode="tozero")
     figure.update_yaxes(title=y_title, rangemode="tozero")
     return themed(figure, top=28, showlegend=len(curves) > 1, legend=LEGEND)

@@ -1,6 +1,7 @@
 """Receptive fields as files: NPZ, CSV, HTML pages, figures for print and Python programs."""
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,27 +24,24 @@ FRAME = 120  # ms for which a step is shown
 UNDER = 92  # pixels for a slider below the colour bar
 
 
-def write_npz(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
+def write_npz(path: Path, checkpoint: Checkpoint, pixels: Tensor, views: View) -> None:
     """Write `before`, `after` (C, H · r, W · r), cell centres `x`, `y` in pixels, and `input`."""
-    replace_file(path, npz(pixels, seen))
+    replace_file(path, npz(pixels, views))
 
 
-def npz(pixels: Tensor, seen: View, index: int = -1, **more: np.ndarray) -> bytes:
+def npz(pixels: Tensor, views: View, index: int = -1, **more: np.ndarray) -> bytes:
     """The content of an NPZ file as in `write_npz`; `after` is the snapshot `index`."""
+    fields = {"before": views.fields[0], "after": views.fields[index]}
+    return _compressed(fields | more, views.x, views.y, pixels)
+
+
+def _compressed(arrays: Mapping[str, Any], x: np.ndarray, y: np.ndarray, pixels: Tensor) -> bytes:
     file = io.BytesIO()
-    arrays: dict[str, Any] = {
-        "before": seen.fields[0],
-        "after": seen.fields[index],
-        "x": seen.x,
-        "y": seen.y,
-        "input": pixels.numpy(),
-        **more,
-    }
-    np.savez_compressed(file, **arrays)
+    np.savez_compressed(file, **arrays, x=x, y=y, input=pixels.numpy())
     return file.getvalue()
 
 
-def csv(seen: View, index: int = -1, **more: np.ndarray) -> str:
+def csv(views: View, index: int = -1, **more: np.ndarray) -> str:
     """CSV with one line per cell: its column and row in pixels, and both fields.
 
     Fields are summed over channels.
@@ -51,7 +49,8 @@ def csv(seen: View, index: int = -1, **more: np.ndarray) -> str:
     Args:
         more: further columns, arrays (C, H · r, W · r) on the same cells.
     """
-    return cells(seen.x, seen.y, {"before": seen.fields[0], "after": seen.fields[index], **more})
+    fields = {"before": views.fields[0], "after": views.fields[index]}
+    return cells(views.x, views.y, fields | more)
 
 
 def cells(x: np.ndarray, y: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
@@ -80,9 +79,9 @@ from densembed.figures.web import Panel, html_page
 
 checkpoint = Checkpoint.open({file_name!r})
 pixels = from_text({to_text(pixels)!r}, checkpoint.header.input_shape)
-seen = view(checkpoint, pixels)
-after = seen.fields[seen.steps.index({step})]  # (channels, rows, columns), per square pixel
-figure = field_figure(after, seen.x, seen.y, seen.top)
+views = view(checkpoint, pixels)
+after = views.fields[views.steps.index({step})]  # (channels, rows, columns), per square pixel
+figure = field_figure(after, views.x, views.y, views.top)
 with open("field.html", "w", encoding="utf-8") as file:
     file.write(html_page("Receptive field", [[Panel.square("at step {step:,}", figure)]]))
 """
@@ -100,12 +99,9 @@ def compared_npz(
     It contains `field_NAME` (channels, H · r, W · r) and `step_NAME` for each model, the cells'
     centres `x` and `y` in pixels, and the `input`.
     """
-    file = io.BytesIO()
     arrays: dict[str, Any] = {f"field_{name}": values for name, values in fields.items()}
-    arrays |= {f"step_{name}": np.array(step) for name, step in steps.items()}
-    arrays |= {"x": x, "y": y, "input": pixels.numpy()}
-    np.savez_compressed(file, **arrays)
-    return file.getvalue()
+    arrays |= {f"step_{name}": step for name, step in steps.items()}
+    return _compressed(arrays, x, y, pixels)
 
 
 def compared_snippet(
@@ -129,40 +125,40 @@ for file, step, parts in [
 {shown}]:
     checkpoint = Checkpoint.open(file)
     pixels = from_text({to_text(pixels)!r}, checkpoint.header.input_shape)
-    seen = view(checkpoint, pixels)
-    fields.append(seen.fields[seen.steps.index(step)] / parts)  # (channels, rows, columns)
+    views = view(checkpoint, pixels)
+    fields.append(views.fields[views.steps.index(step)] / parts)  # (channels, rows, columns)
 panels = []
 for k, field in enumerate(fields[1:], 2):
-    change = difference_figure(field - fields[0], seen.x, seen.y, abs(field - fields[0]).max())
+    change = difference_figure(field - fields[0], views.x, views.y, abs(field - fields[0]).max())
     panels.append(Panel.square(f"model {{k}} minus the first", change))
 with open("differences.html", "w", encoding="utf-8") as file:
     file.write(html_page("Differences of receptive fields", [panels]))
 """
 
 
-def write_html(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
+def write_html(path: Path, checkpoint: Checkpoint, pixels: Tensor, views: View) -> None:
     """Write `html` for the last step."""
-    replace_file(path, html(checkpoint, pixels, seen).encode())
+    replace_file(path, html(checkpoint, pixels, views).encode())
 
 
-def write_printed(path: Path, checkpoint: Checkpoint, pixels: Tensor, seen: View) -> None:
+def write_printed(path: Path, checkpoint: Checkpoint, pixels: Tensor, views: View) -> None:
     """Write `printed` in the format of the file name extension."""
-    replace_file(path, printed(checkpoint, pixels, seen, -1, path.suffix[1:].upper()))
+    replace_file(path, printed(checkpoint, pixels, views, -1, path.suffix[1:].upper()))
 
 
 def printed(
     checkpoint: Checkpoint,
     pixels: Tensor,
-    seen: View,
+    views: View,
     index: int,
     kind: str,
     columns: str = "two columns",
 ) -> bytes:
     """A figure for print of the input and the fields before training and at a snapshot."""
     fields = {  # a single entry if both have the same heading
-        _moment(checkpoint, seen.steps[k]): seen.fields[k].sum(0) for k in (0, index)
+        _moment(checkpoint, views.steps[k]): views.fields[k].sum(0) for k in (0, index)
     }
-    return sheet(pixels.numpy(), fields, seen.top, title_of(checkpoint), kind, columns)
+    return sheet(pixels.numpy(), fields, views.top, title_of(checkpoint), kind, columns)
 
 
 def title_of(checkpoint: Checkpoint) -> str:
@@ -175,19 +171,19 @@ def _moment(checkpoint: Checkpoint, step: int) -> str:
     return words if f"{step:,}" in words else f"{words}, step {step:,}"
 
 
-def html(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int = -1) -> str:
+def html(checkpoint: Checkpoint, pixels: Tensor, views: View, index: int = -1) -> str:
     """A page with the input and the fields before training and at every step, on one scale.
 
     Its slider and the button "Play" move through the steps, starting at the snapshot `index`. It
     works offline.
     """
-    index %= len(seen.steps)
-    before, after = (field_figure(seen.fields[k], seen.x, seen.y, seen.top) for k in (0, index))
-    moves = any(not np.array_equal(values, seen.fields[0]) for values in seen.fields[1:])
-    heading = checkpoint.moment(seen.steps[index])
+    index %= len(views.steps)
+    before, after = (field_figure(views.fields[k], views.x, views.y, views.top) for k in (0, index))
+    moves = any(not np.array_equal(values, views.fields[0]) for values in views.fields[1:])
+    heading = checkpoint.moment(views.steps[index])
     if moves:
         heading = "at this step"
-        _add_slider(after, seen, index)
+        _add_slider(after, views, index)
     panels = [
         Panel.square("input", picture_figure(pixels.numpy())),
         Panel.square("before training", before),
@@ -196,14 +192,14 @@ def html(checkpoint: Checkpoint, pixels: Tensor, seen: View, index: int = -1) ->
     return html_page(title_of(checkpoint), [panels])
 
 
-def _add_slider(figure: go.Figure, seen: View, index: int) -> None:
+def _add_slider(figure: go.Figure, views: View, index: int) -> None:
     """Add a slider and a button to play the steps to the figure of a field."""
     at_once = {"mode": "immediate", "transition": {"duration": 0}}
-    kept = _kept(seen, index)
+    kept = _kept(views, index)
     figure.frames = [
         go.Frame(
-            name=str(seen.steps[k]),
-            data=[go.Heatmap(z=seen.fields[k].sum(0).astype(np.float32))],
+            name=str(views.steps[k]),
+            data=[go.Heatmap(z=views.fields[k].sum(0).astype(np.float32))],
             traces=[0],
         )
         for k in kept
@@ -221,9 +217,9 @@ def _add_slider(figure: go.Figure, seen: View, index: int) -> None:
         "font": {"size": 12},
         "steps": [
             {
-                "label": f"{seen.steps[k]:,}",
+                "label": f"{views.steps[k]:,}",
                 "method": "animate",
-                "args": [[str(seen.steps[k])], at_once | {"frame": {"duration": 0}}],
+                "args": [[str(views.steps[k])], at_once | {"frame": {"duration": 0}}],
             }
             for k in kept
         ],
@@ -245,17 +241,17 @@ def _add_slider(figure: go.Figure, seen: View, index: int) -> None:
     )
 
 
-def steps_in_page(seen: View, index: int) -> str:
+def steps_in_page(views: View, index: int) -> str:
     """The number of steps that `html` contains, in words."""
-    kept, count = len(_kept(seen, index)), len(seen.steps)
+    kept, count = len(_kept(views, index)), len(views.steps)
     return "all saved steps" if kept == count else f"{kept:,} of {count:,} saved steps"
 
 
-def _kept(seen: View, index: int) -> list[int]:
+def _kept(views: View, index: int) -> list[int]:
     """The snapshots on a page: all, or as many as fit, including `index`."""
-    count = len(seen.steps)
+    count = len(views.steps)
     index %= count
-    most = max(2, MOST_CELLS // (len(seen.x) * len(seen.y)))
+    most = max(2, MOST_CELLS // (len(views.x) * len(views.y)))
     evenly = np.linspace(0, count - 1, min(count, most)).round().astype(int)
     return sorted({*evenly.tolist(), index})
 

@@ -1,5 +1,7 @@
 """Figures of the Lab: a signal with its densities on one t axis, an image with its factors."""
 
+from typing import Any
+
 import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import get_colorscale
@@ -26,7 +28,7 @@ UNDER_IMAGE = {"x": 0.61, "len": 0.7}
 """Place of a colour bar under the image, which has its row factor to the left."""
 
 
-def strips_figure(reading: Reading, row: int, position: int | None = None) -> go.Figure:
+def strips_figure(reading: Reading, *, row: int, position: int | None = None) -> go.Figure:
     """x(t), φ_i(t), Γ, Γx, and y if the layer has a kernel, stacked on one t axis.
 
     Args:
@@ -36,11 +38,11 @@ def strips_figure(reading: Reading, row: int, position: int | None = None) -> go
     names = [name for name in STRIP_HEIGHTS if name != "output" or reading.weights is not None]
     figure = go.Figure()
     height = _place_strips(figure, names, reading)
-    axis = {name: f"y{k + 1}" if k else "y" for k, name in enumerate(names)}
+    axis = {name: f"y{k}" for k, name in enumerate(names, 1)}
     _signal(figure, reading, axis["x"])
     _densities(figure, reading, row, axis["phi"])
-    _gamma(figure, reading, row, axis["gamma"], names, height)
-    _bars(figure, reading, row, axis["action"])
+    _gamma(figure, reading, row, axis["gamma"])
+    _action(figure, reading, row, axis["action"])
     if "output" in axis:
         _outputs(figure, reading, position, axis["output"])
     _references(figure, reading, axis.get("output", axis["action"]))
@@ -78,31 +80,19 @@ def _place_strips(figure: go.Figure, names: list[str], reading: Reading) -> int:
         "output": "<b>y = wᵀΓx + b</b>, one output per position (b = 0)",
     }
     top = inner
-    for k, name in enumerate(names):
+    for k, name in enumerate(names, 1):
         bottom = top - STRIP_HEIGHTS[name]
-        figure.update_layout(
-            {
-                f"yaxis{k + 1 if k else ''}": {
-                    "domain": [max(0.0, bottom / inner), min(1.0, top / inner)],
-                    "anchor": "x",
-                    "fixedrange": True,
-                    "nticks": 4,
-                    "zeroline": name in ("action", "output"),
-                    "title": "",
-                }
-            }
+        _set_axis(
+            figure,
+            f"y{k}",
+            domain=[max(0.0, bottom / inner), min(1.0, top / inner)],
+            anchor="x",
+            fixedrange=True,
+            nticks=4,
+            zeroline=name in ("action", "output"),
+            title="",
         )
-        figure.add_annotation(
-            text=titles[name],
-            xref="paper",
-            yref="paper",
-            x=0,
-            y=top / inner,
-            xanchor="left",
-            yanchor="bottom",
-            showarrow=False,
-            font={"size": 13},
-        )
+        _heading(figure, titles[name], 0, top / inner)
         top = bottom - STRIP_GAP
     figure.update_xaxes(
         range=[0, size],
@@ -144,7 +134,7 @@ def _signal(figure: go.Figure, reading: Reading, axis: str) -> None:
         hovertemplate="pixel %{customdata}: x = %{y:.4g}<extra></extra>",
         customdata=np.arange(size) + 1,
     )
-    figure.update_layout({_layout_key(axis): {"range": _range(x)}})
+    _set_axis(figure, axis, range=_range(x))
 
 
 def _densities(figure: go.Figure, reading: Reading, row: int, axis: str) -> None:
@@ -175,23 +165,14 @@ def _densities(figure: go.Figure, reading: Reading, row: int, axis: str) -> None
         showlegend=False,
     )
     top = float(reading.phi.max()) or 1.0
-    figure.update_layout({_layout_key(axis): {"range": [0, 1.1 * top]}})
+    _set_axis(figure, axis, range=[0, 1.1 * top])
 
 
-def _gamma(
-    figure: go.Figure, reading: Reading, row: int, axis: str, names: list[str], height: int
-) -> None:
+def _gamma(figure: go.Figure, reading: Reading, row: int, axis: str) -> None:
     count, size = reading.gamma.shape
-    about = np.stack(
-        [
-            np.broadcast_to(reading.x, (count, size)),
-            reading.gamma * reading.x,
-            np.broadcast_to(reading.expectation[:, None], (count, size)),
-            np.broadcast_to(reading.mass[:, None], (count, size)),
-        ],
-        -1,
-    )
-    domain = figure.layout[_layout_key(axis)].domain
+    expectation, mass = reading.expectation[:, None], reading.mass[:, None]
+    about = np.broadcast_arrays(reading.x, reading.gamma * reading.x, expectation, mass)
+    low, high = figure.layout[_layout_key(axis)].domain
     figure.add_heatmap(
         z=reading.gamma,
         x=np.arange(size) + 0.5,
@@ -200,7 +181,7 @@ def _gamma(
         zmin=0,
         zmax=max(float(reading.gamma.max()), 1e-9),
         colorscale=DENSITY_SCALE,
-        customdata=about,
+        customdata=np.stack(about, -1),
         xgap=1 if size <= 32 else 0,
         ygap=1 if count <= 32 else 0,
         hovertemplate=(
@@ -215,9 +196,9 @@ def _gamma(
             "nticks": 4,
             "x": 1,
             "xpad": 8,
-            "y": domain[1],
+            "y": high,
             "yanchor": "top",
-            "len": domain[1] - domain[0],
+            "len": high - low,
             "ypad": 0,
         },
     )
@@ -233,49 +214,48 @@ def _gamma(
         fillcolor=CLEAR,
     )
     ticks = np.unique(np.linspace(1, count, count if count <= 8 else 5).round().astype(int))
-    figure.update_layout(
-        {
-            _layout_key(axis): {
-                "range": [count + 0.5, 0.5],
-                "tickvals": ticks,
-                "showgrid": False,
-            }
-        }
-    )
+    _set_axis(figure, axis, range=[count + 0.5, 0.5], tickvals=ticks, showgrid=False)
 
 
-def _bars(figure: go.Figure, reading: Reading, row: int, axis: str) -> None:
-    colours = [CHOSEN if k == row else OTHERS for k in range(len(reading.expectation))]
-    figure.add_bar(
-        x=reading.centres,
-        y=reading.expectation,
+def _bars(
+    figure: go.Figure, axis: str, x: np.ndarray, y: np.ndarray, chosen: int | None, **bar: Any
+) -> None:
+    colours = [CHOSEN if k == chosen else OTHERS for k in range(len(y))]
+    marker = {"color": colours, "line": {"width": 0}}
+    figure.add_bar(x=x, y=y, yaxis=axis, marker=marker, showlegend=False, **bar)
+
+
+def _action(figure: go.Figure, reading: Reading, row: int, axis: str) -> None:
+    _bars(
+        figure,
+        axis,
+        reading.centres,
+        reading.expectation,
+        row,
         width=0.7 * reading.width,
-        yaxis=axis,
-        marker={"color": colours, "line": {"width": 0}},
-        showlegend=False,
-        customdata=np.stack([np.arange(len(colours)) + 1, reading.mass], -1),
+        customdata=np.stack([np.arange(len(reading.mass)) + 1, reading.mass], -1),
         hovertemplate=(
             "(Γx) of density %{customdata[0]} = %{y:.4g}<br>mass: %{customdata[1]:.4g}"
             "<extra></extra>"
         ),
     )
-    figure.update_layout({_layout_key(axis): {"range": _range(reading.expectation, reading.x)}})
+    _set_axis(figure, axis, range=_range(reading.expectation, reading.x))
 
 
 def _outputs(figure: go.Figure, reading: Reading, position: int | None, axis: str) -> None:
-    colours = [CHOSEN if k == position else OTHERS for k in range(len(reading.output))]
-    figure.add_bar(
-        x=reading.output_centres,
-        y=reading.output,
+    _bars(
+        figure,
+        axis,
+        reading.output_centres,
+        reading.output,
+        position,
         width=0.7 * reading.output_width,
-        yaxis=axis,
-        marker={"color": colours, "line": {"width": 0}},
-        showlegend=False,
-        customdata=np.arange(len(colours)) + 1,
+        customdata=np.arange(len(reading.output)) + 1,
         hovertemplate="output %{customdata}: y = %{y:.4g}<extra></extra>",
     )
-    values = np.concatenate([reading.output, *(other.values for other in reading.references)])
-    figure.update_layout({_layout_key(axis): {"range": _range(values)}})
+    _set_axis(
+        figure, axis, range=_range(reading.output, *(each.values for each in reading.references))
+    )
 
 
 def _references(figure: go.Figure, reading: Reading, axis: str) -> None:
@@ -307,6 +287,18 @@ def _range(*values: np.ndarray) -> list[float]:
 
 def _layout_key(axis: str) -> str:
     return axis.replace("y", "yaxis")
+
+
+def _set_axis(figure: go.Figure, axis: str, **properties: Any) -> None:
+    figure.update_layout({_layout_key(axis): properties})
+
+
+def _heading(figure: go.Figure, text: str, x: float, y: float, **place: Any) -> None:
+    """Add a text whose lower left corner is at a place of the figure, from 0 to 1."""
+    anchors = {"xanchor": "left", "yanchor": "bottom", "xref": "paper", "yref": "paper"}
+    figure.add_annotation(
+        text=text, x=x, y=y, showarrow=False, font={"size": 13}, **anchors | place
+    )
 
 
 def product_figure(picture: Picture) -> go.Figure:
@@ -359,40 +351,27 @@ def product_figure(picture: Picture) -> go.Figure:
     )
     hidden = {"visible": False, "fixedrange": True}
     figure.update_layout(
-        xaxis={
-            "range": [0, columns],
-            "domain": [0.22, 1],
-            "constrain": "domain",
-            "constraintoward": "left",
-            **hidden,
-        },
+        xaxis2={"range": [1.05 * picture.rows.max() or 1, 0], "domain": [0, 0.2], **hidden},
+        yaxis2={"range": [0, 1.05 * picture.columns.max() or 1], "domain": [0.8, 1], **hidden},
+    )
+    _heading(figure, "<b>Γₙ, the columns</b>", 0.23, 1, yanchor="top")
+    _heading(figure, "<b>Γₘ, the rows</b>", 0, 0.79)
+    return _beside_factors(figure, rows, columns)
+
+
+def _beside_factors(figure: go.Figure, rows: int, columns: int) -> go.Figure:
+    """Image orientation and square pixels, with room for the factors above and on the left."""
+    hidden = {"visible": False, "fixedrange": True, "constrain": "domain"}
+    figure.update_layout(
+        xaxis={"range": [0, columns], "domain": [0.22, 1], "constraintoward": "left", **hidden},
         yaxis={
             "range": [rows, 0],
             "domain": [0, 0.78],
             "scaleanchor": "x",
-            "scaleratio": 1,
-            "constrain": "domain",
             "constraintoward": "top",
             **hidden,
         },
-        xaxis2={"range": [1.05 * picture.rows.max() or 1, 0], "domain": [0, 0.2], **hidden},
-        yaxis2={"range": [0, 1.05 * picture.columns.max() or 1], "domain": [0.8, 1], **hidden},
     )
-    for text, x, y, anchors in (
-        ("Γₙ, the columns", 0.23, 1, ("left", "top")),
-        ("Γₘ, the rows", 0, 0.79, ("left", "bottom")),
-    ):
-        figure.add_annotation(
-            text=f"<b>{text}</b>",
-            xref="paper",
-            yref="paper",
-            x=x,
-            y=y,
-            showarrow=False,
-            xanchor=anchors[0],
-            yanchor=anchors[1],
-            font={"size": 13},
-        )
     return themed(figure, height=500, left=4, right=4, bottom=64, showlegend=False)
 
 
@@ -411,23 +390,9 @@ def parts_figure(picture: Picture) -> go.Figure:
             hovertemplate="row %{y:.0f}, column %{x:.0f}<br>Γ·x = %{z:.4g}<extra></extra>",
         )
     )
-    figure.add_annotation(
-        text=f"<b>Γₘₙ xₘₙ</b>, which sums to <b>R(x) = {picture.expectation:.4f}</b>",
-        xref="paper",
-        yref="paper",
-        x=0.22,
-        y=0.79,
-        xanchor="left",
-        yanchor="bottom",
-        showarrow=False,
-        font={"size": 13},
-    )
-    hidden = {"visible": False, "fixedrange": True, "constrain": "domain"}
-    figure.update_xaxes(range=[0, columns], domain=[0.22, 1], constraintoward="left", **hidden)
-    figure.update_yaxes(
-        range=[rows, 0], domain=[0, 0.78], scaleanchor="x", constraintoward="top", **hidden
-    )
-    return themed(figure, height=500, left=4, right=4, bottom=64, showlegend=False)
+    total = f"<b>R(x) = {picture.expectation:.4f}</b>"
+    _heading(figure, f"<b>Γₘₙ xₘₙ</b>, which sums to {total}", 0.22, 0.79)
+    return _beside_factors(figure, rows, columns)
 
 
 def _veil() -> list[list]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from densembed.figures.theme import LEGEND, SERIES, themed
+from densembed.figures.theme import LEGEND, themed
 from densembed.markup import for_plotly
 from densembed.runs.sweep import Row
 
@@ -40,7 +40,6 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
             x=[for_plotly(label(row.change)) if same else row.parameters for row in part],
             y=[row.errors.mean for row in part],
             error_y={
-                "type": "data",
                 "array": [row.errors.deviation if len(row.errors) > 1 else None for row in part],
                 "thickness": 1.2,
             },
@@ -64,11 +63,4 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
             ticktext=[f"{count:,}" for count in ticks] if ticks else None,
         )
     figure.update_yaxes(title="test error, %", rangemode="tozero")
-    return themed(
-        figure,
-        height=HEIGHT,
-        top=28,
-        showlegend=len(series) > 1,
-        legend=LEGEND,
-        colorway=SERIES,
-    )
+    return themed(figure, height=HEIGHT, top=28, showlegend=len(series) > 1, legend=LEGEND)

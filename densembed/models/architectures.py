@@ -1,6 +1,7 @@
 """Networks of density layers: the paper's (Section 4), and deeper ones."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -107,29 +108,34 @@ def fixed_embedding_network(
 
 
 def micro_embedding_network(
-    input_shape: Shape, classes: int, family: str | Density, b: int, b0: int
+    input_shape: Shape,
+    classes: int,
+    family: str | Density,
+    b: int,
+    b0: int,
+    *,
+    adaptive_scale: bool = False,
 ) -> DensityNetwork:
-    """Logistic-EL with a micro network of B₀² densities (Section 4.2)."""
-    channels, *sizes = input_shape
-    locator = micro_network(sizes, channels, channels * b * b, family=family, b0=b0)
-    embedding = AdaptiveDensityEmbedding(
-        locator, sizes, channels, num_densities=(b, b), family=family
-    )
-    return DensityNetwork(embedding, classes)
+    """Logistic-EL with a micro network of B₀² densities (Section 4.2).
 
-
-def micro_scale_embedding_network(
-    input_shape: Shape, classes: int, family: str | Density, b: int, b0: int
-) -> DensityNetwork:
-    """`micro_embedding_network` that also moves the scales, initially by 0."""
+    Args:
+        adaptive_scale: also move the scales, initially by 0.
+    """
     channels, *sizes = input_shape
-    locator = micro_network(sizes, channels, 2 * channels * b * b, family=family, b0=b0)
-    *_, last = (m for m in locator.modules() if isinstance(m, nn.Linear))
-    with torch.no_grad():
-        last.weight[len(last.bias) // 2 :] = 0
-        last.bias[len(last.bias) // 2 :] = 0
+    outputs = channels * b * b * (2 if adaptive_scale else 1)
+    locator = micro_network(sizes, channels, outputs, family=family, b0=b0)
+    if adaptive_scale:
+        *_, last = (m for m in locator.modules() if isinstance(m, nn.Linear))
+        with torch.no_grad():
+            last.weight[len(last.bias) // 2 :] = 0
+            last.bias[len(last.bias) // 2 :] = 0
     embedding = AdaptiveDensityEmbedding(
-        locator, sizes, channels, num_densities=(b, b), family=family, adaptive_scale=True
+        locator,
+        sizes,
+        channels,
+        num_densities=(b, b),
+        family=family,
+        adaptive_scale=adaptive_scale,
     )
     return DensityNetwork(embedding, classes)
 
@@ -181,16 +187,13 @@ def staged_embedding_network(
             layers.append(AdaptivePool2d(WINDOW, beta="channel", channels=count))
             sizes = [size // WINDOW for size in sizes]
         channels = count
+    options: dict[str, Any] = {"num_densities": (b, b), "family": family, "shared": True}
     embedding: Embedding
     if b0 is None:
-        embedding = DensityEmbedding(
-            sizes, channels, num_densities=(b, b), family=family, shared=True
-        )
+        embedding = DensityEmbedding(sizes, channels, **options)
     else:
         locator = micro_network(sizes, channels, b * b, family=family, b0=b0, shared=True)
-        embedding = AdaptiveDensityEmbedding(
-            locator, sizes, channels, num_densities=(b, b), family=family, shared=True
-        )
+        embedding = AdaptiveDensityEmbedding(locator, sizes, channels, **options)
     return _on_features(layers, embedding, input_shape, classes)
 
 

@@ -8,6 +8,7 @@ model is one entry there; `densembed.register_model` adds one from outside the p
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from torch import nn
 
@@ -59,7 +60,7 @@ MODELS: dict[str, Kind] = {
         "Adaptive convolution and pooling, {}-EL with mNN, B = {}, B₀ = {}",
     ),
     "{family}-el-mnn-scale-{size}-{size}": Kind(
-        architectures.micro_scale_embedding_network,
+        partial(architectures.micro_embedding_network, adaptive_scale=True),
         "{}-EL with mNN of learned scales, B = {}, B₀ = {}",
     ),
     "stages-{maps}-{family}-el-{size}": Kind(
@@ -147,7 +148,7 @@ def check_name(name: str) -> str:
 
 
 def build(
-    name: str, input_shape: tuple[int, int, int] = (1, 28, 28), classes: int = 10
+    name: str, input_shape: tuple[int, int, int] = (1, 28, 28), *, classes: int = 10
 ) -> nn.Module:
     """A model with fresh parameters.
 

@@ -63,9 +63,14 @@ def execute(path: str, data_dir: str | None = None) -> str:
     run = Run(Path(path))
     if not run.path.is_dir():  # deleted while queued; taking the lock would create it again
         return "failed"
+    return locked(run, lambda: _execute_locked(run, data_dir))
+
+
+def locked(folder: TrainingFolder, train: Callable[[], str]) -> str:
+    """Call `train` with the folder's lock and return its state, or that of the other process."""
     try:
-        with filelock.FileLock(run.path / "lock", timeout=2):
-            return _execute_locked(run, data_dir)
+        with filelock.FileLock(folder.path / "lock", timeout=2):
+            return train()
     except filelock.Timeout:
         return "running"
     except OSError:  # the folder is missing or not writable, so nothing can be recorded

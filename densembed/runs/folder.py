@@ -64,27 +64,36 @@ def read_request(folder: Path) -> str:
     return word if word in ("stop", "pause", "step") else ""
 
 
-def delete_folder(folder: Path) -> None:
-    """Delete a folder permanently.
-
-    It is renamed first: a process that still writes to the old path cannot put a file back between
-    two deletions.
-    """
-    hidden = folder.with_name(f".{folder.name}.deleted")
-    with contextlib.suppress(OSError):
-        folder.rename(hidden)
-    shutil.rmtree(hidden, ignore_errors=True)
-
-
 @dataclass(frozen=True)
-class TrainingFolder:
-    """A folder in which one process at a time trains: events, lock and requests."""
+class Folder:
+    """The folder of a run or a sweep, named by its identifier."""
 
     path: Path
 
     @property
     def identifier(self) -> str:
         return self.path.name
+
+    @property
+    def started(self) -> datetime:
+        """When it was created; see `creation_time`."""
+        return creation_time(self.identifier)
+
+    def delete(self) -> None:
+        """Delete the folder permanently.
+
+        It is renamed first: a process that still writes to the old path cannot put a file back
+        between two deletions.
+        """
+        hidden = self.path.with_name(f".{self.path.name}.deleted")
+        with contextlib.suppress(OSError):
+            self.path.rename(hidden)
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class TrainingFolder(Folder):
+    """A folder in which one process at a time trains: events, lock and requests."""
 
     @property
     def log(self) -> str:
@@ -190,11 +199,6 @@ class Run(TrainingFolder):
         return cls(path) if (path / "config.json").is_file() else None
 
     @property
-    def started(self) -> datetime:
-        """When it was created; see `creation_time`."""
-        return creation_time(self.identifier)
-
-    @property
     def checkpoint_path(self) -> Path:
         return self.path / "checkpoint.safetensors"
 
@@ -256,10 +260,6 @@ class Run(TrainingFolder):
             (self.path / "control").unlink(missing_ok=True)
         # A process that still trains, or is about to pause, reads the control file itself.
         self._append_idle(("", "paused", "failed"), "queue", **({"data": data} if data else {}))
-
-    def delete(self) -> None:
-        """Delete the run permanently."""
-        delete_folder(self.path)
 
 
 def _one_line(text: str) -> str:

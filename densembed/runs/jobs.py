@@ -172,10 +172,6 @@ def groups(jobs: Iterable[Job]) -> list[list[Job]]:
     ]
 
 
-def _on_gpu(jobs: Sequence[Job]) -> bool:
-    return pick_device(jobs[0].config.device).type != "cpu"
-
-
 def run(
     jobs: Sequence[Job],
     data_dir: str | None = None,
@@ -197,10 +193,11 @@ def run(
             todo.append(job)
     if not todo:
         return
-    in_groups = not isinstance(executor, SchedulerWorkers) and _on_gpu(todo)
+    scheduled, config = isinstance(executor, SchedulerWorkers), todo[0].config
+    in_groups = not scheduled and pick_device(config.device).type != "cpu"
     executor = executor or local_executor(1 if in_groups else os.cpu_count() or 1)
     work = groups(todo) if in_groups else [[job] for job in todo]
-    needed = resources(todo[0].config)
+    needed = resources(config) if scheduled else None
     for index in executor.run(together, [(members, data_dir) for members in work], needed):
         for job in work[index]:
             finished(job)

@@ -14,21 +14,19 @@ import csv
 import io
 import json
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
-import filelock
 from pydantic import ValidationError
 
 from densembed.files import replace_file
 from densembed.runs import jobs
 from densembed.runs.events import end_state, starts
-from densembed.runs.execution import RESTARTS, died, end, fail
+from densembed.runs.execution import RESTARTS, died, end, fail, locked
 from densembed.runs.folder import (
+    Folder,
     TrainingFolder,
-    creation_time,
-    delete_folder,
     is_identifier,
     new_identifier,
     read_request,
@@ -60,10 +58,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Folder):
     """The folder of a sweep."""
-
-    path: Path
 
     @classmethod
     def create(cls, plan: Plan, path: Path | None = None) -> "Sweep":
@@ -90,15 +86,6 @@ class Sweep:
         return sweep if sweep.plan else None
 
     @property
-    def identifier(self) -> str:
-        return self.path.name
-
-    @property
-    def started(self) -> datetime:
-        """When it was created; see `creation_time`."""
-        return creation_time(self.identifier)
-
-    @property
     def plan(self) -> Plan | None:
         """Its plan, or None if the file is missing or damaged."""
         try:
@@ -108,10 +95,7 @@ class Sweep:
 
     def jobs(self) -> list[Job]:
         """Its members in the order of the plan, each with a path in its group's folder."""
-        try:
-            return _jobs(self.path, self._version)
-        except (OSError, ValidationError):
-            return []
+        return sorted(chain(*self.by_group().values()), key=lambda job: int(job.path.stem))
 
     def groups(self) -> list["Group"]:
         """Its groups of members of one shape."""
@@ -182,25 +166,21 @@ class Sweep:
         out = io.StringIO()
         fields = [name for name in RunConfig.model_fields if name != "seeds"]
         results = ["parameters", "outcome", "test_error", "seconds", "checkpoint"]
-        table = csv.DictWriter(out, [*fields, *results], lineterminator="\n")
-        table.writeheader()
+        table = csv.writer(out, lineterminator="\n")
+        table.writerow([*fields, *results])
         for job in self.jobs():
             if result := _result(job):
                 table.writerow(
-                    job.config.model_dump(include=set(fields))
-                    | {
-                        "parameters": result["parameters"],
-                        "outcome": result["outcome"],
-                        "test_error": result["error"],
-                        "seconds": round(result["seconds"], 3),
-                        "checkpoint": job.path.relative_to(self.path).as_posix(),
-                    }
+                    [
+                        *(getattr(job.config, name) for name in fields),
+                        result["parameters"],
+                        result["outcome"],
+                        result["error"],
+                        round(result["seconds"], 3),
+                        job.path.relative_to(self.path).as_posix(),
+                    ]
                 )
         return out.getvalue()
-
-    def delete(self) -> None:
-        """Delete the sweep permanently."""
-        delete_folder(self.path)
 
 
 @dataclass(frozen=True)
@@ -265,13 +245,7 @@ def find_member(key: str) -> Path | None:
 def train_group(path: str, data_dir: str | None = None) -> str:
     """Train the unfinished members of a group in this process; returns the final state."""
     group = Group(Path(path))
-    try:
-        with filelock.FileLock(group.path / "lock", timeout=2):
-            return _train_locked(group, data_dir)
-    except filelock.Timeout:
-        return "running"
-    except OSError:  # the folder is missing or not writable, so nothing can be recorded
-        return "failed"
+    return locked(group, lambda: _train_locked(group, data_dir))
 
 
 def _train_locked(group: Group, data_dir: str | None) -> str:
@@ -298,22 +272,13 @@ def _plan(path: Path, version: int) -> Plan:
 
 
 @lru_cache(maxsize=64)
-def _jobs(path: Path, version: int) -> list[Job]:
-    members = [Job(config, path) for config in _plan(path, version).members()]
-    groups = jobs.groups(members)
-    place = {id(job.config): k for k, group in enumerate(groups, 1) for job in group}
-    return [
-        Job(job.config, path / f"{place[id(job.config)]:03d}" / f"{number}.safetensors")
-        for number, job in enumerate(members, 1)
-    ]
-
-
-@lru_cache(maxsize=64)
 def _by_group(path: Path, version: int) -> dict[Path, list[Job]]:
-    groups: dict[Path, list[Job]] = {}
-    for job in _jobs(path, version):
-        groups.setdefault(job.path.parent, []).append(job)
-    return groups
+    configs = _plan(path, version).members()
+    members = [Job(config, Path(f"{k}.safetensors")) for k, config in enumerate(configs, 1)]
+    folders = ((path / f"{k:03d}", group) for k, group in enumerate(jobs.groups(members), 1))
+    return {
+        folder: [Job(job.config, folder / job.path) for job in group] for folder, group in folders
+    }
 
 
 def _result(job: Job) -> dict | None:

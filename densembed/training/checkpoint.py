@@ -329,7 +329,7 @@ def _read_header(data: bytes, name: str) -> Header:
 
 
 def _empty_model(header: Header) -> nn.Module:
-    return build(header.config.model, header.input_shape, len(header.classes))
+    return build(header.config.model, header.input_shape, classes=len(header.classes))
 
 
 def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> None:

@@ -15,7 +15,7 @@ class RunConfig(BaseModel):
     learning rate of 0.002. The batch size is not in the paper.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     model: Annotated[str, AfterValidator(check_name)] = Field(
         "logistic-el-mnn-10-5", description="name of the network", max_length=60
@@ -24,42 +24,24 @@ class RunConfig(BaseModel):
     epochs: int = Field(20, ge=1, le=10_000, description="passes over the training images")
     batch_size: int = Field(128, ge=1, le=100_000, description="images per step")
     learning_rate: float = Field(
-        0.002, gt=0, le=1e6, allow_inf_nan=False, description="maximum of the one-cycle schedule"
+        0.002, gt=0, le=1e6, description="maximum of the one-cycle schedule"
     )
     density_rate: float = Field(
-        1.0,
-        gt=0,
-        le=1e3,
-        allow_inf_nan=False,
-        description="learning rate of the densities' α and β, relative to that of the weights",
+        1.0, gt=0, le=1e3, description="learning rate of α and β, relative to that of the weights"
     )
     weight_decay: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        allow_inf_nan=False,
-        description="decoupled weight decay of the weights",
+        0.0, ge=0, le=1, description="decoupled weight decay of the weights"
     )
     locator_rate: float = Field(
-        1.0,
-        gt=0,
-        le=1e3,
-        allow_inf_nan=False,
-        description="learning rate of a micro network's weights, relative to that of the others",
+        1.0, gt=0, le=1e3, description="learning rate of a micro network, relative to the others"
     )
     locator_decay: float = Field(
-        0.0,
-        ge=0,
-        le=10,
-        allow_inf_nan=False,
-        description="additional decoupled weight decay of a micro network's weights",
+        0.0, ge=0, le=10, description="additional decoupled weight decay of a micro network"
     )
     location_start: Literal["normal", "grid"] = Field(
         "normal", description="initial locations: the paper's N(0, 0.4), or a regular grid"
     )
-    scale_start: float = Field(
-        -3.0, ge=-8, le=4, allow_inf_nan=False, description="mean of the initial β"
-    )
+    scale_start: float = Field(-3.0, ge=-8, le=4, description="mean of the initial β")
     seed: int = Field(0, ge=0, lt=2**31, description="seed for initialisation and data order")
     seeds: int = Field(1, ge=1, le=100, description="members trained together: seed, seed + 1, …")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="where to train")

@@ -140,7 +140,7 @@ def build_seeded(config: RunConfig, dataset: Dataset) -> nn.Module:
     """The config's model for a data set, initialised with the config's seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        model = build(config.model, dataset.input_shape, len(dataset.classes))
+        model = build(config.model, dataset.input_shape, classes=len(dataset.classes))
         initialise(model, location=config.location_start, scale=config.scale_start)
         return model
 
@@ -303,15 +303,13 @@ def _optimiser(configs: Sequence[RunConfig], stacked: StackedParameters, total: 
     rate, weight_decay = column("learning_rate"), column("weight_decay")
     rates, decays = [], []
     for name, size in zip(stacked.names, stacked.sizes, strict=True):
+        own, decay = rate, weight_decay
         if is_density(name):
-            rates.append((rate * column("density_rate")).expand(-1, size))
-            decays.append(torch.zeros_like(rate).expand(-1, size))
+            own, decay = rate * column("density_rate"), torch.zeros_like(rate)
         elif is_locator(name):
-            rates.append((rate * column("locator_rate")).expand(-1, size))
-            decays.append((weight_decay + column("locator_decay")).expand(-1, size))
-        else:
-            rates.append(rate.expand(-1, size))
-            decays.append(weight_decay.expand(-1, size))
+            own, decay = rate * column("locator_rate"), weight_decay + column("locator_decay")
+        rates.append(own.expand(-1, size))
+        decays.append(decay.expand(-1, size))
     decay = torch.cat(decays, 1)
     return Adam(stacked.values, torch.cat(rates, 1), total, decay if decay.any() else None)
 

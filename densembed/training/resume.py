@@ -23,6 +23,8 @@ from densembed.training.loop import Resume
 from densembed.version import __version__
 
 FORMAT, VERSION = "densembed-resume", "1"
+INVALID = (SafetensorError, LookupError, AttributeError, TypeError, ValueError, RecursionError)
+"""Errors that reading a damaged file may raise."""
 DAMAGED = "The saved training state is damaged. Start the run again with the same seed."
 
 
@@ -116,11 +118,7 @@ def carry_over(
     rows = list(rows_by_step.values())
     tensors = {name: tensor[rows] for name, tensor in checkpoint.tensors.items()}
     step = max(1, rescaled(resume.step))
-    return (
-        replace(resume, step=step),
-        Checkpoint(header, tensors),
-        replace(now, since=step),
-    )
+    return replace(resume, step=step), Checkpoint(header, tensors), replace(now, since=step)
 
 
 def save_resume(path: Path, resume: Resume, code: dict[str, str], data: Data) -> None:
@@ -153,14 +151,7 @@ def load_resume(path: Path) -> tuple[Resume, dict[str, str], Data | None] | None
         step, code = int(metadata["step"]), json.loads(metadata["path"])
         data = _data(metadata["data"]) if "data" in metadata else None
         state = load(content)
-    except (
-        SafetensorError,
-        LookupError,
-        AttributeError,
-        TypeError,
-        ValueError,
-        RecursionError,
-    ) as error:
+    except INVALID as error:
         raise ValueError(DAMAGED) from error
     if step < 1 or not isinstance(code, dict):
         raise ValueError(DAMAGED)

@@ -1,12 +1,13 @@
 """CPU threads and memory of a process that trains."""
 
-import ctypes
 import os
-import sys
 
 import torch
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+from densembed.cache import MMAP_THRESHOLD, call_glibc
+
+TRIM_THRESHOLD = -1
+"""Option of glibc's mallopt."""
 REUSED_BYTES = 2**30
 GLIBC_BYTES = 2**25
 """The largest value of glibc's dynamic threshold for blocks that are returned on free."""
@@ -32,10 +33,5 @@ def restore_threads() -> None:
 def _use(threads: int, mapped: int, trimmed: int) -> None:
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(threads)
-    if sys.platform == "linux":
-        try:
-            mallopt = ctypes.CDLL(None).mallopt
-        except (OSError, AttributeError):  # another C library
-            return
-        mallopt(M_MMAP_THRESHOLD, mapped)
-        mallopt(M_TRIM_THRESHOLD, trimmed)
+    call_glibc("mallopt", MMAP_THRESHOLD, mapped)
+    call_glibc("mallopt", TRIM_THRESHOLD, trimmed)

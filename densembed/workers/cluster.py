@@ -18,6 +18,7 @@ from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
 from densembed.training.threads import limit_threads
 from densembed.workers.local_workers import (
+    RESTART_DEAD,
     end_workers,
     local_workers,
     runs_per_device,
@@ -167,8 +168,10 @@ class Cluster:
         if self.scheduler:
             self._client = connect(self.scheduler)
         else:
+            import dask
             from distributed import Client
 
+            dask.config.set(RESTART_DEAD)
             self._slots = local_workers(self._per_device or runs_per_device())
             self._client = Client(start_workers(self._slots), set_as_default=False)
         self._closed = threading.Event()

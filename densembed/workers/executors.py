@@ -1,10 +1,11 @@
 """Executors for independent tasks: this process, processes of this machine, or a Dask scheduler."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from densembed.workers.local_workers import start_workers
 from densembed.workers.scheduler import SchedulerError, connect, explain_failure
 
 RETRIES = 3
@@ -44,73 +45,58 @@ class InProcess:
             yield index
 
 
+class _DaskExecutor:
+    """Sends tasks to the workers of a Dask client."""
+
+    def _client(self, tasks: int) -> AbstractContextManager:
+        """The client for a number of tasks."""
+        raise NotImplementedError
+
+    def run(
+        self,
+        function: Callable[..., None],
+        tasks: Sequence[tuple],
+        resources: dict[str, float] | None = None,
+    ) -> Iterator[int]:
+        from distributed import as_completed
+
+        options = {"pure": False, "retries": RETRIES, "resources": resources}
+        with self._client(len(tasks)) as client:
+            futures = {
+                client.submit(function, *task, **options): index for index, task in enumerate(tasks)
+            }
+            # No time limit: Ctrl-C ends a training that takes too long.
+            for future in as_completed(futures, loop=client.loop):
+                if future.status != "finished":
+                    raise SchedulerError(explain_failure(future))
+                yield futures[future]
+
+
 @dataclass(frozen=True)
-class LocalProcesses:
+class LocalProcesses(_DaskExecutor):
     """Starts at most `count` processes of one thread on this machine."""
 
     count: int
 
-    def run(
-        self,
-        function: Callable[..., None],
-        tasks: Sequence[tuple],
-        resources: dict[str, float] | None = None,
-    ) -> Iterator[int]:
-        with _local_client(min(self.count, len(tasks))) as client:
-            yield from _run(client, function, tasks, None)
+    @contextmanager
+    def _client(self, tasks: int) -> Iterator[Any]:
+        from distributed import Client
+
+        names = [f"process-{place}" for place in range(min(self.count, tasks))]
+        with start_workers(dict.fromkeys(names, ("cpu", {}))) as workers, Client(workers) as client:
+            yield client
 
 
 @dataclass(frozen=True)
-class SchedulerWorkers:
+class SchedulerWorkers(_DaskExecutor):
     """Sends tasks to the workers of the Dask scheduler at `address`, e.g. tcp://host:8786."""
 
     address: str
 
-    def run(
-        self,
-        function: Callable[..., None],
-        tasks: Sequence[tuple],
-        resources: dict[str, float] | None = None,
-    ) -> Iterator[int]:
-        with connect(self.address) as client:
-            yield from _run(client, function, tasks, resources)
+    def _client(self, tasks: int) -> AbstractContextManager:
+        return connect(self.address)
 
 
 def local_executor(processes: int) -> Executor:
     """This process if `processes` is 1, otherwise so many processes on this machine."""
     return InProcess() if processes == 1 else LocalProcesses(processes)
-
-
-def _run(
-    client: Any,
-    function: Callable[..., None],
-    tasks: Sequence[tuple],
-    resources: dict[str, float] | None,
-) -> Iterator[int]:
-    from distributed import as_completed
-
-    futures = {
-        client.submit(function, *task, pure=False, retries=RETRIES, resources=resources): index
-        for index, task in enumerate(tasks)
-    }
-    # No time limit: Ctrl-C ends a training that takes too long.
-    for future in as_completed(futures, loop=client.loop):
-        if future.status != "finished":
-            raise SchedulerError(explain_failure(future))
-        yield futures[future]
-
-
-@contextmanager
-def _local_client(processes: int) -> Iterator[Any]:
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(
-            n_workers=processes,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            host="127.0.0.1",
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client

@@ -11,12 +11,12 @@ VARIABLE = "DENSEMBED_RUNS_PER_DEVICE"
 MOST = 64
 END_SECONDS = 10
 """Seconds for the workers to end; they end with this process at the latest."""
-PATIENCE = {
+RESTART_DEAD = {
     "distributed.scheduler.allowed-failures": 1000,
     "distributed.deploy.lost-worker-timeout": "1000 days",
 }
-"""`runs.execute` counts the deaths of workers itself. With its usual timeout, Dask would close the
-nanny of a worker that dies twice within a few seconds."""
+"""Dask's configuration for a `Cluster`, as `runs.execute` counts the deaths of workers itself. With
+its usual timeout, Dask would close the nanny of a worker that dies twice within a few seconds."""
 
 
 def runs_per_device() -> int:
@@ -52,11 +52,9 @@ def start_workers(names: dict[str, tuple[str, dict[str, str]]]):
 
     The name is a resource of its worker, which a worker that replaces a dead one has, too.
     """
-    import dask
     from distributed import Nanny, Scheduler, SpecCluster
     from distributed.system import MEMORY_LIMIT
 
-    dask.config.set(PATIENCE)
     local = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     options = {**local, "nthreads": 1, "memory_limit": MEMORY_LIMIT}
     options["silence_logs"] = logging.WARNING

@@ -5,7 +5,7 @@ import doctest
 import pytest
 
 from densembed.experiments import report
-from densembed.experiments.report import markdown_table, spread, summary
+from densembed.experiments.report import markdown_table, summary
 
 
 def test_the_example_runs():
@@ -14,17 +14,19 @@ def test_the_example_runs():
 
 @pytest.mark.parametrize("text", ["a|b", "*a*", "[a](b)", "`a`", "<b>", "two\nlines", "www.a.b"])
 def test_text_cannot_become_markup(text):
-    (line,) = markdown_table({"name": "left"}, [[text]]).splitlines()[2:]
+    (line,) = markdown_table({"name": "{name}"}, [{"name": text}]).splitlines()[2:]
     assert text not in line
     assert line.replace(r"\|", "").count("|") == 2
 
 
 def test_plain_text_stays_readable():
     cells = ["logistic-el-mnn-10-5", "2.91 ± 0.16", "6,510", "step.linear.128 / step.linear.512"]
-    *_, line = markdown_table(dict.fromkeys("abcd", "right"), [cells]).splitlines()
+    row = dict(zip("abcd", cells, strict=True))
+    table = markdown_table(dict(zip("abcd", ["{a}", "{b}", "{c}", "{d}"], strict=True)), [row])
+    *_, line = table.splitlines()
     assert line == f"| {' | '.join(cells)} |"
 
 
 def test_one_value_has_no_deviation():
-    assert spread([3.0]) == 0.0
+    assert summary([3.0])["deviation"] == 0.0
     assert summary([1.0, 3.0]) == {"errors": [1.0, 3.0], "mean": 2.0, "deviation": 1.4142}

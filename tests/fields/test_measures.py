@@ -24,7 +24,7 @@ SHAPES = [(1, 12, 10), (3, 8, 12)]
 
 def made(name, shape):
     torch.manual_seed(3)
-    return build(name, shape, 4).eval().requires_grad_(False), torch.rand(1, *shape)
+    return build(name, shape, classes=4).eval().requires_grad_(False), torch.rand(1, *shape)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -233,7 +233,7 @@ def test_snippet_runs_and_makes_the_same_numbers(trained, trained_file, digits, 
     (tmp_path / trained_file.name).write_bytes(trained_file.read_bytes())
     program = snippet(trained_file.name, pixels, step)
     assert len(program.splitlines()) <= 14
-    save = 'import numpy; numpy.savez("made", after=after, x=seen.x, pixels=pixels)\n'
+    save = 'import numpy; numpy.savez("made", after=after, x=views.x, pixels=pixels)\n'
     command = [sys.executable, "-c", program + save]
     root = Path(__file__).parents[2]
     subprocess.run(command, cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(root)})

@@ -358,7 +358,7 @@ def test_state_dict_round_trip(name):
      ("adaptive-conv-pool-logistic-el-3", False)],
 )  # fmt: skip
 def test_fixed_densities_and_a_linear_map_fold_into_one(name, linear):
-    model = build(name, (3, 6, 8), 4).double()
+    model = build(name, (3, 6, 8), classes=4).double()
     if not linear:
         with pytest.raises(ValueError, match="Only fixed densities"):
             model.fold()
@@ -375,7 +375,7 @@ DEEP = ["adaptive-conv-pool-logistic-el-5", "adaptive-conv-pool-logistic-el-mnn-
 @pytest.mark.parametrize("name", DEEP)
 def test_deep_network_is_its_layers_in_turn(name):
     """At the start p = K and β = 0: torch's convolution and average pooling."""
-    model = build(name, (3, 9, 12), 4)
+    model = build(name, (3, 9, 12), classes=4)
     conv, _, pool = model.embedding.features
     assert conv.amplitude().tolist() == [[5, 5]]
     assert torch.equal(pool.beta, torch.zeros(8))
@@ -445,7 +445,7 @@ def test_deep_network_learns_and_is_opened_again(name, least, digits, tmp_path):
 
 def test_stages_are_their_layers_in_turn():
     """At the start p = K and β = 0: torch's convolutions and average pooling, the last without."""
-    model = build("stages-2-3-4-logistic-el-2", (3, 9, 12), 5)
+    model = build("stages-2-3-4-logistic-el-2", (3, 9, 12), classes=5)
     maps = x = torch.rand(3, 3, 9, 12)
     layers = list(model.embedding.features)
     assert [type(layer).__name__ for layer in layers] == [
@@ -461,7 +461,7 @@ def test_stages_are_their_layers_in_turn():
 
 
 def test_the_plain_cnn_is_torchs():
-    model = build("cnn-2-3", (3, 9, 12), 5)
+    model = build("cnn-2-3", (3, 9, 12), classes=5)
     maps = x = torch.rand(4, 3, 9, 12)
     for conv in (model.embedding.features[0], model.embedding.features[3]):
         maps = torch.nn.functional.conv2d(maps, conv.weight, conv.bias, padding=1).relu()

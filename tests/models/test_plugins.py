@@ -81,8 +81,8 @@ def test_a_registered_model_is_built_with_what_its_name_says():
 
     register_model("mine-{size}-{family}", builder, words="Mine {} {}", max_size=100)
     register_model("mine", builder)
-    build("mine-100-cauchy", (1, 4, 5), 3)
-    build("mine", (1, 4, 5), 3)
+    build("mine-100-cauchy", (1, 4, 5), classes=3)
+    build("mine", (1, 4, 5), classes=3)
     assert seen == [((1, 4, 5), 3, 100, "cauchy"), ((1, 4, 5), 3)]
     assert describe("mine-7-cauchy") == "Mine 7 Cauchy"
     assert describe("mine") == "mine"

@@ -8,7 +8,7 @@ import pytest
 from densembed.experiments import families, frontier, robustness
 from densembed.experiments.frontier import Candidate, Choice
 from densembed.experiments.paper import TABLES
-from densembed.experiments.reproduce import Result, table_report
+from densembed.experiments.reproduce import result, table_report
 from densembed.functional.densities import FAMILIES
 from densembed.runs.jobs import Job, together
 from densembed.training.config import RunConfig
@@ -37,7 +37,7 @@ def reports(tmp_path_factory, trained, digits):
     for job in jobs:
         together([job])
     found = [
-        Result(row, [row.error - 1, row.error + 0.5], row.parameters, 2.0, "cpu")
+        result(row, [row.error - 1, row.error + 0.5], parameters=row.parameters, seconds=2.0)
         for row in TABLES["cifar10"][:3]
     ]
     with pytest.MonkeyPatch.context() as patch:

@@ -7,6 +7,8 @@ import shutil
 
 import numpy as np
 import pytest
+from pages.widgets.explore.details import ABOUT, DENSITY, DETAILS, EFFECT
+from pages.widgets.explore.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
 from PIL import Image
 
 from densembed.data import load_dataset
@@ -15,8 +17,6 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
 from densembed.training.recorder import Recorder
-from pages.widgets.explore.details import ABOUT, DENSITY, DETAILS, EFFECT
-from pages.widgets.explore.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
 from tests.pages.conftest import (
     as_read,
     columns,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pages.widgets.inputs.changes import SLIDERS
 from streamlit.testing.v1 import AppTest
 
-from pages.widgets.inputs.changes import SLIDERS
 from tests.conftest import is_sentence
 from tests.pages.conftest import ROOT, settle, visit, warnings
 

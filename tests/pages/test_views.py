@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from pages.widgets.explore.views import OLD_WAYS
 from PIL import Image
 
 from densembed.data import Split, as_input
@@ -26,7 +27,6 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
 from densembed.training.recorder import Recorder
-from pages.widgets.explore.views import OLD_WAYS
 from tests.pages.conftest import (
     assert_shows,
     charts,

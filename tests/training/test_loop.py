@@ -96,7 +96,7 @@ def test_snapshot_steps_of_the_papers_training():
 def straight_line(config: RunConfig, data: Dataset) -> tuple[dict, list[float]]:
     """Section 4 with nothing but torch: the last weights and every step's loss."""
     torch.manual_seed(config.seed)
-    model = build(config.model, (1, 28, 28), 10)
+    model = build(config.model, (1, 28, 28))
     shuffle = torch.Generator()
     shuffle.manual_seed(config.seed)
     per_epoch = -(-len(data.train.labels) // config.batch_size)

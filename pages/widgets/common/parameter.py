@@ -7,7 +7,7 @@ message, and loses a parameter that two pages share when the browser goes back.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -18,25 +18,31 @@ from pages.widgets.common.link import in_link, name_wrong
 FEW = 10
 
 
-class Options(Protocol):
-    """The values of a parameter; its text says what a link may contain."""
+class Options:
+    """The values of a parameter; `str` says what a link may contain."""
 
     def read(self, text: str) -> Any:
         """The value that a link's text stands for. Raises ValueError for an invalid text."""
+        raise NotImplementedError
 
-    def write(self, value: Any) -> str: ...
+    def write(self, value: Any) -> str:
+        """The text of a value in a link."""
+        return value
 
     def fit(self, value: Any) -> Any:
         """A value of an earlier run, if it is still valid, or the nearest one; else None."""
+        return value
 
     def arguments(self) -> tuple[tuple, dict]:
         """Arguments of the widget after its label."""
+        return (), {}
 
     def text(self, value: Any) -> str:
         """The value as the page shows it."""
+        return value
 
 
-class Slugs:
+class Slugs(Options):
     """One of several slugs, each with the text of its button.
 
     Args:
@@ -56,9 +62,6 @@ class Slugs:
             raise ValueError
         return slug
 
-    def write(self, value: str) -> str:
-        return value
-
     def fit(self, value: str) -> str | None:
         return value if value in self.texts else None
 
@@ -72,7 +75,7 @@ class Slugs:
         return f"one of {plain(', '.join(self.texts))}" if 0 < len(self.texts) <= FEW else ""
 
 
-class Numbers:
+class Numbers(Options):
     """Numbers from `low` to `high`; whole numbers if the bounds are."""
 
     def __init__(self, low: float, high: float):
@@ -102,7 +105,7 @@ class Numbers:
         return f"a {'whole ' if self.kind is int else ''}number from {bounds}"
 
 
-class OneOf:
+class OneOf(Numbers):
     """Some numbers in ascending order.
 
     Args:
@@ -111,17 +114,15 @@ class OneOf:
 
     def __init__(self, numbers: Collection[float], nearest: bool = False):
         self.numbers, self.nearest = list(numbers), nearest
+        super().__init__(self.numbers[0], self.numbers[-1])
 
     def read(self, text: str) -> float:
         value = float(text)
         if "_" in text or not (self.nearest or value in self.numbers):
             raise ValueError
-        if not self.numbers[0] <= value <= self.numbers[-1]:
+        if not self.low <= value <= self.high:
             raise ValueError
         return min(self.numbers, key=lambda number: abs(number - value))
-
-    def write(self, value: float) -> str:
-        return f"{value:.10g}"
 
     def fit(self, value: float) -> float | None:
         return value if value in self.numbers else None
@@ -129,15 +130,11 @@ class OneOf:
     def arguments(self) -> tuple[tuple, dict]:
         return (self.numbers,), {"format_func": self.text}
 
-    def text(self, value: float) -> str:
-        return f"{value:,g}".replace("-", "−")
-
     def __str__(self) -> str:
-        low, high = self.numbers[0], self.numbers[-1]
-        return str(Numbers(low, high)) if self.nearest else ""
+        return super().__str__() if self.nearest else ""
 
 
-class Flag:
+class Flag(Options):
     """True or false."""
 
     def read(self, text: str) -> bool:
@@ -148,12 +145,6 @@ class Flag:
     def write(self, value: bool) -> str:
         return str(value).lower()
 
-    def fit(self, value: bool) -> bool:
-        return value
-
-    def arguments(self) -> tuple[tuple, dict]:
-        return (), {}
-
     def text(self, value: bool) -> str:
         return "on" if value else "off"
 
@@ -161,7 +152,7 @@ class Flag:
         return "true or false"
 
 
-class Text:
+class Text(Options):
     """A line of text. An invalid one is refused in a link; the page judges one that is typed.
 
     Args:
@@ -175,18 +166,6 @@ class Text:
     def read(self, text: str) -> str:
         self.check(text)
         return text
-
-    def write(self, value: str) -> str:
-        return value
-
-    def fit(self, value: str) -> str:
-        return value
-
-    def arguments(self) -> tuple[tuple, dict]:
-        return (), {}
-
-    def text(self, value: str) -> str:
-        return value
 
     def __str__(self) -> str:
         return self.expected

@@ -16,13 +16,13 @@ from pages.widgets.inputs.checkpoints import file_of
 from pages.widgets.inputs.choose import Input
 
 
-def export_compared(compared: list[ComparedModel], moment: Moment, given: Input) -> None:
+def export_compared(compared: list[ComparedModel], moment: Moment, image: Input) -> None:
     """Buttons to download numbers and figures, the settings, the models, the input; a program."""
-    pixels = given.pixels
+    pixels = image.pixels
     able = [
         (entry, at)
         for entry, at in zip(compared, moment.indices, strict=True)
-        if entry.takes(given)
+        if entry.takes(image)
     ]
     views = {entry.name: response_of(entry.checkpoint, pixels) for entry, _ in able}
     parts = {entry.name: moment.parts(entry) for entry, _ in able}

@@ -42,7 +42,7 @@ def signal_tab() -> None:
         _verdict(reading, remark)
     with picture:
         st.plotly_chart(
-            strips_figure(reading, row, position),
+            strips_figure(reading, row=row, position=position),
             key="strips",
             config=CHART,
             alt=_alternative(reading, lab.LAYERS[layer], row),

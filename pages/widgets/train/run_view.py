@@ -198,8 +198,8 @@ def _pin(checkpoint: Checkpoint) -> tuple[Tensor, str]:
         )
     else:
         deeper = st.popover("Another image", width="stretch")
-        given = pick_sample(own, deeper.container(horizontal=True), deeper)
-        pixels, what = given.pixels, f"a test image of class {own.classes[given.label]}"
+        image = pick_sample(own, deeper.container(horizontal=True), deeper)
+        pixels, what = image.pixels, f"a test image of class {own.classes[image.label]}"
     with shown:
         show_picture(pixels, what)
     return pixels, what
