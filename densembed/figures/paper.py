@@ -148,7 +148,7 @@ def figure1_part(
             "cmin": 0,
             "cmax": top,
             "colorscale": DENSITY_SCALE,
-            "colorbar": colour_bar("density per pixel²"),
+            "colorbar": colour_bar("density per pixel²", (0, top)),
         },
     )
 

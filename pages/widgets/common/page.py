@@ -48,13 +48,18 @@ STYLE = """
   }
 }
 @media print {
-  [data-testid="stPlotlyChart"] {height: auto !important; break-inside: avoid;}
+  [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]),
+  [data-testid="stFullScreenFrame"], [data-testid="stPlotlyChart"] {height: auto !important;}
+  [data-testid="stElementContainer"] {break-inside: avoid;}
+  [data-testid="stElementContainer"]:has(h1, h2, h3, h4),
+  [data-testid="stElementContainer"]:has(+ * [data-testid="stPlotlyChart"]) {break-after: avoid;}
+  .st-key-tour {display: none;}
   .js-plotly-plot, .js-plotly-plot > .plot-container {
     width: 100% !important; height: auto !important;
   }
   .js-plotly-plot .svg-container {
     width: min(100%, var(--wide)) !important; height: auto !important;
-    aspect-ratio: var(--shape);
+    aspect-ratio: var(--shape); margin: 0 auto !important;
   }
   .js-plotly-plot .svg-container > .main-svg {width: 100% !important; height: auto !important;}
 }
