@@ -7,9 +7,10 @@ import streamlit as st
 from densembed.figures.curves import Course
 from densembed.models.names import describe
 from densembed.runs import Run, gallery, read_only
+from densembed.runs.folder import creation_time, is_identifier
 from densembed.runs.sweep import Sweep
 from densembed.training.checkpoint import CheckpointError
-from pages.widgets.common.link import close_link, in_link
+from pages.widgets.common.link import close_link, in_link, notice
 from pages.widgets.common.page import begin
 from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.inputs.checkpoints import first_choice
@@ -21,6 +22,8 @@ from pages.widgets.train.sweep_form import sweep_form
 from pages.widgets.train.sweep_view import sweep_list, sweep_view
 
 ONE, SEVERAL = "One model", "A sweep"
+SHOWN = "shown-training"
+"""Identifier of the run or sweep that this session showed last."""
 
 
 def main() -> None:
@@ -55,6 +58,7 @@ def _one() -> None:
     identifier = in_link("run", "")
     if run := Run.find(identifier):
         st.query_params["run"] = identifier  # a page link's does not reach the address by itself
+        st.session_state[SHOWN] = identifier
         run_view(run)
     else:
         _report_missing("run", "Run", Run.find)
@@ -70,6 +74,7 @@ def _several() -> None:
     identifier = in_link("sweep", "")
     if sweep := Sweep.find(identifier):
         st.query_params["sweep"] = identifier
+        st.session_state[SHOWN] = identifier
         sweep_view(sweep)
     else:
         _report_missing("sweep", "Sweep", Sweep.find)
@@ -77,8 +82,17 @@ def _several() -> None:
 
 
 def _report_missing(key: str, label: str, find: Callable[[str], object]) -> None:
-    """Report a run or sweep in the link that does not exist."""
+    """Report a run or sweep in the link that was deleted or does not exist."""
     text = in_link(key, "")
+    if is_identifier(text) and not find(text):
+        start = creation_time(text)
+        what = f"The {label.lower()} of {start.day} {start:%B, %H:%M}"
+        if st.session_state.get(SHOWN) == text:
+            notice(f"{what} was deleted. Showing the others.")
+        else:
+            notice(f"{what}, which this link points to, was not found. It may have been deleted.")
+        del st.query_params[key]
+        return
     options = Slugs((text,) if find(text) else ())
     Parameter(key, label, options, instead="the others", always=True).check()
 
