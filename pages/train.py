@@ -10,9 +10,8 @@ from densembed.runs import Run, gallery, read_only
 from densembed.runs.folder import creation_time, is_identifier
 from densembed.runs.sweep import Sweep
 from densembed.training.checkpoint import CheckpointError
-from pages.widgets.common.link import close_link, in_link, notice
+from pages.widgets.common.link import close_link, in_link, notice, quoted
 from pages.widgets.common.page import begin
-from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.inputs.checkpoints import first_choice
 from pages.widgets.train.cluster import show_error
 from pages.widgets.train.form import train_form
@@ -51,7 +50,7 @@ def _follow_link() -> None:
 
 
 def _one() -> None:
-    _report_missing("sweep", "Sweep", Sweep.find)
+    _report_missing("sweep", Sweep.find)
     if not read_only():
         train_form()
         show_error()
@@ -61,13 +60,13 @@ def _one() -> None:
         st.session_state[SHOWN] = identifier
         run_view(run)
     else:
-        _report_missing("run", "Run", Run.find)
+        _report_missing("run", Run.find)
         _example()
     run_list(identifier)
 
 
 def _several() -> None:
-    _report_missing("run", "Run", Run.find)
+    _report_missing("run", Run.find)
     if not read_only():
         sweep_form()
         show_error()
@@ -77,24 +76,25 @@ def _several() -> None:
         st.session_state[SHOWN] = identifier
         sweep_view(sweep)
     else:
-        _report_missing("sweep", "Sweep", Sweep.find)
+        _report_missing("sweep", Sweep.find)
     sweep_list(identifier)
 
 
-def _report_missing(key: str, label: str, find: Callable[[str], object]) -> None:
+def _report_missing(key: str, find: Callable[[str], object]) -> None:
     """Report a run or sweep in the link that was deleted or does not exist."""
-    text = in_link(key, "")
-    if is_identifier(text) and not find(text):
-        start = creation_time(text)
-        what = f"The {label.lower()} of {start.day} {start:%B, %H:%M}"
-        if st.session_state.get(SHOWN) == text:
-            notice(f"{what} was deleted. Showing the others.")
-        else:
-            notice(f"{what}, which this link points to, was not found. It may have been deleted.")
-        del st.query_params[key]
+    text = in_link(key)
+    if text is None or find(text):
         return
-    options = Slugs((text,) if find(text) else ())
-    Parameter(key, label, options, instead="the others", always=True).check()
+    del st.query_params[key]
+    if st.session_state.get(SHOWN) == text:
+        start = creation_time(text)
+        notice(f"The {key} of {start.day} {start:%B, %H:%M} was deleted. Showing the others.")
+        return
+    hint = "; it may have been deleted" if is_identifier(text) else ""
+    notice(
+        f"The link sets “{key.capitalize()}” to {quoted(text)}, which was not found{hint}. "
+        "Showing the others."
+    )
 
 
 def _example() -> None:
