@@ -20,7 +20,8 @@ STYLE = """
   .st-key-by button {padding: 0 8px;}
 }
 @media (max-width: 640px) {
-  .st-key-models-chosen [data-testid="stCaptionContainer"] {display: none;}
+  .st-key-models-chosen
+    [data-testid="stElementContainer"]:has([data-testid="stCaptionContainer"]) {display: none;}
   .st-key-which {flex-wrap: wrap;}
   .st-key-which > :has(.st-key-models-chosen) {flex: 1 1 100%;}
   /* The picture is beside the alignment of the slider. */

@@ -21,8 +21,7 @@ from pages.widgets.train.sweep_form import sweep_form
 from pages.widgets.train.sweep_view import sweep_list, sweep_view
 
 ONE, SEVERAL = "One model", "A sweep"
-SHOWN = "shown-training"
-"""Identifier of the run or sweep that this session showed last."""
+SHOWN = "shown-training"  # in the session: the identifier of the run or sweep shown last
 
 
 def main() -> None:

@@ -160,24 +160,24 @@ def test_a_picture_adds_up():
 @pytest.mark.parametrize(
     ("link", "words"),
     [
-        ({"layer": "density"}, "the expectation of x under each density, with x = 0 outside"),
-        ({"layer": "density", "truncate": "True"}, "the expectation of x under each density"),
-        ({"layer": "linear"}, "the expectation of x under each density"),
-        ({"layer": "pool"}, "the expectation of x under each density"),
-        ({"layer": "adaptive-conv"}, "the sum of x weighted by each row of Γ (not normalised)"),
+        ({"layer": "density"}, "mean of x (0 outside) per density"),
+        ({"layer": "density", "truncate": "True"}, "mean of x under each density"),
+        ({"layer": "linear"}, "mean of x under each density"),
+        ({"layer": "pool"}, "mean of x under each density"),
+        ({"layer": "adaptive-conv"}, "sum of x weighted by rows of Γ"),
         (
             {"layer": "adaptive-conv", "normalised": "True"},
-            "the expectation of x under each density",
+            "mean of x under each density",
         ),
     ],
 )
-def test_an_expectation_is_one_and_a_sum_is_called_a_sum(link, words):
+def test_a_mean_is_one_and_a_sum_is_called_a_sum(link, words):
     strips = charts(visit("lab", **link))["strips"]
     titles = [note["text"] for note in strips["layout"]["annotations"]]
     assert f"<b>Γx</b>, {words}" in titles
     x = max(values(strips, "y", 1))
     bars = max(values(strips, "y", [t["type"] for t in strips["data"]].index("bar")))
-    if "expectation" in words:
+    if "mean" in words:
         assert bars <= x + 1e-9
     else:
         assert bars > x

@@ -85,7 +85,7 @@ def test_the_finding_names_the_network_and_the_failed_trainings(shipped, recipe)
     assert ("lower error than the paper’s MLP" in text) == (recipe != "paper")
     assert "our MLP" not in text  # whose error is higher
     failed = [error for error in dense["errors"] if error == 90]
-    sentence = f"{len(failed)} of the 5 trainings of MLP, 50 hidden units did not learn"
+    sentence = f"{len(failed)} of the 5 trainings of MLP with 50 hidden units did not learn"
     assert (sentence in text) == bool(failed)
     assert ("did not learn" in text) == (recipe == "colour")
 

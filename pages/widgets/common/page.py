@@ -41,8 +41,10 @@ STYLE = """
   .st-key-scene > :has(> .st-key-showing), .st-key-scene > .st-key-showing {order: -1;}
   /* The picture that the model gets, small, beside what changes it; a pad stays large. */
   .st-key-scene [data-testid="stColumn"]:has(.st-key-the-input) > [data-testid="stVerticalBlock"] {
-    flex-flow: row; align-items: flex-start;
+    flex-flow: row; align-items: center;
   }
+  .st-key-scene [data-testid="stColumn"]:has(.st-key-the-input) >
+    [data-testid="stVerticalBlock"]:has(details[open]) {align-items: flex-start;}
   .st-key-scene [data-testid="stLayoutWrapper"]:has(> * > .st-key-the-input) {
     flex: 0 0 128px; position: sticky; top: 4rem;
   }
