@@ -97,6 +97,11 @@ def test_a_bad_link_is_named(link):
     assert charts(app)
 
 
+def test_bad_values_in_a_link_are_explained():
+    (warning,) = warnings(visit("lab", signal="own", values="1 a"))
+    assert "which is not a signal: “a” is not a number. Showing" in warning
+
+
 @pytest.mark.parametrize("typed", ["", "1", "1 a", "1 " * 65])
 def test_bad_values_are_answered_with_one_line(typed):
     app = visit("lab", signal="own")

@@ -18,6 +18,9 @@ FOLDER = Path(__file__).parent
 LEVELS = 65535
 """A field has 16 bits per cell: the error is at most 1/131070 of the range over all steps."""
 
+EQUAL = 1e-3
+"""Largest difference of equal probabilities, relative to the largest one."""
+
 
 def moving(name: str, folder: Path = FOLDER) -> Callable:
     """A component: the shared script and style, then those of the files `name` in a folder."""
@@ -58,7 +61,14 @@ def predictions(probabilities: np.ndarray | None, classes: list[str], steps: int
     """The prediction at each step in words; None if the picture has no ink."""
     if probabilities is None:
         return ["none: no digit found"] * steps
-    return [f"{classes[row.argmax()]} ({100 * row.max():.1f} %)" for row in probabilities]
+    return [_prediction(row, classes) for row in probabilities]
+
+
+def _prediction(row: np.ndarray, classes: list[str]) -> str:
+    share = f"({100 * row.max():.1f} %)"
+    if len(row) > 1 and np.ptp(row) <= EQUAL * row.max():
+        return f"all classes equally likely {share}"
+    return f"{classes[row.argmax()]} {share}"
 
 
 def as_url(pixels: Tensor, invert: bool = False) -> str:

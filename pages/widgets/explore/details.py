@@ -85,9 +85,10 @@ def show_density(checkpoint: Checkpoint, pixels: Tensor, response: View, index: 
             help="Or show the densities and click one.",
             persist_state="session",
         )
-        (t, u), (s_t, s_u) = shown.loc[number - 1], shown.scale[number - 1]
+        (s_t, s_u) = shown.scale[number - 1]
+        t, u = (f"{place:.2f}".replace("-", "−") for place in shown.loc[number - 1])
         st.markdown(
-            f"| | columns | rows |\n|---|---|---|\n| location μ | {t:.2f} | {u:.2f} |\n"
+            f"| | columns | rows |\n|---|---|---|\n| location μ | {t} | {u} |\n"
             f"| scale s | {s_t:.2f} | {s_u:.2f} |\n\nin pixels, at step {response.steps[index]:,}."
         )
     with own:
