@@ -19,6 +19,8 @@ STYLE = """
 [class*="st-key-bring-"] button [data-testid="stMarkdownContainer"] {
   position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
 }
+/* Streamlit writes white on the light colour of the dark theme. */
+[data-testid="stBaseButton-primary"] {color: light-dark(#fff, #14202b) !important;}
 [data-testid="stSelectbox"] input {text-overflow: ellipsis;}
 .st-key-choices [data-testid="stCaptionContainer"] {margin-top: -8px;}
 .st-key-choices [data-testid="stCaptionContainer"] p {line-height: 1.3;}

@@ -22,6 +22,8 @@ from pages.widgets.inputs import draw_pad, thumbnails
 SAMPLES, UPLOAD, DRAW = "samples", "upload", "draw"
 WAYS = {SAMPLES: "Samples", UPLOAD: "Upload", DRAW: "Draw"}
 OLD_WAYS = {text: slug for slug, text in WAYS.items()}
+DOT = 0.25
+"""Largest extent of a dot, relative to the side of the picture; a digit takes up 0.7 of it."""
 MOST = 100_000
 """Upper bound on the number of test images per class of any data set."""
 
@@ -90,7 +92,7 @@ def _take_linked(checkpoint: Checkpoint) -> None:
 
 
 def _write_link(given: Input) -> None:
-    text = to_text(given.pixels) if given.own and given.content != Content.BLANK else ""
+    text = to_text(given.pixels) if given.own and given.pixels.any() else ""
     if text and len(text) <= MAX_TEXT:
         st.session_state.setdefault("inks", set()).add(text)
         st.query_params["ink"] = text
@@ -281,11 +283,19 @@ def _draw(checkpoint: Checkpoint) -> Input:
     except ImageError as error:
         st.error(plain(str(error)))
         return nothing
-    return Input(picture.pixels, None, "drawing", picture.content, picture.clean)
+    pixels = picture.pixels
+    if picture.content == Content.BLANK:  # a dot, which the link keeps as it is
+        pixels = 255 - read_picture(data, checkpoint.header.input_shape, digit=False).pixels
+    return Input(pixels, None, "drawing", picture.content, picture.clean)
 
 
 def _content(pixels: Tensor) -> Content:
-    return Content.DIGIT if pixels.any() else Content.BLANK
+    """The content of a picture in a link: a digit fills it, and a dot on the pad does not."""
+    rows, columns = pixels.amax(0).nonzero(as_tuple=True)
+    if not len(rows):
+        return Content.BLANK
+    extent = 1 + max(int(rows.max() - rows.min()), int(columns.max() - columns.min()))
+    return Content.DIGIT if extent > DOT * max(pixels.shape) else Content.BLANK
 
 
 def _read(data: bytes, checkpoint: Checkpoint) -> ModelInput:

@@ -20,7 +20,7 @@ FAMILY_CHOICES = {name: in_words(name) for name in FAMILIES}
 
 
 def signal_tab() -> None:
-    picture, bench = st.columns([7, 3], gap="medium")
+    picture, bench = st.columns([2, 1], gap="medium")
     with bench, st.container(key="lab-bench"):
         left, right = st.columns(2)
         with left:
