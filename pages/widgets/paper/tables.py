@@ -194,7 +194,7 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
         " The checkpoints of this training are not shipped; the command creates them."
     )  # fmt: skip
     st.caption(
-        f"Ours: mean ± standard deviation over {_runs(rows)} seeds from 0. Reproduce with "
-        f"`{command}`; settings: {settings}.{absent} The paper's: as printed in "
-        f"[{table.replace('table', 'Table ')}]({ARXIV})."
+        f"Our errors are mean ± standard deviation over {_runs(rows)} seeds, starting at 0; the "
+        f"paper's are printed in its [{table.replace('table', 'Table ')}]({ARXIV}). Reproduce ours "
+        f"with `{command}`. The settings are {settings}.{absent}"
     )
