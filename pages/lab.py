@@ -12,9 +12,14 @@ TABS = {"signal": "One signal", "picture": "One picture"}
 
 STYLE = """
 <style>
-.st-key-lab [data-testid="stCaptionContainer"] {margin-top: -0.7rem; font-size: 0.8rem;}
+.st-key-lab [data-testid="stCaptionContainer"] {font-size: 0.8rem;}
 .st-key-lab [data-testid="stCaptionContainer"] p {line-height: 1.35;}
-.st-key-lab [data-testid="stElementContainer"]:has([data-testid="stSlider"]) {margin-bottom: -1rem;}
+@media screen {  /* on paper there is no gap to take back */
+  .st-key-lab [data-testid="stCaptionContainer"] {margin-top: -0.7rem;}
+  .st-key-lab [data-testid="stElementContainer"]:has([data-testid="stSlider"]) {
+    margin-bottom: -1rem;
+  }
+}
 .st-key-lab-verdict {border-left: 3px solid #d1892b; padding: 2px 0 2px 12px;}
 .st-key-lab-verdict [data-testid="stMetricValue"] {font-size: 1.5rem;}
 .st-key-lab-verdict [data-testid="stCaptionContainer"] {margin-top: -0.25rem;}

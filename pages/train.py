@@ -7,11 +7,11 @@ import streamlit as st
 from densembed.figures.curves import Course
 from densembed.models.names import describe
 from densembed.runs import Run, gallery, read_only
+from densembed.runs.folder import creation_time, is_identifier
 from densembed.runs.sweep import Sweep
 from densembed.training.checkpoint import CheckpointError
-from pages.widgets.common.link import close_link, in_link
+from pages.widgets.common.link import close_link, in_link, notice, quoted
 from pages.widgets.common.page import begin
-from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.inputs.checkpoints import first_choice
 from pages.widgets.train.cluster import show_error
 from pages.widgets.train.form import train_form
@@ -21,6 +21,7 @@ from pages.widgets.train.sweep_form import sweep_form
 from pages.widgets.train.sweep_view import sweep_list, sweep_view
 
 ONE, SEVERAL = "One model", "A sweep"
+SHOWN = "shown-training"  # in the session: the identifier of the run or sweep shown last
 
 
 def main() -> None:
@@ -48,39 +49,51 @@ def _follow_link() -> None:
 
 
 def _one() -> None:
-    _report_missing("sweep", "Sweep", Sweep.find)
+    _report_missing("sweep", Sweep.find)
     if not read_only():
         train_form()
         show_error()
     identifier = in_link("run", "")
     if run := Run.find(identifier):
         st.query_params["run"] = identifier  # a page link's does not reach the address by itself
+        st.session_state[SHOWN] = identifier
         run_view(run)
     else:
-        _report_missing("run", "Run", Run.find)
+        _report_missing("run", Run.find)
         _example()
     run_list(identifier)
 
 
 def _several() -> None:
-    _report_missing("run", "Run", Run.find)
+    _report_missing("run", Run.find)
     if not read_only():
         sweep_form()
         show_error()
     identifier = in_link("sweep", "")
     if sweep := Sweep.find(identifier):
         st.query_params["sweep"] = identifier
+        st.session_state[SHOWN] = identifier
         sweep_view(sweep)
     else:
-        _report_missing("sweep", "Sweep", Sweep.find)
+        _report_missing("sweep", Sweep.find)
     sweep_list(identifier)
 
 
-def _report_missing(key: str, label: str, find: Callable[[str], object]) -> None:
-    """Report a run or sweep in the link that does not exist."""
-    text = in_link(key, "")
-    options = Slugs((text,) if find(text) else ())
-    Parameter(key, label, options, instead="the others", always=True).check()
+def _report_missing(key: str, find: Callable[[str], object]) -> None:
+    """Report a run or sweep in the link that was deleted or does not exist."""
+    text = in_link(key)
+    if text is None or find(text):
+        return
+    del st.query_params[key]
+    if st.session_state.get(SHOWN) == text:
+        start = creation_time(text)
+        notice(f"The {key} of {start.day} {start:%B, %H:%M} was deleted. Showing the others.")
+        return
+    hint = "; it may have been deleted" if is_identifier(text) else ""
+    notice(
+        f"The link sets “{key.capitalize()}” to {quoted(text)}, which was not found{hint}. "
+        "Showing the others."
+    )
 
 
 def _example() -> None:

@@ -216,15 +216,15 @@ def finding(report: Report) -> str:
         for row in report["rows"]
     ]
     parts = "; ".join(
-        f"{name}: {at:.1f} pixels" if at else f"{name}: more than {amounts[-1]} pixels"
+        f"{at:.1f} pixels ({name})" if at else f"more than {amounts[-1]} pixels ({name})"
         for name, at in reached
     )
-    sentences.append(f"Shift at which the error reaches {BOUND:.0f} %. {parts}.")
+    sentences.append(f"The error reaches {BOUND:.0f} % at a shift of {parts}.")
     at = report["changes"]["noise"]["amounts"].index(NOISE)
     parts = "; ".join(
-        f"{describe(row['model'])}: {row['errors']['noise'][at]:.0f} %" for row in report["rows"]
+        f"{row['errors']['noise'][at]:.0f} % ({describe(row['model'])})" for row in report["rows"]
     )
-    sentences.append(f"Error with added noise (standard deviation {NOISE:g}). {parts}.")
+    sentences.append(f"With added noise (standard deviation {NOISE:g}) the error is {parts}.")
     return "\n".join(f"- {sentence}" for sentence in sentences)
 
 

@@ -1,5 +1,6 @@
 """Confusion matrices."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,8 @@ from densembed.figures.theme import DENSITY_SCALE, SIGNED_SCALE, colour_bar, the
 from densembed.markup import for_plotly
 
 HEIGHT = 400
+TICKS = 3
+"""Most ticks of a colour bar on either side of 0."""
 
 
 def confusion_figure(counts: np.ndarray, classes: Sequence[str], top: float) -> go.Figure:
@@ -50,8 +53,11 @@ def _matrix(
             zmin=low,
             zmax=high,
             colorscale=scale,
-            colorbar=colour_bar(name, nticks=7),
-            text=[[format(int(count), form) if count else "" for count in row] for row in shown],
+            colorbar=colour_bar(name, dtick=math.ceil(high / TICKS)),
+            text=[
+                [format(int(count), form).replace("-", "−") if count else "" for count in row]
+                for row in shown
+            ],
             texttemplate="%{text}" if len(classes) <= 20 else None,
             textfont={"size": 10},
             xgap=1,

@@ -96,8 +96,6 @@ def atlas_figure(
     figure.update_yaxes(visible=False, constrain="domain", fixedrange=True, range=[height, 0])
     for k in range(1, len(fields) + 1):
         figure.update_layout({f"yaxis{k if k > 1 else ''}": {"scaleanchor": f"x{k}"}})
-    # Without a tick in the middle, Plotly puts the title between the outer ones.
-    bar = colour_bar(name, tickvals=[0, top / 2, top], tickformat=".3~g")
     return themed(
         figure,
         height=170 * rows + 86,
@@ -106,5 +104,10 @@ def atlas_figure(
         top=24,
         bottom=72,
         margin_autoexpand=False,
-        coloraxis={"cmin": 0, "cmax": top, "colorscale": DENSITY_SCALE, "colorbar": bar},
+        coloraxis={
+            "cmin": 0,
+            "cmax": top,
+            "colorscale": DENSITY_SCALE,
+            "colorbar": colour_bar(name, (0, top)),
+        },
     )

@@ -19,7 +19,12 @@ def families_figure(table: dict, kind: str) -> go.Figure:
         go.Scatter(
             x=[row["mean"] for row in rows],
             y=[in_words(row["family"]) for row in rows],
-            error_x={"array": [row["deviation"] for row in rows], "thickness": 1.5, "width": 4},
+            error_x={
+                "array": [row["deviation"] for row in rows],
+                "thickness": 1.5,
+                "width": 4,
+                "color": BEFORE,
+            },
             mode="markers",
             marker={
                 "size": 10,

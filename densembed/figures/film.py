@@ -51,7 +51,7 @@ def film(seen: View, kind: str, title: str) -> bytes:
     frames = []
     for step, values in zip(seen.steps, seen.fields, strict=True):
         image.set_data(values.sum(0))
-        _fit(caption, f"step {step:,} · yellow: {seen.top:.3g} per pixel²", width - LINE)
+        _fit(caption, f"step {step:,} · yellow: ≥ {seen.top:.3g} per pixel²", width - LINE)
         canvas.draw()
         frames.append(Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy()))
     durations = [FRAME] * (len(frames) - 1) + [REST]

@@ -26,7 +26,8 @@ def frontier_figure(table: dict) -> go.Figure:
     figure.update_xaxes(
         title="parameters (logarithmic)",
         type="log",
-        tickvals=[100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000],
+        tickvals=[100, 300, 1000, 3000, 10_000, 30_000],
+        tickangle=0,
         tickformat=",d",
     )
     figure.update_yaxes(

@@ -54,7 +54,7 @@ def field_figure(
         zmin=0,
         zmax=top,
         colorscale=DENSITY_SCALE,
-        colorbar=colour_bar(name),
+        colorbar=colour_bar(name, (0, top)),
         hovertemplate="column %{x:.2f}, row %{y:.2f}<br>%{z:.4f} per pixel²<extra></extra>",
     )
     return as_image(go.Figure(trace), _extent(x), _extent(y))
@@ -77,7 +77,7 @@ def difference_figure(
         zmin=-bound,
         zmax=bound,
         colorscale=SIGNED_SCALE,
-        colorbar=colour_bar(name),
+        colorbar=colour_bar(name, (-bound, bound)),
         hovertemplate="column %{x:.2f}, row %{y:.2f}<br>%{z:+.4f} " + unit + "<extra></extra>",
     )
     return as_image(go.Figure(trace), _extent(x), _extent(y))

@@ -61,11 +61,11 @@ def strips_figure(reading: Reading, *, row: int, position: int | None = None) ->
 
 
 def action(reading: Reading) -> str:
-    """The meaning of Γx, which is an expectation only under densities of mass 1."""
+    """The meaning of Γx, which is a mean only under densities of mass 1; it fits on a phone."""
     if not reading.unit_mass:
-        return "the sum of x weighted by each row of Γ (not normalised)"
-    outside = "" if np.allclose(reading.mass, 1) else ", with x = 0 outside"
-    return f"the expectation of x under each density{outside}"
+        return "sum of x weighted by rows of Γ"
+    inside = np.allclose(reading.mass, 1)
+    return "mean of x under each density" if inside else "mean of x (0 outside) per density"
 
 
 def _place_strips(figure: go.Figure, names: list[str], reading: Reading) -> int:
@@ -75,9 +75,9 @@ def _place_strips(figure: go.Figure, names: list[str], reading: Reading) -> int:
     titles = {
         "x": "<b>x(t)</b>, the signal",
         "phi": "<b>φᵢ(t)</b>, density per pixel",
-        "gamma": "<b>Γ</b>, one row per density, one column per pixel",
+        "gamma": "<b>Γ</b>, one row per density",
         "action": f"<b>Γx</b>, {action(reading)}",
-        "output": "<b>y = wᵀΓx + b</b>, one output per position (b = 0)",
+        "output": "<b>y = wᵀΓx + b</b>, per position (b = 0)",
     }
     top = inner
     for k, name in enumerate(names, 1):

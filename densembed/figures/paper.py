@@ -11,6 +11,7 @@ from densembed.fields.field import view
 from densembed.figures.theme import (
     ACCENT,
     AFTER,
+    BEFORE,
     DENSITY_SCALE,
     INK_SCALE,
     LEGEND,
@@ -80,7 +81,11 @@ def times_figure(rows: Sequence[dict]) -> go.Figure:
         go.Bar(
             x=[row["mean"] for row in rows],
             y=[describe(row["model"]) for row in rows],
-            error_x={"array": [row["deviation"] for row in rows], "thickness": 1.5},
+            error_x={
+                "array": [row["deviation"] for row in rows],
+                "thickness": 1.5,
+                "color": BEFORE,
+            },
             orientation="h",
             marker={"color": AFTER},
             hovertemplate="%{y}: %{x:.2f} s<extra></extra>",
@@ -148,7 +153,7 @@ def figure1_part(
             "cmin": 0,
             "cmax": top,
             "colorscale": DENSITY_SCALE,
-            "colorbar": colour_bar("density per pixel²"),
+            "colorbar": colour_bar("density per pixel²", (0, top)),
         },
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from plotly.colors import get_colorscale
 
-from densembed.figures.theme import DENSITY_SCALE, SIGNED_SCALE, rgb
+from densembed.figures.theme import DENSITY_SCALE, SIGNED_SCALE, clipped_ticks, rgb
 from densembed.markup import one_line
 
 if TYPE_CHECKING:
@@ -115,8 +115,7 @@ def sheet(
         ends = "both" if low else "max"  # a few values lie beyond the scale
         key = page.colorbar(image, bar, orientation="horizontal", extend=ends)
         key.outline.set_linewidth(0.5)
-        ticks = [low, (low + top) / 2, top]
-        bar.set_xticks(ticks, [f"{tick:.3g}".replace("-", "−") for tick in ticks])
+        bar.set_xticks(*clipped_ticks(low, top))
         sides: tuple[Literal["left", "center", "right"], ...] = ("left", "center", "right")
         for label, side in zip(bar.get_xticklabels(), sides, strict=True):
             label.set_horizontalalignment(side)

@@ -57,10 +57,7 @@ def following_figure(table: dict, model: str) -> go.Figure:
     """One digit at several horizontal shifts, and its field at each of them."""
     (row,) = [row for row in table["rows"] if row["model"] == model]
     shots = row["pictures"]
-    titles = [
-        f"{shot['shift']:+d} pixels".replace("-", "−") if shot["shift"] else "not shifted"
-        for shot in shots
-    ]
+    titles = [f"{shot['shift']:+d}".replace("-", "−") if shot["shift"] else "0" for shot in shots]
     figure = make_subplots(
         2,
         len(shots),

@@ -65,8 +65,28 @@ def themed(
     )
 
 
-def colour_bar(title: str, **properties: Any) -> dict[str, Any]:
-    """A thin horizontal colour bar under the plot."""
+def clipped_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Places and labels of the ticks of a colour scale that fields exceed, as the pages have them.
+
+    >>> clipped_ticks(-2, 2)
+    ([-2, 0.0, 2], ['≤ −2', '0', '≥ 2'])
+    """
+    places = [low, (low + high) / 2, high]
+    first, middle, last = (f"{place:.3g}".replace("-", "−") for place in places)
+    return places, [f"≤ {first}" if low < 0 else first, middle, f"≥ {last}"]
+
+
+def colour_bar(
+    title: str, clipped: tuple[float, float] | None = None, **properties: Any
+) -> dict[str, Any]:
+    """A thin horizontal colour bar under the plot.
+
+    Args:
+        clipped: ends of a scale that values exceed, which its labels then say.
+    """
+    if clipped:
+        places, labels = clipped_ticks(*clipped)
+        properties = {"tickvals": places, "ticktext": labels, "len": 0.84, **properties}
     return {
         "orientation": "h",
         "x": 0.5,

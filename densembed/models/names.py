@@ -46,7 +46,7 @@ class Kind:
 
 MODELS: dict[str, Kind] = {
     "linear": Kind(architectures.perceptron, "Linear classifier"),
-    "mlp-{size}": Kind(architectures.perceptron, "MLP, {} hidden units", MAX_HIDDEN),
+    "mlp-{size}": Kind(architectures.perceptron, "MLP with {} hidden units", MAX_HIDDEN),
     "{family}-el-{size}": Kind(architectures.fixed_embedding_network, "{}-EL, B = {}"),
     "{family}-el-mnn-{size}-{size}": Kind(
         architectures.micro_embedding_network, "{}-EL with mNN, B = {}, B₀ = {}"

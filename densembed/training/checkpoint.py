@@ -44,6 +44,8 @@ MAX_SIZE = 256
 ELSEWHERE = "elsewhere"
 """Name of the data set of a model whose data are not on this machine."""
 
+UNTITLED = "untitled data"
+"""Stands in sentences for an empty title of the data."""
 ShortText = Annotated[str, Field(max_length=200), AfterValidator(printable)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -86,7 +88,7 @@ class Provenance(BaseModel):
     machine: ShortText
     device: ShortText
     threads: int
-    dataset_title: ShortText
+    dataset_title: Annotated[ShortText, AfterValidator(lambda title: title.strip() or UNTITLED)]
     train_images: Count
     test_images: Count
 

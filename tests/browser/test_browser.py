@@ -221,6 +221,21 @@ def test_a_printed_chart_is_whole(visit, tmp_path):
     )
     assert len(marks) >= 18
     assert max(marks) <= box["x"] + box["width"]
+    drawn = page.locator(".st-key-table1 .svg-container").bounding_box()
+    assert box["height"] == pytest.approx(drawn["height"], abs=2)  # no blank area under it
+
+
+def test_a_printed_slider_is_above_its_caption(visit):
+    page = visit("/lab")
+    expect(page.get_by_test_id("stSlider").nth(2)).to_be_visible()
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 750, "height": 1000})
+    overlaps = page.get_by_test_id("stSlider").evaluate_all("""sliders => sliders.map(slider => {
+      const caption = slider.closest("[data-testid=stElementContainer]").nextElementSibling;
+      return slider.getBoundingClientRect().bottom - caption.getBoundingClientRect().top;
+    })""")
+    assert len(overlaps) >= 3
+    assert max(overlaps) <= 0
 
 
 def test_the_forms_keep_what_is_filled_in(visit, tmp_path):

@@ -26,7 +26,7 @@ def test_p_is_dragged_to_k_and_beyond(visit):
     for _ in range(2):
         handle(page, "Amplitude p").press("ArrowRight")
     shown.to_have_text("0")
-    expect(page.get_by_text("p = K = 3: the same layer")).to_be_visible()
+    expect(page.get_by_text("With p = K = 3 it is the same layer")).to_be_visible()
     expect(page).to_have_url(re.compile(r"p=3(&|$)"))
     handle(page, "Amplitude p").press("ArrowRight")
     shown.not_to_have_text("0")

@@ -156,7 +156,7 @@ def test_name_change_and_delete(visit):
     verb(page, "Delete").click()
     verb(page, "Delete permanently").click()
     page.wait_for_url(re.compile(r"/train$"))
-    expect(visit(link).get_by_text("which was not found.")).to_be_visible()
+    expect(visit(link).get_by_text("may have been deleted")).to_be_visible()
 
 
 def test_server_restart_and_resume(browser, tmp_path):

@@ -41,6 +41,16 @@ def test_a_film_has_every_step(shown, kind, tolerance):
                 assert (line[:, :8] > 200).all()
 
 
+def test_a_film_says_that_its_scale_is_clipped(shown, monkeypatch):
+    texts = set()
+    monkeypatch.setattr("densembed.figures.film._fit", lambda label, words, room: texts.add(words))
+    film(shown[1], "GIF", "A model")
+    top = shown[1].top
+    assert texts == {"A model"} | {
+        f"step {step:,} · yellow: ≥ {top:.3g} per pixel²" for step in shown[1].steps
+    }
+
+
 @pytest.mark.parametrize("title", ["", "a" * 500, "two\nlines\x00", "$x$ <b>"])
 def test_any_title_stands_over_a_film(shown, title):
     with Image.open(io.BytesIO(film(shown[1], "WEBP", title))) as image:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from densembed.fields.field import view
+from densembed.figures.confusion import confusion_difference_figure, confusion_figure
+from densembed.figures.densities import atlas_figure
 from densembed.figures.heatmaps import (
     difference_figure,
     field_figure,
@@ -70,6 +72,34 @@ def test_a_checkpoint_does_not_differ_from_itself(trained, digits):
     trace = difference_figure(nothing, first.x, first.y, float(np.abs(nothing).max())).data[0]
     assert not np.asarray(trace.z).any()
     assert trace.zmin < 0 < trace.zmax  # a scale of no length would show any colour
+
+
+@pytest.mark.parametrize(
+    ("bar", "labels"),
+    [
+        (field_figure(VALUES, X, Y, 0.7).data[0].colorbar, ("0", "0.35", "≥ 0.7")),
+        (difference_figure(VALUES, X, Y, 0.4).data[0].colorbar, ("≤ −0.4", "0", "≥ 0.4")),
+        (
+            atlas_figure([VALUES[0]], ["a"], (6, 4), 0.5, "a name").layout.coloraxis.colorbar,
+            ("0", "0.25", "≥ 0.5"),
+        ),
+    ],
+)
+def test_a_colour_bar_shows_that_its_scale_is_clipped(bar, labels):
+    assert bar.ticktext == labels
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 250])
+def test_a_confusion_matrix_counts_in_whole_numbers(most):
+    count = np.array([[5, most], [0, 5]])
+    for figure in (
+        confusion_figure(count, ["a", "b"], most),
+        confusion_difference_figure(-count, ["a", "b"], most),
+    ):
+        (trace,) = figure.data
+        assert trace.colorbar.dtick == int(trace.colorbar.dtick) > 0
+        assert trace.zmax / trace.colorbar.dtick <= 3
+    assert trace.text[0][1] == f"−{most}"
 
 
 @pytest.mark.parametrize("name", ["a name", "density per pixel²"])

@@ -205,7 +205,7 @@ def test_the_largest_sizes_can_be_built():
     ("name", "words"),
     [
         ("linear", "Linear classifier"),
-        ("mlp-50", "MLP, 50 hidden units"),
+        ("mlp-50", "MLP with 50 hidden units"),
         ("gaussian-el-8", "Gaussian-EL, B = 8"),
         ("logistic-el-mnn-10-5", "Logistic-EL with mNN, B = 10, B₀ = 5"),
         (

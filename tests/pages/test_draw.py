@@ -1,12 +1,14 @@
 """Drawing, and pictures of one's own in links."""
 
 import base64
+import io
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image, ImageDraw
 
-from densembed.data.codec import to_text
+from densembed.data.codec import from_text, to_text
 from densembed.data.images import read_picture
 from densembed.fields.field import view
 from tests.pages.conftest import column, headings, pills, settle, stage, visit, warnings
@@ -51,6 +53,26 @@ def test_a_drawing_is_read_as_an_upload_is(small_gallery, trained, pictures, pag
     draw(app, None)  # cleared
     assert "no digit" in headings(app)
     assert "ink" not in app.query_params
+
+
+@pytest.mark.parametrize("pen", [16, 72])
+def test_a_dot_stays_in_the_link(small_gallery, pen):
+    """A click on the pad is no digit, but opening the page again does not lose it."""
+    dot = Image.new("L", (280, 280), "white")
+    ends = 140 - pen // 4, 140 + pen // 4
+    ImageDraw.Draw(dot).ellipse((ends[0], ends[0], ends[1], ends[1]), fill="black")
+    file = io.BytesIO()
+    dot.save(file, "PNG")
+    app = draw(visit(**{"from": "draw"}), file.getvalue())
+    assert "no digit" in headings(app)
+    link = link_text(app)
+    pixels = from_text(link, (1, 28, 28))
+    assert pixels[0, 13:15, 13:15].all()
+    assert pixels.count_nonzero() < 40
+    opened = visit(**{"from": "draw", "ink": link})
+    assert "no digit" in headings(opened)
+    assert stage(opened)["probabilities"] is None
+    assert link_text(opened) == link
 
 
 @pytest.mark.parametrize("url", ["data:image/png;base64,ü", "data:text/html,<b>", 7, "x" * 10**7])

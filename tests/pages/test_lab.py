@@ -97,6 +97,11 @@ def test_a_bad_link_is_named(link):
     assert charts(app)
 
 
+def test_bad_values_in_a_link_are_explained():
+    (warning,) = warnings(visit("lab", signal="own", values="1 a"))
+    assert "which is not a signal: “a” is not a number. Showing" in warning
+
+
 @pytest.mark.parametrize("typed", ["", "1", "1 a", "1 " * 65])
 def test_bad_values_are_answered_with_one_line(typed):
     app = visit("lab", signal="own")
@@ -160,24 +165,24 @@ def test_a_picture_adds_up():
 @pytest.mark.parametrize(
     ("link", "words"),
     [
-        ({"layer": "density"}, "the expectation of x under each density, with x = 0 outside"),
-        ({"layer": "density", "truncate": "True"}, "the expectation of x under each density"),
-        ({"layer": "linear"}, "the expectation of x under each density"),
-        ({"layer": "pool"}, "the expectation of x under each density"),
-        ({"layer": "adaptive-conv"}, "the sum of x weighted by each row of Γ (not normalised)"),
+        ({"layer": "density"}, "mean of x (0 outside) per density"),
+        ({"layer": "density", "truncate": "True"}, "mean of x under each density"),
+        ({"layer": "linear"}, "mean of x under each density"),
+        ({"layer": "pool"}, "mean of x under each density"),
+        ({"layer": "adaptive-conv"}, "sum of x weighted by rows of Γ"),
         (
             {"layer": "adaptive-conv", "normalised": "True"},
-            "the expectation of x under each density",
+            "mean of x under each density",
         ),
     ],
 )
-def test_an_expectation_is_one_and_a_sum_is_called_a_sum(link, words):
+def test_a_mean_is_one_and_a_sum_is_called_a_sum(link, words):
     strips = charts(visit("lab", **link))["strips"]
     titles = [note["text"] for note in strips["layout"]["annotations"]]
     assert f"<b>Γx</b>, {words}" in titles
     x = max(values(strips, "y", 1))
     bars = max(values(strips, "y", [t["type"] for t in strips["data"]].index("bar")))
-    if "expectation" in words:
+    if "mean" in words:
         assert bars <= x + 1e-9
     else:
         assert bars > x

@@ -77,6 +77,19 @@ def test_a_network_without_densities_is_not_judged_by_a_recipe_for_them(shipped)
     assert f"against {every['tuned']['mlp-50']:.2f} %" not in text
 
 
+@pytest.mark.parametrize("recipe", TABLE2)
+def test_the_finding_names_the_network_and_the_failed_trainings(shipped, recipe):
+    text = " ".join(part.value for part in visit("paper", recipe2=recipe).markdown)
+    text = text[text.index("small colour photographs") :]
+    (dense,) = (row for row in table(recipe, "table2") if row["model"] == "mlp-50")
+    assert ("lower error than the paper’s MLP" in text) == (recipe != "paper")
+    assert "our MLP" not in text  # whose error is higher
+    failed = [error for error in dense["errors"] if error == 90]
+    sentence = f"{len(failed)} of the 5 trainings of MLP with 50 hidden units did not learn"
+    assert (sentence in text) == bool(failed)
+    assert ("did not learn" in text) == (recipe == "colour")
+
+
 @pytest.mark.parametrize(("name", "recipe"), EVERY)
 def test_a_table_is_consistent_with_itself(name, recipe):
     for row in table(recipe, name):

@@ -8,6 +8,7 @@ import torch
 
 from densembed.cli.main import main
 from densembed.training.checkpoint import Checkpoint
+from pages.widgets.canvas.moving import predictions
 from tests.pages.conftest import as_read, settle, visit
 from tests.pages.test_upload import bring
 
@@ -43,6 +44,32 @@ def test_words_of_a_checkpoint_are_no_markup(crafted, page, link):
     for text in found:
         assert not any(word in text for word in WORDS if word not in ("<script>",))
         assert "![](http://127.0.0.1:9/x.png)" in as_read(text)
+
+
+def test_an_empty_title_leaves_no_hole_in_a_sentence(small_gallery, trained):
+    header = trained.header.model_copy(deep=True)
+    header.provenance.dataset_title = " "
+    header.config = header.config.model_copy(update={"dataset": "elsewhere"})
+    Checkpoint(header, trained.tensors).save(small_gallery / "untitled.safetensors")
+    app = visit("", model="untitled")
+    texts = [*said(app), *app.selectbox(key="model").options]
+    assert any("was trained on untitled data but" in text for text in texts)
+    assert any("error on untitled data (" in text for text in texts)
+    assert any(" · untitled data · " in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ([0.1] * 10, "all classes equally likely (10.0 %)"),
+        ([0.1002, 0.0998, *[0.1] * 8], "0 (10.0 %)"),
+        ([0.5, 0.5, *[0.0] * 8], "0 (50.0 %)"),
+        ([1.0], "0 (100.0 %)"),
+    ],
+)
+def test_a_prediction_names_a_class_only_if_the_classes_differ(row, sentence):
+    classes = [str(k) for k in range(len(row))]
+    assert predictions(np.array([row], np.float32), classes, 1) == [sentence]
 
 
 def extreme(trained, by: float) -> Checkpoint:

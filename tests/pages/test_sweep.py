@@ -275,6 +275,16 @@ def test_delete(sweep, handed):
     assert not app.warning
 
 
+def test_a_sweep_that_another_tab_deletes_is_reported_as_deleted(sweep, handed):
+    sweep.stop()
+    app = visit("train", sweep=sweep.identifier)
+    sweep.delete()
+    (sentence,) = warnings(settle(app.run()))
+    at = sweep.started
+    assert sentence == f"The sweep of {at.day} {at:%B, %H:%M} was deleted. Showing the others."
+    assert "sweep" not in app.query_params
+
+
 @pytest.mark.parametrize("link", ["../../x", "20240101-000000-abcdef", "%00"])
 def test_a_link_to_a_sweep_that_is_gone_is_named(small_gallery, runs_root, link):
     (warning,) = warnings(visit("train", sweep=link))

@@ -225,7 +225,22 @@ def test_a_run_that_ended_promises_nothing(small_gallery, runs_root, state):
 def test_damaged_run_is_no_fault_of_the_page(small_gallery, runs_root):
     run = Run.create(QUICK)
     (run.path / "config.json").write_text("{")
-    assert "deleted" in warnings(visit("train", run=run.identifier))[0]
+    assert "damaged" in warnings(visit("train", run=run.identifier))[0]
+
+
+def test_a_run_that_another_tab_deletes_is_reported_as_deleted(small_gallery, runs_root):
+    run = Run.create(QUICK)
+    run.append("end", state="stopped")
+    app = visit("train", run=run.identifier)
+    assert not warnings(app)
+    run.delete()
+    (sentence,) = warnings(settle(app.run()))
+    at = run.started
+    assert sentence == f"The run of {at.day} {at:%B, %H:%M} was deleted. Showing the others."
+    assert "run" not in app.query_params
+    assert not warnings(settle(app.run()))
+    (sentence,) = warnings(visit("train", run=run.identifier))
+    assert "may have been deleted" in sentence
 
 
 def test_runs_are_listed_newest_first_with_a_link(small_gallery, runs_root):

@@ -12,6 +12,9 @@ from densembed.figures.theme import DENSITY_SCALE, SIGNED_SCALE, stops
 LEVELS = 65535
 """A field has 16 bits per cell: the error is at most 1/131070 of the range over all steps."""
 
+EQUAL = 1e-3
+"""Largest difference of equal probabilities, relative to the largest one."""
+
 
 def pack(values: np.ndarray) -> dict:
     """Numbers (steps, rows, columns) with 16 bits each between the lowest and the highest."""
@@ -26,7 +29,14 @@ def predictions(probabilities: np.ndarray | None, classes: list[str], steps: int
     """The prediction at each step in words; None if the picture has no ink."""
     if probabilities is None:
         return ["none: no digit found"] * steps
-    return [f"{classes[row.argmax()]} ({100 * row.max():.1f} %)" for row in probabilities]
+    return [_prediction(row, classes) for row in probabilities]
+
+
+def _prediction(row: np.ndarray, classes: list[str]) -> str:
+    share = f"({100 * row.max():.1f} %)"
+    if len(row) > 1 and np.ptp(row) <= EQUAL * row.max():
+        return f"all classes equally likely {share}"
+    return f"{classes[row.argmax()]} {share}"
 
 
 def as_url(pixels: Tensor, invert: bool = False) -> str:

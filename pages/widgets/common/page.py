@@ -14,6 +14,8 @@ STYLE = """
 [data-testid="stMainBlockContainer"] {max-width: 1340px; padding: 3.5rem 1rem 0.75rem;}
 [data-testid="stMainBlockContainer"] h1 {font-size: 2rem; font-weight: 600; padding-bottom: 4px;}
 :has(> .st-key-tour) {position: absolute; width: 0;}
+/* Streamlit writes white on the light colour of the dark theme. */
+[data-testid="stBaseButton-primary"] {color: light-dark(#fff, #14202b) !important;}
 [data-testid="stSelectbox"] input {text-overflow: ellipsis;}
 .st-key-choices [data-testid="stCaptionContainer"] {margin-top: -8px;}
 .st-key-choices [data-testid="stCaptionContainer"] p {line-height: 1.3;}
@@ -36,20 +38,27 @@ STYLE = """
   .st-key-scene > :has(> .st-key-showing), .st-key-scene > .st-key-showing {order: -1;}
   /* The picture that the model gets, small, beside what changes it; a pad stays large. */
   .st-key-scene [data-testid="stColumn"]:has(.st-key-the-input) > [data-testid="stVerticalBlock"] {
-    flex-flow: row; align-items: flex-start;
+    flex-flow: row; align-items: center;
   }
+  .st-key-scene [data-testid="stColumn"]:has(.st-key-the-input) >
+    [data-testid="stVerticalBlock"]:has(details[open]) {align-items: flex-start;}
   .st-key-scene [data-testid="stLayoutWrapper"]:has(> * > .st-key-the-input) {
     flex: 0 0 128px; position: sticky; top: 4rem;
   }
 }
 @media print {
-  [data-testid="stPlotlyChart"] {height: auto !important; break-inside: avoid;}
+  [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]),
+  [data-testid="stFullScreenFrame"], [data-testid="stPlotlyChart"] {height: auto !important;}
+  [data-testid="stElementContainer"] {break-inside: avoid;}
+  [data-testid="stElementContainer"]:has(h1, h2, h3, h4),
+  [data-testid="stElementContainer"]:has(+ * [data-testid="stPlotlyChart"]) {break-after: avoid;}
+  .st-key-tour {display: none;}
   .js-plotly-plot, .js-plotly-plot > .plot-container {
     width: 100% !important; height: auto !important;
   }
   .js-plotly-plot .svg-container {
     width: min(100%, var(--wide)) !important; height: auto !important;
-    aspect-ratio: var(--shape);
+    aspect-ratio: var(--shape); margin: 0 auto !important;
   }
   .js-plotly-plot .svg-container > .main-svg {width: 100% !important; height: auto !important;}
 }

@@ -170,6 +170,14 @@ class Text(Options):
     def __str__(self) -> str:
         return self.expected
 
+    def wrong(self, text: str) -> str:
+        """What the text should be, and why it is not."""
+        try:
+            self.check(text)
+        except ValueError as error:
+            return f"{self.expected}: {plain(str(error).rstrip('.'))}"
+        return self.expected
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -209,6 +217,8 @@ class Parameter:
             return
         del st.query_params[self.key]
         expected = "" if self.always else self.expected or str(self.options)
+        if isinstance(self.options, Text):
+            expected = self.options.wrong(text)
         name_wrong(self.label, text, expected, self.instead or self.options.text(self.default))
 
     def value(self) -> Any:

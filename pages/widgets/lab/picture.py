@@ -92,7 +92,8 @@ def _bench() -> lab.Picture:
         )
     truncate = Parameter("truncate", "Truncate to the picture", Flag(), False).draw(
         st.toggle,
-        caption="Divides each factor by its mass within the picture; the paper does not (eq. 6).",
+        caption="Divides each factor by its mass within the picture. The paper does not do this "
+        "(eq. 6).",
         **KEPT,
     )
     return lab.picture(pixels, family, (loc_t, loc_u), (scale_t, scale_u), truncate)

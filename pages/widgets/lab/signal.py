@@ -20,19 +20,19 @@ FAMILY_CHOICES = {name: in_words(name) for name in FAMILIES}
 
 
 def signal_tab() -> None:
-    picture, bench = st.columns([7, 3], gap="medium")
+    picture, bench = st.columns([2, 1], gap="medium")
     with bench, st.container(key="lab-bench"):
         left, right = st.columns(2)
         with left:
             layer = Parameter("layer", "Layer", Slugs(lab.LAYERS), "density").draw(
                 st.selectbox,
-                caption="A choice of densities: y = wᵀΓx + b (Section 2, eq. 4).",
+                caption="A layer is a choice of densities: y = wᵀΓx + b (Section 2, eq. 4).",
                 **KEPT,
             )
         with right:
             source = Parameter("signal", "Signal", Slugs(lab.SIGNALS), "wave").draw(
                 st.selectbox,
-                caption="x(t) = Σ xₙ Δ(t; [n−1, n]): steps (Section 2.1, eq. 7).",
+                caption="A step function: x(t) = Σ xₙ Δ(t; [n−1, n]) (Section 2.1, eq. 7).",
                 **KEPT,
             )
         x = _signal(source)
@@ -188,7 +188,7 @@ def _convolution(x: np.ndarray):
         reading,
         row,
         position,
-        "The same layer for any K and S: a tap collects one pixel (eq. 12).",
+        "It is the same layer for any K and S: each tap reads one pixel (eq. 12).",
     )
 
 
@@ -214,9 +214,9 @@ def _adaptive_convolution(x: np.ndarray):
     row = _row(taps, "Tap i")
     reading = lab.convolution(x, weights, stride, position, amplitude, normalize)
     if amplitude == taps:
-        remark = f"p = K = {taps}: the same layer (Section 3.3)."
+        remark = f"With p = K = {taps} it is the same layer (Section 3.3)."
     else:
-        remark = f"p = {amplitude:g}. Drag it to K = {taps}, and the difference is 0."
+        remark = f"With p = K = {taps} the difference would be 0 (Section 3.3)."
     return reading, row, position, remark
 
 
@@ -245,10 +245,10 @@ def _pooling(x: np.ndarray):
     row = _row(len(reading.output))
     limit = "the minimum" if beta < 0 else "the maximum"
     remark = (
-        "β = 0: the same layer as the average pooling (Section 3.4)."
+        "With β = 0 it is average pooling (Section 3.4)."
         if beta == 0
-        else f"Within log(k)/|β| = log({window})/{abs(beta):g} = "
-        f"{np.log(window) / abs(beta):.3g} of {limit}; the average at β = 0."
+        else f"The output is within log(k)/|β| = log({window})/{abs(beta):g} = "
+        f"{np.log(window) / abs(beta):.3g} of {limit}; with β = 0 it is the average."
     )
     return reading, row, None, remark
 
@@ -293,7 +293,7 @@ def _density(x: np.ndarray):
     truncate = Parameter("truncate", "Truncate to the signal", Flag(), False).draw(
         st.toggle,
         caption="Divides by the mass within [0, N], F(N) − F(0) < 1, so that every row of Γ sums "
-        "to 1; the paper does not (eq. 6).",
+        "to 1. The paper does not do this (eq. 6).",
         **KEPT,
     )
     reading = lab.embedding(x, family, locations, scales, truncate)

@@ -17,6 +17,16 @@ from pages.widgets.paper.tables import show_table
 
 KINDS = {"fixed": "With fixed densities", "moving": "With a micro network"}
 
+STYLE = """
+<style>
+/* Two rows of squares, whatever the width. */
+.st-key-followed {container-type: inline-size;}
+.st-key-following .stPlotlyChart {
+  height: calc((100cqw - 40px) * 2 / COLUMNS + 40px) !important;
+}
+</style>
+"""
+
 
 def show() -> None:
     """Show all sections that have results."""
@@ -113,12 +123,18 @@ def robustness_section() -> None:
         st.markdown(robustness.finding(table))
         moving = [row for row in table["rows"] if "-mnn-" in row["model"]]
         for row in moving[:1]:
-            st.plotly_chart(
-                following_figure(table, row["model"]), key="following", config=CHART,
-                alt="A digit at several places, and the receptive field at each",
-            )  # fmt: skip
-            places = len(row["pictures"])
-            st.caption(f"{describe(row['model'])}: the field for one digit at {places} places.")
+            figure = following_figure(table, row["model"])
+            st.html(STYLE.replace("COLUMNS", str(len(row["pictures"]))))
+            with st.container(key="followed"):
+                st.plotly_chart(
+                    figure.update_layout(height=None), key="following", config=CHART,
+                    height="stretch",
+                    alt="A digit at several places, and the receptive field at each",
+                )  # fmt: skip
+            st.caption(
+                f"{describe(row['model'])}: the field for one digit, shifted to the right by the "
+                "number of pixels above it."
+            )
         st.plotly_chart(
             robustness_figure(table), key="robustness", config=CHART,
             alt="Test error on shifted, scaled, rotated and noisy digits",

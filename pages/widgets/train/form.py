@@ -89,7 +89,7 @@ def _show_duration(bar, config: RunConfig) -> None:
         source = DATASETS[config.dataset]
         bar.caption(f"{source.title} will be downloaded first ({source.download_size}).")
     elif cluster().scheduler:
-        bar.caption("Runs on the machines of the scheduler.")
+        bar.caption("The training runs on the machines of the scheduler.")
     else:
         try:
             bar.caption(f"About {duration(estimate(config))} on this machine.")
@@ -110,7 +110,7 @@ def _others() -> dict:
     other = st.session_state.get("new-other", {})
     if other:
         text = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in other.items())
-        st.caption(f"From the duplicated run: {plain(text)}.")
+        st.caption(f"Other settings of that run: {plain(text)}.")
     return other
 
 

@@ -59,11 +59,12 @@ def _changeable(run: Run) -> tuple[str, str, bool]:
 def _follow(run: Run, was_live: bool) -> None:
     events = run.events()
     state = run.state()
-    if st.session_state.pop(CHANGED, False) or (was_live and not is_live(run, state)):
+    changed = st.session_state.pop(CHANGED, False) or not run.path.is_dir()
+    if changed or (was_live and not is_live(run, state)):
         st.rerun()  # the whole page, to end the polling and update the list
     config = run.config
     if config is None:
-        st.warning("This run was deleted, or needs a plugin that is not loaded.")
+        st.warning("This run needs a plugin that is not loaded, or its settings are damaged.")
         return
     st.subheader(plain(run.name) or describe(config.model), anchor=False)
     # In containers, so that each part keeps its place: where the lines above change while the page

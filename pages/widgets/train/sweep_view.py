@@ -44,11 +44,8 @@ def _is_live(sweep: Sweep) -> bool:
 
 def _follow(sweep: Sweep, was_live: bool) -> None:
     live = _is_live(sweep)
-    if st.session_state.pop(CHANGED, False) or was_live != live:
+    if st.session_state.pop(CHANGED, False) or was_live != live or sweep.plan is None:
         st.rerun()
-    if sweep.plan is None:
-        st.warning("This sweep was deleted, or needs a plugin that is not loaded.")
-        return
     rows = sweep.rows()
     over = sum(len(row.errors) + row.diverged for row in rows)
     total = sum(row.seeds for row in rows)
