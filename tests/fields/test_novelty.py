@@ -66,7 +66,7 @@ def test_photographs_are_no_pages_and_unlike_digits(digits):
 
 
 def test_pages_and_their_digits(digits):
-    rows = {kind: found for kind, _, found in compare(digits, None, 80)}
+    rows = {kind: found for kind, _, found in compare(digits, None, 40)}
     assert rows["its test images"]["any"] <= 5
     assert rows["the same, scanned"]["no page"] == 0
     assert rows["empty pages"]["no ink"] == 100
