@@ -29,6 +29,7 @@ def test_it_reads_most_of_them(reference):
     assert np.mean([number == said for number, said in reference.items()]) >= 0.7
 
 
+@pytest.mark.slow
 def test_in_four_corners_and_three_sizes(says, reference):
     """DFin/Neural-Network-Visualisation#3: a digit drawn off-centre was read as another one."""
     for turn, number in enumerate(SAMPLES):  # each size in another corner
