@@ -15,6 +15,24 @@ from densembed.training.recorder import Recorder
 
 torch.set_num_threads(1)
 
+TESTS = Path(__file__).parent
+QUICK = {"data", "fields", "figures", "functional", "layers", "models", "training"}
+"""The folders whose tests are `quick`, but for those that are `slow`."""
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Nor do quick tests wait for what the others import."""
+    if config.option.markexpr == "quick" and collection_path.is_dir():
+        return (collection_path.parent == TESTS and collection_path.name not in QUICK) or None
+    return None
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        slow = "slow" in item.keywords or "compile" in item.name  # which takes seconds
+        if item.path.parent.name in QUICK and not slow:
+            item.add_marker("quick")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def isolated(tmp_path_factory):

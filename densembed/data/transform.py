@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torchvision.transforms.v2 import InterpolationMode
-from torchvision.transforms.v2 import functional as torchvision
 
 SEED = 0
 BLUR_EXTENT = 4
@@ -41,6 +39,10 @@ class Transform:
         """Transform images (..., C, H, W) of uint8; what lies outside of them is 0."""
         if self == Transform():
             return images
+        # Two seconds, which not every command and page needs to wait.
+        from torchvision.transforms.v2 import InterpolationMode
+        from torchvision.transforms.v2 import functional as torchvision
+
         result = torchvision.affine(
             images.float(),
             self.turn,

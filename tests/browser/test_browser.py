@@ -122,7 +122,8 @@ def test_a_removed_picture_leaves_the_page_and_its_link(visit, pictures):
     link_picture(page)
     page.get_by_test_id("stFileChipDeleteBtn").get_by_role("button").click()
     expect(page.get_by_text("An example is shown until")).to_be_visible()
-    assert "ink=" not in settle(page).url
+    page.wait_for_url(lambda url: "ink=" not in url)
+    settle(page)
     np.testing.assert_allclose(painted(page, "figure", "the-input"), seven()[0] / 255, atol=1e-5)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from densembed.data.codec import from_text
 from densembed.fields.field import view
 from densembed.training.checkpoint import Checkpoint
-from tests.browser.conftest import drag, expect, painted, places, settle
+from tests.browser.conftest import drag, expect, painted, places, settle, until
 from tests.browser.test_explore import DIGITS
 
 
@@ -52,7 +52,7 @@ def test_the_field_follows_the_pen_and_the_link_opens_it(visit):
         expect(page.get_by_role("heading", name=title)).to_be_visible()
         assert (link_picture(page) == barred).all()
     page.get_by_role("button", name="Undo").click()
-    page.wait_for_function("() => !document.querySelector('[data-test-script-state=running]')")
+    until(page, lambda: (link_picture(page) == seven).all())
     shows(page, seven)
     other = visit(page.url.partition("/")[2].partition("/")[2].partition("/")[2].join(("/", "")))
     shows(other, seven)

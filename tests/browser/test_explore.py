@@ -143,6 +143,7 @@ def test_upload_is_kept_from_page_to_page(visit, pictures):
     page.get_by_text("Upload", exact=True).click()
     page.locator("input[type=file]").set_input_files(pictures["digit"])
     expect(page.get_by_text("digit.png")).to_be_visible()
+    page.wait_for_url("**ink=*")  # the name of the file is there before the server has read it
     ink = read_picture(pictures["digit"]).pixels[0].numpy() / 255
     np.testing.assert_allclose(painted(settle(page), "figure", "the-input"), ink, atol=1e-5)
     for name, title in (("Compare", "What differs"), ("Explore", "look at")):

@@ -46,7 +46,8 @@ def test_beta_is_dragged_through_the_average_to_the_maximum(visit):
     expect(page.get_by_text("log(4)/1000")).to_be_visible()
     expect(page).to_have_url(re.compile("beta=1000"))
     metric = page.get_by_test_id("stMetric").filter(has_text="F.max_pool1d")
-    assert float(metric.get_by_test_id("stMetricValue").inner_text()) <= 1.4e-3
+    value = metric.get_by_test_id("stMetricValue")
+    until(page, lambda: float(value.inner_text()) <= 1.4e-3)
 
 
 def test_a_signal_is_drawn(visit):

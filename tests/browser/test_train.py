@@ -277,6 +277,7 @@ def test_a_sweep_is_followed_to_its_table(visit, folder):
     says(page, "Done: 8 trainings.")
     cells = page.get_by_test_id("stDataFrame").get_by_role("gridcell", include_hidden=True)
     expect(cells).to_have_count(28)
+    expect(cells.filter(has_text="2 of 2")).to_have_count(4)
     cells = cells.all_inner_texts()
     rows = {tuple(row[:2]): row[2:] for row in (cells[k : k + 7] for k in range(0, 28, 7))}
     identifier = re.search(r"sweep=([\w-]+)", page.url)[1]

@@ -13,6 +13,7 @@ MEGABYTES = 300
 """Before the reduction while decoding it was more than 800."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in ("PNG", "JPEG", "WebP")])
 def test_a_large_picture_takes_little_memory(kind):
     _, megabytes = cost(kind)

@@ -31,16 +31,8 @@ def test_the_colour_recipe_was_a_candidate():
 def test_candidates_are_judged_on_held_out_images(tmp_path, monkeypatch, capsys):
     tried = [{"learning_rate": rate, "epochs": 2} for rate in (1e-6, 0.05)]
     monkeypatch.setattr(search, "candidates", lambda channels: tried)
-    arguments = [
-        "--dataset",
-        "digits",
-        "--rows",
-        "logistic-el-3",
-        "--seeds",
-        "1",
-        "--device",
-        "cpu",
-    ]
+    arguments = ["--dataset", "digits", "--rows", "logistic-el-3", "--seeds", "1"]
+    arguments += ["--device", "cpu", "--processes", "1"]
     assert main(["reproduce", "search", *arguments, "--out", str(tmp_path)]) == 0
     errors = []
     for change in tried:

@@ -55,6 +55,7 @@ def test_noise_and_stripes_are_unlike(digits):
     assert detector(digits).is_novel(torch.cat([noise, stripes])).all()
 
 
+@pytest.mark.slow
 def test_photographs_are_no_pages_and_unlike_digits(digits):
     pictures = [read_picture(file) for file in photographs()]
     no_page = np.array(
@@ -65,8 +66,9 @@ def test_photographs_are_no_pages_and_unlike_digits(digits):
     assert (no_page | novel).mean() >= 0.9
 
 
+@pytest.mark.slow
 def test_pages_and_their_digits(digits):
-    rows = {kind: found for kind, _, found in compare(digits, None, 80)}
+    rows = {kind: found for kind, _, found in compare(digits, None, 40)}
     assert rows["its test images"]["any"] <= 5
     assert rows["the same, scanned"]["no page"] == 0
     assert rows["empty pages"]["no ink"] == 100

@@ -228,6 +228,7 @@ def test_csv_has_a_line_for_each_cell(shown):
         np.testing.assert_allclose(table[..., column], values.sum(0), 1e-7)
 
 
+@pytest.mark.slow
 def test_snippet_runs_and_makes_the_same_numbers(trained, trained_file, digits, tmp_path):
     pixels, step = digits.test.images[2], trained.steps[3]
     (tmp_path / trained_file.name).write_bytes(trained_file.read_bytes())
@@ -264,6 +265,7 @@ def test_what_is_compared_goes_into_files(shown):
     np.testing.assert_allclose(table[:, 0, 1], seen.y)
 
 
+@pytest.mark.slow
 def test_the_program_of_a_comparison_runs(trained_file, trained, shown, tmp_path):
     files = {"first": trained_file.name, "second": trained_file.name}
     steps = {"first": trained.steps[-1], "second": trained.steps[0]}

@@ -349,7 +349,10 @@ def test_every_option_is_the_expectation_under_gamma(variant, batch):
 
 @each_variant
 def test_gradients_of_every_option(variant):
-    """Of the input and all parameters, with the input's gradient and without it."""
+    """Of the input and all parameters, with the input's gradient and without it.
+
+    In random directions: entry by entry, two axes take a hundred times as long.
+    """
     layer = made(variant).double()
     x = torch.rand(2, 2, *layer.sizes).double()
     names = [name for name, _ in layer.named_parameters()]
@@ -358,8 +361,8 @@ def test_gradients_of_every_option(variant):
     def call(x, *values):
         return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (x,))
 
-    assert torch.autograd.gradcheck(lambda *values: call(x, *values), values)
-    assert torch.autograd.gradcheck(call, [x.requires_grad_(), *values])
+    assert torch.autograd.gradcheck(lambda *values: call(x, *values), values, fast_mode=True)
+    assert torch.autograd.gradcheck(call, [x.requires_grad_(), *values], fast_mode=True)
 
 
 @each_variant

@@ -418,6 +418,7 @@ def test_a_picture_smaller_than_the_pooling_is_refused():
         build(DEEP[0], (1, 1, 28))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "least"), [(DEEP[0], 25.0), (DEEP[1], 25.0)])
 def test_deep_network_learns_and_is_opened_again(name, least, digits, tmp_path):
     """Trained in a run, kept, opened, and its fields looked at as Explore does."""
@@ -508,11 +509,12 @@ def test_learned_scales_start_as_if_they_were_fixed(digits):
 
 
 SMALL = [
-    "stages-2-logistic-el-2", "stages-3-4-logistic-el-2", "stages-2-2-3-logistic-el-2",
-    "stages-3-4-logistic-el-mnn-2-1", "logistic-el-mnn-scale-4-2", "cnn-2-3", "cnn-2-2-3",
+    "stages-2-logistic-el-2", "stages-2-2-3-logistic-el-2", "stages-3-4-logistic-el-mnn-2-1",
+    "logistic-el-mnn-scale-4-2", "cnn-2-3", "cnn-2-2-3",
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_members_of_small_networks_learn_together(name, digits):
     """As many members in one step as alone, and the loss falls; the field lies on the input."""

@@ -232,11 +232,13 @@ def run(folder, named: str, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_the_environment_names_plugins_to_every_process(folder):
     code = "import densembed; print(densembed.build('student-el-3').embedding.family.name)"
     assert run(folder, " my_densities ,", "-c", code).stdout == "student\n"
 
 
+@pytest.mark.slow
 def test_a_broken_plugin_in_the_environment_is_one_sentence(folder):
     result = run(folder, "broken", "-m", "densembed", "info", "x")
     assert result.returncode == 2

@@ -9,12 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from densembed.markup import JOINER
 from densembed.training.checkpoint import Checkpoint
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def components():
+    """Components of installed packages are looked for once, and not for each AppTest."""
+    with pytest.MonkeyPatch.context() as patch:
+        found = manifest_scanner.scan_component_manifests()
+        patch.setattr(manifest_scanner, "scan_component_manifests", lambda: found)
+        yield
 
 
 @pytest.fixture(autouse=True)

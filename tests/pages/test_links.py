@@ -232,7 +232,7 @@ WIDGETS = {
 }  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from(sorted(WIDGETS)),
     st.one_of(

@@ -3,11 +3,9 @@
 import contextlib
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 
@@ -28,6 +26,7 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from tests import waiting
 from tests.conftest import is_sentence
+from tests.runs import processes
 from tests.waiting import work
 
 ENDLESS = 10_000
@@ -429,17 +428,12 @@ def test_a_folder_that_is_really_not_writable(small_disk, new):
 
 def test_a_quota_ends_a_run_in_a_sentence(new):
     """A file may not grow beyond a size, as with a user's quota; what was saved before opens."""
-    run, undisturbed = new(epochs=20), new(epochs=20)
+    run, undisturbed = new(epochs=5), new(epochs=5)
     run.resume(epochs=1)
     assert execute(str(run.path)) == "paused"
     before = run.checkpoint().steps
     run.resume()
-    limited = (
-        "import resource; from densembed.runs import execution; execution.SAVE_EVERY = 0.0;"
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({run.checkpoint_path.stat().st_size},) * 2);"
-        + WORKER
-    )
-    subprocess.run([sys.executable, "-c", limited, str(run.path)], check=True)
+    processes.start(run, processes.with_quota, run.checkpoint_path.stat().st_size).join()
     assert run.state() == "failed"
     assert end_of(run)["reason"] == (
         "The checkpoint could not be saved: File too large. "
@@ -492,27 +486,24 @@ def test_running_means_that_the_lock_is_held(new):
     assert run.state() == "queued"
 
 
-WORKER = "import sys; from densembed.runs import execute; execute(sys.argv[1])"
+def begin(run):
+    """A process of its own that trains a run, after its first epoch."""
+    process = processes.start(run)
+    wait_for(lambda: "epoch" in kinds(run))
+    return process
 
 
-def begin(run, *waited) -> subprocess.Popen:
-    """A process of its own that trains a run, once it has said what is waited for."""
-    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(run.path)])
-    wait_for(lambda: set(waited) <= set(kinds(run)))
-    return worker
-
-
-def kill(worker) -> None:
-    os.kill(worker.pid, signal.SIGKILL)
-    worker.wait()  # SIGKILL cannot be refused
+def kill(process) -> None:
+    process.kill()
+    process.join()  # SIGKILL cannot be refused
 
 
 def test_a_killed_process_leaves_an_interrupted_run(new):
     run = new(epochs=ENDLESS)
-    worker = begin(run, "epoch")
+    process = begin(run)
     assert run.state() == "running"
-    assert run.events()[0]["process"] == worker.pid
-    kill(worker)
+    assert run.events()[0]["process"] == process.pid
+    kill(process)
     assert run.state() == "interrupted"
     assert not run.running()
     kept = run.checkpoint()
@@ -537,23 +528,15 @@ def learnt(run) -> tuple:
     return kept.steps, kept.header.outcome, epochs, said, tensors
 
 
-BUSY = {"model": "logistic-el-3", "epochs": 100, "batch_size": 16}
-
-
 def test_a_run_that_was_killed_ends_bit_for_bit_as_one_that_was_not(new, monkeypatch):
     """Three times, at random moments, each after at least one step."""
-    monkeypatch.setattr(execution, "KEEP_EVERY", 0.2)
-    worker = WORKER.replace("; execute(", "; execution.KEEP_EVERY = 0.2; execute(")
-    monkeypatch.setattr(
-        sys.modules[__name__], "WORKER", "from densembed.runs import execution; " + worker
-    )
-    undisturbed, killed = new(**BUSY), new(**BUSY)
-    for deaths in range(3):
-        process = begin(killed)
-        wait_for(lambda n=deaths: kinds(killed).count("start") > n)
-        wait_for(lambda: kinds(killed)[-1] in ("progress", "epoch"))
-        time.sleep(random.uniform(0, 1.5))  # a random moment, not a wait
-        kill(process)
+    monkeypatch.setattr(execution, "KEEP_EVERY", 0.05)
+    busy = {"model": "logistic-el-3", "epochs": 25, "batch_size": 16}
+    undisturbed, killed = new(**busy), new(**busy)
+    for _ in range(3):
+        process = processes.start(killed, processes.die)
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
         assert killed.state() == "interrupted"
     assert execute(str(killed.path)) == execute(str(undisturbed.path)) == "done"
     assert learnt(killed) == learnt(undisturbed)
@@ -598,14 +581,19 @@ def test_another_code_path_is_said_and_goes_on(new):
 # Pause, resume, one epoch
 
 
-def test_a_paused_run_goes_on_as_if_there_had_been_no_pause(new):
-    undisturbed, paused = new(**BUSY | {"epochs": 40}), new(**BUSY | {"epochs": 40})
-    worker = InThread(paused)
-    worker.thread.start()
-    wait_for(lambda: "progress" in kinds(paused))
-    paused.pause()
-    told = len(paused.events())
-    ended(worker.thread)
+def test_a_paused_run_goes_on_as_if_there_had_been_no_pause(new, monkeypatch):
+    undisturbed, paused = new(epochs=5, batch_size=16), new(epochs=5, batch_size=16)
+    append = Run.append
+
+    def pausing(run, kind, **values):
+        append(run, kind, **values)
+        if kind == "progress":
+            run.pause()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "append", pausing)
+        assert execute(str(paused.path)) == "paused"
+    told = kinds(paused).index("progress") + 1
     assert len(paused.events()) <= told + 3
     assert paused.state() == "paused"
     assert not paused.running()
@@ -842,9 +830,9 @@ def test_data_that_are_put_back_need_no_agreement(paused, photos, new):
 
 def test_a_restart_after_a_kill_does_not_go_on_with_changed_data(new, photos):
     run = new(dataset=f"folder:{photos.root}", batch_size=10, epochs=ENDLESS)
-    worker = begin(run, "epoch")
+    process = begin(run)
     wait_for(run.resume_path.is_file)
-    kill(worker)
+    kill(process)
     photos(10, "dog")
     assert run.state() == "interrupted"
     assert execute(str(run.path)) == "paused"  # as Dask does by itself
