@@ -332,9 +332,11 @@ def test_numbers_that_float32_represents_are_read(engine, dtype):
     data = made("logistic-el-mnn-3-2", (1, 9, 9), lambda value: value.to(dtype).to(torch.float32))
     whole = Checkpoint.from_bytes(data)
     converted = {name: tensor.to(dtype) for name, tensor in whole.tensors.items()}
-    for name in ("densembed", "densembed "):
-        head = whole.header.model_dump_json().replace("digits", name)
-        agree(engine, files.content(head, converted), pictures((1, 9, 9)))
+    data = files.content(whole.header.model_dump_json(), converted)
+    size = int.from_bytes(data[:8], "little")
+    shifted = (size + 1).to_bytes(8, "little") + data[8 : 8 + size] + b" " + data[8 + size :]
+    for each in (data, shifted):
+        agree(engine, each, pictures((1, 9, 9)))
 
 
 def test_several_members(engine):
@@ -447,7 +449,8 @@ def test_measures(engine):
       const statistics = engine.fieldStatistics(after, inputs, { resolution: 2 });
       return {
         measures: [...centre, ...Object.values(rest)],
-        top: engine.percentile(last, percent),
+        tops: [0, 0.01, 50, percent, 99.99, 100].map((each) => engine.percentile(last, each)),
+        zeros: engine.percentile([0, 0, 0, 1], percent),
         moved: engine.meanDisplacement(placed[0].locations, placed[1].locations),
         difference: packed(engine.difference(first, last)),
         mean: packed(statistics.mean),
@@ -470,7 +473,9 @@ def test_measures(engine):
         [*wanted.centre, wanted.spread, wanted.entropy, wanted.area, wanted.variation],
     )
     last_sum, first_sum = last.values[0].sum(0), first.values[0].sum(0)
-    assert found["top"] == pytest.approx(np.percentile(last_sum, TOP_PERCENTILE), CLOSE)
+    percents = [0, 0.01, 50, TOP_PERCENTILE, 99.99, 100]
+    close("percentiles", np.array(found["tops"]), np.percentile(last_sum, percents))
+    assert found["zeros"] == pytest.approx(np.percentile([0, 0, 0, 1], TOP_PERCENTILE))
     close("difference", numbers(found["difference"]), last_sum - first_sum)
     moved = mean_displacement(*(densities(model, x[:1].double()) for model in models))
     assert found["moved"] == pytest.approx(moved, CLOSE)
