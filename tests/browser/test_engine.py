@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -102,8 +103,10 @@ class Engine:
 
     def _serve(self, route) -> None:
         name = route.request.url.removeprefix("http://engine/")
-        if name:
+        if name.endswith(".js"):
             route.fulfill(path=ENGINE / name, content_type="text/javascript")
+        elif name:
+            route.fulfill(path=ROOT / "checkpoints/paper" / name)
         else:
             route.fulfill(body="<!doctype html>", content_type="text/html")
 
@@ -432,6 +435,19 @@ def test_a_model_of_a_plugin_is_left_to_python(engine):
     ((kind, told),) = engine.evaluate(READ, [text(files.content(head))])
     assert kind == "Unsupported"
     assert "my_plugin.nets" in told
+
+
+def test_the_example_of_the_documentation(engine):
+    (example,) = re.findall(r"```js\n(.*?)```", (ROOT / "docs/browser.md").read_text(), re.S)
+    some, *_ = pictures((1, 28, 28))
+    engine.page.evaluate("pixels => { window.pixels = pixels; }", as_input(some).flatten().tolist())
+    keep = "window.found = [name, [...result.probabilities]];"
+    engine.page.add_script_tag(type="module", content=example + keep)
+    engine.page.wait_for_function("window.found")
+    name, found = engine.page.evaluate("window.found")
+    checkpoint = Checkpoint.open(ROOT / "checkpoints/paper" / name)
+    wanted = logits(checkpoint.network(), as_input(some[None]))[0].softmax(0)
+    close("probabilities", np.array(found), wanted)
 
 
 # Measures
