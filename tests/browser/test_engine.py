@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from densembed.data import as_input
-from densembed.fields.field import TOP_PERCENTILE, field, logits, pixel_field
+from densembed.fields.field import TOP_PERCENTILE, field, finite, logits, pixel_field
 from densembed.fields.measures import (
     class_weights,
     densities,
@@ -102,8 +103,10 @@ class Engine:
 
     def _serve(self, route) -> None:
         name = route.request.url.removeprefix("http://engine/")
-        if name:
+        if name.endswith(".js"):
             route.fulfill(path=ENGINE / name, content_type="text/javascript")
+        elif name:
+            route.fulfill(path=ROOT / "checkpoints/paper" / name)
         else:
             route.fulfill(body="<!doctype html>", content_type="text/html")
 
@@ -252,12 +255,12 @@ def test_every_shipped_checkpoint(engine, path):
     )
 
 
-def made(model: str, shape: tuple[int, int, int], change=lambda value: value) -> bytes:
+def made(model: str, shape: tuple[int, int, int], change=lambda name, value: value) -> bytes:
     """A checkpoint of a network with parameters around their initial values."""
     torch.manual_seed(3)
     state = build(model, shape, 5).state_dict()
     parts = {
-        name: change(value + 0.3 * torch.randn(value.shape))[None, None]
+        name: change(name, value + 0.3 * torch.randn(value.shape))[None, None]
         for name, value in state.items()
     }
     head = files.header(
@@ -280,17 +283,38 @@ def test_every_model_and_family(engine, name, shape):
     agree(engine, made(name, shape), pictures(shape))
 
 
-@pytest.mark.parametrize("name", ["logistic-el-3", "gaussian-el-mnn-scale-3-2", "mlp-7"])
-def test_numbers_stay_finite_for_extreme_weights(engine, name):
-    """Densities far narrower than a pixel, and logits beyond float32."""
-    for extreme in (20.0, 1e38):
-        data = made(name, (1, 9, 9), lambda value: torch.sign(value) * extreme)  # noqa: B023
-        checkpoint, (some, *_) = Checkpoint.from_bytes(data), pictures((1, 9, 9))
-        options = {"snapshots": [0], "label": 0, "density": 0, "resolutions": [3]}
-        _, (result,) = engine.compute(data, [some], **options)
-        assert all(np.isfinite(each).all() for key, each in result.items() if "field" in key)
-        wanted = logits(checkpoint.network(), as_input(some[None]))[0].double()
-        close("probabilities", result["probabilities"], wanted.softmax(0))
+@pytest.mark.parametrize("beta", [-9.0, -7.0, 8.0])
+def test_narrow_and_wide_densities(engine, beta):
+    """With −9 and −7, e^−z at the first pixel is beyond float64."""
+
+    def change(name: str, value: Tensor) -> Tensor:
+        return torch.full_like(value, beta) if name.endswith("beta") else 3 * value
+
+    for name in ("logistic-el-3", "logistic-el-mnn-3-2", "gaussian-el-3"):
+        agree(engine, made(name, (1, 9, 9), change), pictures((1, 9, 9)))
+
+
+@pytest.mark.parametrize("name", ["logistic-el-3", "cauchy-el-mnn-3-2", "mlp-7"])
+def test_extreme_weights_are_clipped_as_in_python(engine, name):
+    """The densities are narrow and lie on the centre of a cell; weights overflow float32."""
+    extremes = {"alpha": 0.0, "beta": -20.0, "2.bias": 0.0}
+
+    def change(name: str, value: Tensor) -> Tensor:
+        (extreme, *_) = [x for end, x in extremes.items() if name.endswith(end)] or [1e38]
+        return torch.sign(value) * extreme if extreme > 0 else torch.full_like(value, extreme)
+
+    data = made(name, (1, 9, 9), change)
+    checkpoint, (some, *_) = Checkpoint.from_bytes(data), pictures((1, 9, 9))
+    options = {"snapshots": [0], "label": 0, "density": 0, "resolutions": [3]}
+    _, (result,) = engine.compute(data, [some], **options)
+    model, x = checkpoint.network(), as_input(some[None])
+    scores = logits(model, x)[0].double()
+    close("probabilities", result["probabilities"], scores.softmax(0))
+    model, x = checkpoint.model().double(), x.double()  # where ∞ − ∞ does not occur
+    close("field", result["field 3"], finite(field(model, x, 3).values[0].sum(0)))
+    if (weights := class_weights(model)) is not None:
+        wanted = finite(weighted_field(model, x, weights[0], 3).sum(0))
+        close("class", result["class 3"], wanted)
 
 
 def test_a_field_has_any_size_and_fills_the_array_that_is_passed(engine):
@@ -329,12 +353,14 @@ def test_a_field_has_any_size_and_fills_the_array_that_is_passed(engine):
 )
 def test_numbers_that_float32_represents_are_read(engine, dtype):
     """Also where they do not begin at a multiple of their size."""
-    data = made("logistic-el-mnn-3-2", (1, 9, 9), lambda value: value.to(dtype).to(torch.float32))
+    data = made("logistic-el-mnn-3-2", (1, 9, 9), lambda _, value: value.to(dtype).float())
     whole = Checkpoint.from_bytes(data)
     converted = {name: tensor.to(dtype) for name, tensor in whole.tensors.items()}
-    for name in ("densembed", "densembed "):
-        head = whole.header.model_dump_json().replace("digits", name)
-        agree(engine, files.content(head, converted), pictures((1, 9, 9)))
+    data = files.content(whole.header.model_dump_json(), converted)
+    size = int.from_bytes(data[:8], "little")
+    shifted = (size + 1).to_bytes(8, "little") + data[8 : 8 + size] + b" " + data[8 + size :]
+    for each in (data, shifted):
+        agree(engine, each, pictures((1, 9, 9)))
 
 
 def test_several_members(engine):
@@ -432,6 +458,19 @@ def test_a_model_of_a_plugin_is_left_to_python(engine):
     assert "my_plugin.nets" in told
 
 
+def test_the_example_of_the_documentation(engine):
+    (example,) = re.findall(r"```js\n(.*?)```", (ROOT / "docs/browser.md").read_text(), re.S)
+    some, *_ = pictures((1, 28, 28))
+    engine.page.evaluate("pixels => { window.pixels = pixels; }", as_input(some).flatten().tolist())
+    keep = "window.found = [name, [...result.probabilities]];"
+    engine.page.add_script_tag(type="module", content=example + keep)
+    engine.page.wait_for_function("window.found")
+    name, found = engine.page.evaluate("window.found")
+    checkpoint = Checkpoint.open(ROOT / "checkpoints/paper" / name)
+    wanted = logits(checkpoint.network(), as_input(some[None]))[0].softmax(0)
+    close("probabilities", np.array(found), wanted)
+
+
 # Measures
 
 
@@ -447,7 +486,8 @@ def test_measures(engine):
       const statistics = engine.fieldStatistics(after, inputs, { resolution: 2 });
       return {
         measures: [...centre, ...Object.values(rest)],
-        top: engine.percentile(last, percent),
+        tops: [0, 0.01, 50, percent, 99.99, 100].map((each) => engine.percentile(last, each)),
+        zeros: engine.percentile([0, 0, 0, 1], percent),
         moved: engine.meanDisplacement(placed[0].locations, placed[1].locations),
         difference: packed(engine.difference(first, last)),
         mean: packed(statistics.mean),
@@ -470,7 +510,9 @@ def test_measures(engine):
         [*wanted.centre, wanted.spread, wanted.entropy, wanted.area, wanted.variation],
     )
     last_sum, first_sum = last.values[0].sum(0), first.values[0].sum(0)
-    assert found["top"] == pytest.approx(np.percentile(last_sum, TOP_PERCENTILE), CLOSE)
+    percents = [0, 0.01, 50, TOP_PERCENTILE, 99.99, 100]
+    close("percentiles", np.array(found["tops"]), np.percentile(last_sum, percents))
+    assert found["zeros"] == pytest.approx(np.percentile([0, 0, 0, 1], TOP_PERCENTILE))
     close("difference", numbers(found["difference"]), last_sum - first_sum)
     moved = mean_displacement(*(densities(model, x[:1].double()) for model in models))
     assert found["moved"] == pytest.approx(moved, CLOSE)

@@ -112,14 +112,15 @@ export class Convolution {
       ),
     );
     const kernel = new Float64Array(maps * channels * reach * reach);
-    for (let each = 0; each < maps * channels; each++)
+    for (let each = 0, at = 0; each < maps * channels; each++)
       for (let i = 0; i < taps; i++)
-        for (let j = 0; j < taps; j++) {
-          const tap = weight[(each * taps + i) * taps + j];
-          for (let m = 0; m < reach; m++)
-            for (let n = 0; n < reach; n++)
-              kernel[(each * reach + m) * reach + n] += tap * rows[i][m] * columns[j][n];
-        }
+        for (let j = 0; j < taps; j++, at++)
+          for (let m = 0; m < reach; m++) {
+            const part = weight[at] * rows[i][m];
+            if (part === 0) continue; // most pixels are outside of a tap
+            const from = (each * reach + m) * reach;
+            for (let n = 0; n < reach; n++) kernel[from + n] += part * columns[j][n];
+          }
     this.bias = bias;
     this.channels = channels;
     this.height = height;
@@ -135,17 +136,20 @@ export class Convolution {
     const size = channels * reach * reach;
     /** for each map, the taps that are not 0, and the distances at which they read */
     this.taps = Array.from({ length: maps }, (_, map) => {
-      const own = kernel.subarray(map * size, (map + 1) * size);
-      const places = [...own.keys()].filter((at) => own[at]);
-      const distances = places.map((at) => {
-        const down = Math.floor(at / reach) % reach;
-        return Math.floor(at / reach ** 2) * this.area + down * this.stride + (at % reach);
-      });
-      const zeros = Array.from({ length: (4 - (places.length % 4)) % 4 }, () => 0);
-      return {
-        weights: Float64Array.from([...places.map((at) => own[at]), ...zeros]),
-        distances: Int32Array.from([...distances, ...zeros]),
-      };
+      const weights = [];
+      const distances = [];
+      for (let c = 0, at = map * size; c < channels; c++)
+        for (let m = 0; m < reach; m++)
+          for (let n = 0; n < reach; n++, at++)
+            if (kernel[at]) {
+              weights.push(kernel[at]);
+              distances.push(c * this.area + m * this.stride + n);
+            }
+      while (weights.length % 4) {
+        weights.push(0);
+        distances.push(0);
+      }
+      return { weights: Float64Array.from(weights), distances: Int32Array.from(distances) };
     });
   }
 

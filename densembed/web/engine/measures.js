@@ -14,11 +14,40 @@ const MASS = 0.9;
  * @param {number} percent
  */
 export function percentile(values, percent) {
-  const sorted = Float64Array.from(values).sort();
-  const place = ((sorted.length - 1) * percent) / 100;
+  const some = new Float64Array(values);
+  const place = ((some.length - 1) * percent) / 100;
   const below = Math.floor(place);
-  const above = Math.min(below + 1, sorted.length - 1);
-  return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
+  select(some, below);
+  let above = Infinity;
+  for (let at = below + 1; at < some.length; at++) above = Math.min(above, some[at]);
+  return above === Infinity ? some[below] : some[below] + (place - below) * (above - some[below]);
+}
+
+/**
+ * Reorders numbers until the one at `place` is where sorting would put it, with no larger ones
+ * before it and no smaller ones behind: several times faster than sorting.
+ *
+ * @param {Float64Array} values
+ * @param {number} place
+ */
+function select(values, place) {
+  for (let left = 0, right = values.length - 1; left < right; ) {
+    const pivot = values[(left + right) >> 1];
+    let i = left;
+    let j = right;
+    while (i <= j) {
+      while (values[i] < pivot) i++;
+      while (values[j] > pivot) j--;
+      if (i <= j) {
+        const swapped = values[i];
+        values[i++] = values[j];
+        values[j--] = swapped;
+      }
+    }
+    if (place <= j) right = j;
+    else if (place >= i) left = i;
+    else return;
+  }
 }
 
 /**
