@@ -2,7 +2,7 @@
 /**
  * From strokes on a pad to a model's input.
  *
- * What `densembed.data.read_picture` does with a drawing of black ink on white paper: the ink is
+ * What `read_picture` does with a drawing of black ink on white paper: the ink is
  * detected, the marks that are a digit are selected, thin strokes are thickened, and the digit is
  * brought to the size and position of MNIST's digits. The names and constants are those of
  * `densembed/data/ink.py` and `images.py`, which explain them. What a clean drawing does not need
