@@ -139,13 +139,30 @@ def test_a_dot_is_no_digit(page):
     assert result["drawn"] == {"pixels": [0] * 784, "content": "no ink", "clean": True}
 
 
+def test_strokes_are_drawn_over_a_picture(page):
+    least, most, over = page.evaluate(
+        """async (strokes) => {
+          const { Raster } = await import("/strokes.js");
+          const alone = new Raster().draw(strokes);
+          const base = alone.map((_, i) => (i % 7) / 10);
+          const raster = new Raster();
+          raster.draw(strokes);
+          const both = raster.draw(strokes, base);
+          const over = both.every((value, i) => value === Math.max(alone[i], base[i]));
+          return [Math.min(...alone), Math.max(...alone), over];
+        }""",
+        DOT,
+    )
+    assert (least, most, over) == (0, 1, True)
+
+
 def steps(low: float, high: float, step: float) -> some.SearchStrategy[float]:
     """The values of a slider, and others."""
     whole = some.integers(round(low / step), round(high / step)).map(lambda k: round(k * step, 2))
     return whole | some.floats(low, high, width=32)
 
 
-@configure(deadline=None, max_examples=60)
+@configure(deadline=None, max_examples=40)
 @given(
     shape=some.tuples(some.sampled_from([1, 3]), some.integers(4, 32), some.integers(4, 32)),
     seed=some.integers(0, 99),
