@@ -2,11 +2,11 @@
 /**
  * From strokes on a pad to a model's input.
  *
- * What `densembed.data.read_picture` does with a drawing of black ink on white paper: the ink is
- * detected, the marks that are a digit are selected, thin strokes are thickened, and the digit is
- * brought to the size and position of MNIST's digits. The names and constants are those of
- * `densembed/data/ink.py` and `images.py`, which explain them. What a clean drawing does not need
- * is left out: the estimate of the paper, noise, photographs.
+ * What `read_picture` does with black ink on white paper: the ink is detected, the marks that are
+ * a digit are selected, thin strokes are thickened, and the digit is brought to the size and
+ * position of MNIST's digits. The names and constants are those of `densembed/data/ink.py` and
+ * `images.py`, which explain them. The estimate of the paper is left out. For it, Python takes a
+ * dot for the four parts of a ring, and breaks up what is as thick as a third of the pad.
  */
 
 /** @typedef {{width: number, points: number[]}} Stroke Points are x0, y0, x1, y1, … on the pad. */
@@ -55,10 +55,9 @@ const FAR = 1e4;
 
 /** The ink of strokes, which follows the pen: a call of `draw` adds what is new. */
 export class Raster {
-  constructor(side = SIDE) {
-    this.side = side;
-    /** Row by row, 0 to 1. */
-    this.ink = new Float32Array(side * side);
+  constructor() {
+    /** Of `SIDE` × `SIDE` pixels, row by row, 0 to 1. */
+    this.ink = new Float32Array(SIDE * SIDE);
     /** @type {Float32Array | null} */
     this.base = null;
     /** @type {{stroke: Stroke, drawn: number}[]} */
@@ -82,7 +81,7 @@ export class Raster {
       this.base = base;
       this.drawn = [];
     }
-    const scale = this.side / PAD;
+    const scale = SIDE / PAD;
     strokes.forEach((stroke, k) => {
       const { width, points } = stroke;
       const before = this.drawn[k]?.drawn ?? 0;
@@ -90,7 +89,7 @@ export class Raster {
         const from = Math.max(i - 2, 0); // the first point is a dot
         const ends = [points[from], points[from + 1], points[i], points[i + 1]];
         const [x0, y0, x1, y1] = ends.map((value) => value * scale);
-        segment(this.ink, this.side, x0, y0, x1, y1, (width * scale) / 2);
+        segment(this.ink, x0, y0, x1, y1, (width * scale) / 2);
       }
       this.drawn[k] = { stroke, drawn: points.length - (points.length % 2) };
     });
@@ -101,20 +100,19 @@ export class Raster {
 /**
  * Add a line with round ends; its edge is one pixel wide.
  * @param {Float32Array} ink
- * @param {number} side
  * @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1
  * @param {number} radius
  */
-function segment(ink, side, x0, y0, x1, y1, radius) {
+function segment(ink, x0, y0, x1, y1, radius) {
   const reach = radius + 0.5;
   const inner = Math.max(radius - 0.5, 0) ** 2;
   const outer = reach ** 2;
   const [dx, dy] = [x1 - x0, y1 - y0];
   const square = dx * dx + dy * dy || 1;
   const top = Math.max(Math.floor(Math.min(y0, y1) - reach), 0);
-  const bottom = Math.min(Math.ceil(Math.max(y0, y1) + reach), side);
+  const bottom = Math.min(Math.ceil(Math.max(y0, y1) + reach), SIDE);
   const left = Math.max(Math.floor(Math.min(x0, x1) - reach), 0);
-  const right = Math.min(Math.ceil(Math.max(x0, x1) + reach), side);
+  const right = Math.min(Math.ceil(Math.max(x0, x1) + reach), SIDE);
   for (let y = top; y < bottom; y++) {
     const py = y + 0.5 - y0;
     for (let x = left; x < right; x++) {
@@ -123,7 +121,7 @@ function segment(ink, side, x0, y0, x1, y1, radius) {
       const distance = (px - share * dx) ** 2 + (py - share * dy) ** 2;
       if (distance >= outer) continue;
       const value = distance <= inner ? 1 : Math.min(reach - Math.sqrt(distance), 1);
-      const at = y * side + x;
+      const at = y * SIDE + x;
       if (value > ink[at]) ink[at] = value;
     }
   }
@@ -135,44 +133,36 @@ function segment(ink, side, x0, y0, x1, y1, radius) {
  */
 export function inkOf({ data, width, height }) {
   const ink = new Float32Array(width * height);
-  for (let i = 0; i < ink.length; i++) {
-    const [red, green, blue, alpha] = data.subarray(4 * i, 4 * i + 4);
-    ink[i] = ((1 - (0.299 * red + 0.587 * green + 0.114 * blue) / 255) * alpha) / 255;
+  for (let i = 0, k = 0; i < ink.length; i++, k += 4) {
+    const light = 0.299 * data[k] + 0.587 * data[k + 1] + 0.114 * data[k + 2];
+    ink[i] = ((1 - light / 255) * data[k + 3]) / 255;
   }
   return ink;
 }
 
 /**
  * The model's input of a raster.
- * @param {Float32Array} ink Of a square, row by row, 0 to 1.
+ * @param {Float32Array} ink Of `SIDE` × `SIDE` pixels, row by row, 0 to 1.
  * @param {number} height Of the input.
  * @param {number} width
  * @returns {ModelInput}
  */
 export function toInput(ink, height = 28, width = 28) {
-  const side = Math.sqrt(ink.length);
-  const nothing = () => ({
-    pixels: new Uint8Array(height * width),
-    content: /** @type {Content} */ ("no ink"),
-    clean: true,
-  });
-  const box = boxOf(ink, side, side, 0);
-  if (!box) return nothing();
-  const crop = grow(box, 3);
-  crop.height = Math.min(crop.top + crop.height, side) - Math.max(crop.top, 0);
-  crop.width = Math.min(crop.left + crop.width, side) - Math.max(crop.left, 0);
-  crop.top = Math.max(crop.top, 0);
-  crop.left = Math.max(crop.left, 0);
-  const strength = smooth(ink, side, crop);
+  /** @type {ModelInput} */
+  const nothing = { pixels: new Uint8Array(height * width), content: "no ink", clean: true };
+  const box = boxOf(ink, SIDE, SIDE, 0);
+  if (!box) return nothing;
+  const crop = inPad(grow(box, 3));
+  const strength = smooth(ink, crop);
   const threshold = OWN_CONTRAST * quantile(strength, 0.6 * LEAST_CONTRAST);
   const core = quantile(strength, threshold);
   const mask = new Uint8Array(strength.length);
   for (let i = 0; i < mask.length; i++) mask[i] = Number(strength[i] > threshold);
   const depth = distances(mask, 0, crop.height, crop.width);
-  const { marks, labels } = label(mask, depth, crop, side);
-  const writing = selectWriting(marks, labels, crop, side);
+  const { marks, labels } = label(mask, depth, crop);
+  const writing = selectWriting(marks, labels, crop);
   const [main] = [...writing].sort((a, b) => score(b) - score(a));
-  if (!main || core < LEAST_CONTRAST) return nothing();
+  if (!main || core < LEAST_CONTRAST) return nothing;
   const digits = [main, ...writing.filter((mark) => isSecondDigit(mark, main))];
   const kept = withNearStrokes(digits, writing, labels, crop);
   const drawn = fullStrokes(strength, mask, depth, labels, kept, core, crop);
@@ -209,47 +199,52 @@ function grow({ top, left, height, width }, by) {
   return { top: top - by, left: left - by, height: height + 2 * by, width: width + 2 * by };
 }
 
+/** @param {Box} box The part of it that is on the pad. @returns {Box} */
+function inPad({ top, left, height, width }) {
+  const [y, x] = [Math.max(top, 0), Math.max(left, 0)];
+  const bottom = Math.min(top + height, SIDE);
+  return { top: y, left: x, height: bottom - y, width: Math.min(left + width, SIDE) - x };
+}
+
 /**
  * A Gaussian of the ink in a box, as `scipy.ndimage.gaussian_filter` computes it.
- * @param {Float32Array} ink @param {number} side @param {Box} box
+ * @param {Float32Array} ink @param {Box} box
  */
-function smooth(ink, side, { top, left, height, width }) {
-  const sigma = SMOOTH * side;
-  const reach = Math.floor(4 * sigma + 0.5);
-  const taps = Array.from({ length: 2 * reach + 1 }, (_, k) =>
-    Math.exp(-0.5 * ((k - reach) / sigma) ** 2),
-  );
-  const total = taps.reduce((sum, tap) => sum + tap);
-  const kernel = Float64Array.from(taps, (tap) => tap / total);
+function smooth(ink, { top, left, height, width }) {
+  const reach = 2; // four standard deviations
   /** @param {number} k */
-  const inside = (k) => (k < 0 ? -1 - k : k >= side ? 2 * side - 1 - k : k);
+  const inside = (k) => (k < 0 ? -1 - k : k >= SIDE ? 2 * SIDE - 1 - k : k);
   const wide = width + 2 * reach;
   const columns = Int32Array.from({ length: wide }, (_, x) => inside(left - reach + x));
   const around = new Float32Array((height + 2 * reach) * wide);
   for (let y = 0, i = 0; y < height + 2 * reach; y++) {
-    const row = inside(top + y - reach) * side;
+    const row = inside(top + y - reach) * SIDE;
     for (let x = 0; x < wide; x++, i++) around[i] = ink[row + columns[x]];
   }
-  const rows = filter(around, kernel, wide);
-  const both = filter(rows, kernel, 1);
+  const rows = filter(around, wide);
+  const both = filter(rows, 1);
   const result = new Float32Array(height * width);
   for (let y = 0; y < height; y++)
     result.set(both.subarray(y * wide, y * wide + width), y * width);
   return result;
 }
 
+const TAPS = [0, 1, 2].map((k) => Math.exp(-0.5 * (k / (SMOOTH * SIDE)) ** 2));
+const [NEXT, FARTHER] = [1, 2].map((k) => TAPS[k] / (TAPS[0] + 2 * TAPS[1] + 2 * TAPS[2]));
+const OWN = 1 - 2 * NEXT - 2 * FARTHER;
+
 /**
- * Correlation with a symmetric kernel along an axis; the first result is of the first whole kernel.
- * @param {Float32Array} values @param {Float64Array} kernel @param {number} stride Of the axis.
+ * That Gaussian along an axis; the first result is of the first whole kernel.
+ * @param {Float32Array} values @param {number} stride Of the axis.
  */
-function filter(values, kernel, stride) {
-  const reach = (kernel.length - 1) / 2;
-  const result = new Float32Array(values.length - 2 * reach * stride);
-  for (let i = 0, at = reach * stride; i < result.length; i++, at++) {
-    let sum = kernel[reach] * values[at];
-    for (let k = 1, off = stride; k <= reach; k++, off += stride)
-      sum += kernel[reach - k] * (values[at - off] + values[at + off]);
-    result[i] = sum;
+function filter(values, stride) {
+  const result = new Float32Array(values.length - 4 * stride);
+  for (let i = 0; i < result.length; i++) {
+    const at = i + 2 * stride;
+    result[i] =
+      OWN * values[at] +
+      NEXT * (values[at - stride] + values[at + stride]) +
+      FARTHER * (values[i] + values[at + 2 * stride]);
   }
   return result;
 }
@@ -347,9 +342,9 @@ function score(mark) {
 
 /**
  * The marks in a box, in its coordinates, and the label of each pixel, 0 where there is no ink.
- * @param {Uint8Array} mask @param {Float32Array} depth @param {Box} box @param {number} side
+ * @param {Uint8Array} mask @param {Float32Array} depth @param {Box} box
  */
-function label(mask, depth, { top, left, height, width }, side) {
+function label(mask, depth, { top, left, height, width }) {
   /** @type {{y: number, from: number, to: number, parent: number}[]} */
   const runs = [];
   /** @param {number} run */
@@ -389,11 +384,11 @@ function label(mask, depth, { top, left, height, width }, side) {
       if (depth[at] > mark.halfWidth) mark.halfWidth = depth[at];
     }
     if (y + top === 0) mark.edges[0] += to - from;
-    if (y + top === side - 1) mark.edges[1] += to - from;
+    if (y + top === SIDE - 1) mark.edges[1] += to - from;
     if (from + left === 0) mark.edges[2]++;
-    if (to + left === side) mark.edges[3]++;
+    if (to + left === SIDE) mark.edges[3]++;
   });
-  const least = Math.max(3, (LEAST_EXTENT * side) / 2);
+  const least = Math.max(3, (LEAST_EXTENT * SIDE) / 2);
   return { marks: [...marks.values()].filter((mark) => extentOf(mark) >= least), labels };
 }
 
@@ -405,25 +400,25 @@ function newMark(label) {
 
 /**
  * Marks that may be a digit or a part of one.
- * @param {Mark[]} marks @param {Int32Array} labels @param {Box} box @param {number} side
+ * @param {Mark[]} marks @param {Int32Array} labels @param {Box} box
  */
-function selectWriting(marks, labels, box, side) {
-  const least = Math.max(3, LEAST_EXTENT * side);
+function selectWriting(marks, labels, box) {
+  const least = Math.max(3, LEAST_EXTENT * SIDE);
   const strokes = marks.filter((mark) => mark.halfWidth <= Math.max(2.5, BLOB * extentOf(mark)));
   const inner = strokes.filter(
-    (mark) => !isEdge(mark, box, side) && !isFrame(mark, marks, labels, box.width),
+    (mark) => !isEdge(mark, box) && !isFrame(mark, marks, labels, box.width),
   );
   const large = (/** @type {Mark} */ mark) => extentOf(mark) >= least;
   if (inner.some(large)) return inner;
   return strokes.some(large) ? strokes : [];
 }
 
-/** @param {Mark} mark @param {Box} box @param {number} side */
-function isEdge(mark, { top, left }, side) {
-  const across = mark.left + left === 0 && mark.right + left === side;
-  const down = mark.top + top === 0 && mark.bottom + top === side;
+/** @param {Mark} mark @param {Box} box */
+function isEdge(mark, { top, left }) {
+  const across = mark.left + left === 0 && mark.right + left === SIDE;
+  const down = mark.top + top === 0 && mark.bottom + top === SIDE;
   return (
-    Math.max(...mark.edges) > BORDER * side ||
+    Math.max(...mark.edges) > BORDER * SIDE ||
     (across && heightOf(mark) < 0.3 * widthOf(mark)) ||
     (down && widthOf(mark) < 0.3 * heightOf(mark))
   );
@@ -485,7 +480,9 @@ function withNearStrokes(digits, marks, labels, { height, width }) {
 /** @param {Int32Array} labels @param {Set<number>} kept */
 function select(labels, kept) {
   const mask = new Uint8Array(labels.length);
-  for (let i = 0; i < mask.length; i++) if (labels[i] && kept.has(labels[i])) mask[i] = 1;
+  const isKept = new Uint8Array(Math.max(...kept) + 1);
+  for (const own of kept) isKept[own] = 1;
+  for (let i = 0; i < mask.length; i++) mask[i] = isKept[labels[i]];
   return mask;
 }
 
@@ -515,18 +512,21 @@ function fullStrokes(strength, mask, depth, labels, labelsKept, core, crop) {
   const [reach, low, high] = [1 + lineWidth / 4, core * RAMP[0], core * RAMP[1]];
   const ink = new Float32Array(height * width);
   const wide = new Uint8Array(ink.length);
-  for (let y = 0; y < box.height; y++)
-    for (let x = 0; x < box.width; x++)
-      wide[(y + box.top - top) * width + x + box.left - left] =
-        kept[(y + box.top) * crop.width + x + box.left];
+  for (let y = 0; y < box.height; y++) {
+    const from = (y + box.top) * crop.width + box.left;
+    wide.set(kept.subarray(from, from + box.width), (y + box.top - top) * width + box.left - left);
+  }
   const around = distances(wide, 1, height, width, 3 + thicker + lineWidth / 4);
+  if (thicker)
+    for (let i = 0; i < ink.length; i++)
+      if (around[i] < thicker + 1) ink[i] = Math.min(thicker + 1 - around[i], 1);
   let marked = 0;
-  for (let y = 0, i = 0; y < height; y++)
-    for (let x = 0; x < width; x++, i++) {
-      if (thicker) ink[i] = Math.min(Math.max(thicker + 1 - around[i], 0), 1);
-      if (y + top < 0 || y + top >= crop.height || x + left < 0 || x + left >= crop.width) continue;
-      const from = (y + top) * crop.width + x + left;
-      if (mask[from] && around[i] <= 2 + Math.max(1, lineWidth) / 4) marked++;
+  for (let y = Math.max(top, 0); y < Math.min(top + height, crop.height); y++)
+    for (let x = Math.max(left, 0); x < Math.min(left + width, crop.width); x++) {
+      const from = y * crop.width + x;
+      if (strength[from] <= low) continue;
+      const i = (y - top) * width + x - left;
+      if (mask[from] && around[i] <= 2 + lineWidth / 4) marked++;
       if (around[i] > reach) continue;
       const value = (strength[from] - low) / (high - low);
       if (value > ink[i]) ink[i] = Math.min(value, 1);

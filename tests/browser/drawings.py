@@ -1,14 +1,9 @@
-"""Digits as strokes, as a hand draws them on the pad, and the pad as the browser paints it."""
-
-import io
+"""Digits as strokes, as a hand draws them on the pad."""
 
 import numpy as np
-from PIL import Image, ImageDraw
 
 PAD = 560
 WIDTHS = range(16, 73, 4)
-FINE = 4
-"""Pixels per pixel of the pad from which its smooth edges are averaged."""
 
 
 def _arc(x: float, y: float, across: float, down: float, start: float, end: float) -> list:
@@ -46,26 +41,3 @@ def digit(rng: np.random.Generator, label: int, width: int | None = None) -> lis
         whole = np.rint(points).astype(int)
         drawing.append({"width": width, "points": whole.ravel().tolist()})
     return drawing
-
-
-def painted(strokes: list[dict], side: int = 280) -> np.ndarray:
-    """The luminance of the pad, (side, side) of uint8, with round caps and joints."""
-    picture = Image.new("L", (PAD * FINE, PAD * FINE), 255)
-    pen = ImageDraw.Draw(picture)
-    for stroke in strokes:
-        points = FINE * np.reshape(stroke["points"], (-1, 2))
-        radius = FINE * stroke["width"] / 2
-        for x, y in points:
-            pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=0)
-        for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
-            if length := np.hypot(x1 - x0, y1 - y0):
-                dx, dy = radius * (y1 - y0) / length, radius * (x0 - x1) / length
-                corners = [(x0 + dx, y0 + dy), (x1 + dx, y1 + dy), (x1 - dx, y1 - dy)]
-                pen.polygon([*corners, (x0 - dx, y0 - dy)], fill=0)
-    return np.asarray(picture.resize((side, side), Image.Resampling.BOX))
-
-
-def as_png(luminance: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(luminance).save(file, "PNG")
-    return file.getvalue()

@@ -1,0 +1,236 @@
+"""The model's input in the browser is that of Python: of drawings, and of changed pictures."""
+
+import base64
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as configure
+from hypothesis import strategies as some
+
+from densembed.data.images import read_picture
+from densembed.data.transform import Transform
+from densembed.fields.field import logits
+from densembed.training.checkpoint import Checkpoint
+from tests.browser.conftest import ROOT
+from tests.browser.drawings import digit
+
+MODULES = ROOT / "densembed/web/input"
+PAPER = ROOT / "checkpoints/paper/logistic-el-mnn-10-5.safetensors"
+# As the pad of the app draws and sends it. The second input is of the strokes alone, which grow.
+DRAW = """async ([cases, height, width]) => {
+  const { Raster, inkOf, toInput } = await import("/strokes.js");
+  const canvas = (side) => Object.assign(document.createElement("canvas"),
+    { width: side, height: side });
+  const plain = ({ pixels, content, clean }) => ({ pixels: Array.from(pixels), content, clean });
+  const raster = new Raster();
+  return cases.map((strokes) => {
+    const pad = canvas(560), sent = canvas(280);
+    const pen = pad.getContext("2d"), small = sent.getContext("2d");
+    pen.fillStyle = "#fff";
+    pen.fillRect(0, 0, 560, 560);
+    pen.lineCap = pen.lineJoin = "round";
+    for (const { width, points } of strokes) {
+      pen.lineWidth = width;
+      pen.beginPath();
+      pen.moveTo(points[0], points[1]);
+      if (points.length === 2) pen.lineTo(points[0] + 0.01, points[1]);
+      for (let k = 2; k < points.length; k += 2) pen.lineTo(points[k], points[k + 1]);
+      pen.stroke();
+    }
+    small.drawImage(pad, 0, 0, 280, 280);
+    raster.draw([]);
+    const growing = strokes.map((stroke) => ({ ...stroke, points: [] }));
+    strokes.forEach((stroke, k) => {
+      for (let i = 0; i < stroke.points.length; i += 2) {
+        growing[k].points.push(...stroke.points.slice(i, i + 2));
+        raster.draw(growing.slice(0, k + 1));
+      }
+    });
+    const grown = Array.from(raster.ink);
+    const again = new Raster().draw([...strokes, { width: 30, points: [1, 2, 300, 400] }]);
+    const undone = new Raster();
+    undone.draw([...growing, { width: 30, points: [1, 2, 300, 400] }]);
+    return {
+      png: sent.toDataURL("image/png").split(",")[1],
+      painted: plain(toInput(inkOf(small.getImageData(0, 0, 280, 280)), height, width)),
+      drawn: plain(toInput(raster.ink, height, width)),
+      longer: again.some((value, i) => value !== grown[i]),
+      undone: undone.draw(growing).every((value, i) => value === grown[i]),
+    };
+  });
+}"""
+TRANSFORM = """async ([pixels, shape, how]) => {
+  const { transform, transformed } = await import("/transform.js");
+  const given = Uint8Array.from(pixels);
+  return [transform(given, shape, how), transformed(given, shape, how)].map((v) => Array.from(v));
+}"""
+MORPH = """async ([a, b, shape, ways]) => {
+  const { morph } = await import("/morph.js");
+  const [from, to] = [Uint8Array.from(a), Uint8Array.from(b)];
+  const [there, back] = [morph(from, to, shape), morph(to, from, shape)];
+  return ways.map((t) => [Array.from(there(t)), Array.from(back(1 - t))]);
+}"""
+NOTHING: list[dict] = []
+DOT = [{"width": 44, "points": [200, 300]}]
+
+
+def serve(route) -> None:
+    name = route.request.url.removeprefix("http://input/")
+    if name:
+        route.fulfill(path=MODULES / name, content_type="text/javascript")
+    else:
+        route.fulfill(body="<!doctype html>", content_type="text/html")
+
+
+@pytest.fixture(scope="module")
+def page(browser) -> Iterator:
+    page = browser.new_page()
+    page.route("http://input/**", serve)
+    page.goto("http://input/")
+    yield page
+    page.close()
+
+
+def two_digits(rng: np.random.Generator) -> list[dict]:
+    """A small digit on the left, another one on the right."""
+
+    def half(label: int, left: int) -> list[dict]:
+        drawing = digit(rng, label, width=20)
+        return [
+            stroke
+            | {"points": [p // 2 + (0 if k % 2 else left) for k, p in enumerate(stroke["points"])]}
+            for stroke in drawing
+        ]
+
+    return half(3, 0) + half(8, 280)
+
+
+@pytest.mark.parametrize(("size", "count"), [((28, 28), 10), ((20, 31), 1), ((56, 56), 1)], ids=str)
+def test_a_drawing_becomes_the_input_that_python_reads(page, size, count):
+    rng = np.random.default_rng(15)
+    cases = [digit(rng, label) for label in range(count)] + [two_digits(rng), NOTHING]
+    contents = ["digit"] * count + ["several digits", "no ink"]
+    checkpoint = Checkpoint.open(PAPER)
+    for result, content in zip(page.evaluate(DRAW, [cases, *size]), contents, strict=True):
+        picture = read_picture(base64.b64decode(result["png"]), (1, *size))
+        assert picture.content == content
+        for own in (result["painted"], result["drawn"]):
+            assert (own["content"], own["clean"]) == (content, picture.clean)
+        painted, drawn = (
+            np.reshape(result[key]["pixels"], (1, *size)) for key in ("painted", "drawn")
+        )
+        expected = picture.pixels.numpy().astype(int)
+        np.testing.assert_allclose(painted, expected, atol=1)
+        assert np.mean(painted != expected) < 0.01
+        assert np.abs(drawn - expected).mean() < 0.005 * 255
+        assert result["longer"]
+        assert result["undone"]
+        if size == (28, 28) and content == "digit":
+            batch = torch.from_numpy(np.stack([drawn, expected])).float() / 255
+            own, theirs = logits(checkpoint.network(-1), batch).argmax(1)
+            assert own == theirs
+
+
+def test_a_dot_is_no_digit(page):
+    (result,) = page.evaluate(DRAW, [[DOT], 28, 28])
+    assert result["drawn"] == {"pixels": [0] * 784, "content": "no ink", "clean": True}
+
+
+def test_strokes_are_drawn_over_a_picture(page):
+    least, most, over = page.evaluate(
+        """async (strokes) => {
+          const { Raster } = await import("/strokes.js");
+          const alone = new Raster().draw(strokes);
+          const base = alone.map((_, i) => (i % 7) / 10);
+          const raster = new Raster();
+          raster.draw(strokes);
+          const both = raster.draw(strokes, base);
+          const over = both.every((value, i) => value === Math.max(alone[i], base[i]));
+          return [Math.min(...alone), Math.max(...alone), over];
+        }""",
+        DOT,
+    )
+    assert (least, most, over) == (0, 1, True)
+
+
+def steps(low: float, high: float, step: float) -> some.SearchStrategy[float]:
+    """The values of a slider, and others."""
+    whole = some.integers(round(low / step), round(high / step)).map(lambda k: round(k * step, 2))
+    return whole | some.floats(low, high, width=32)
+
+
+@configure(deadline=None, max_examples=40)
+@given(
+    shape=some.tuples(some.sampled_from([1, 3]), some.integers(4, 32), some.integers(4, 32)),
+    seed=some.integers(0, 99),
+    how=some.fixed_dictionaries(
+        {},
+        optional={
+            "right": steps(-8, 8, 0.5),
+            "down": steps(-8, 8, 0.5),
+            "size": steps(0.5, 1.5, 0.05),
+            "turn": steps(-90, 90, 5),
+            "blur": some.just(0.0) | steps(0.25, 3, 0.25),
+            "noise": steps(0, 0.5, 0.05),
+        },
+    ),
+)
+def test_a_picture_is_transformed_as_in_python(page, shape, seed, how):
+    generator = np.random.default_rng(seed)
+    pixels = (255 * (generator.random(shape) > 0.4) * generator.random(shape)).astype(np.uint8)
+    expected = Transform(**how)(torch.from_numpy(pixels)).numpy().ravel()
+    whole, exact = map(np.array, page.evaluate(TRANSFORM, [pixels.ravel().tolist(), shape, how]))
+    exact = exact.clip(0, 255)
+    assert np.abs(exact - expected).max() <= 0.5 + 255e-5  # the limits of rounding, and of floats
+    np.testing.assert_array_equal(whole, np.rint(exact))
+
+
+def bar(column: int) -> np.ndarray:
+    picture = np.zeros((28, 28), np.uint8)
+    picture[6:22, column : column + 3] = 255
+    return picture
+
+
+WAYS = [0, 0.1, 0.25, 0.5, 0.8, 1]
+
+
+def morph(page, a: np.ndarray, b: np.ndarray, shape=(1, 28, 28)) -> np.ndarray:
+    """The inputs at each of `WAYS`; the way back is the same."""
+    results = page.evaluate(MORPH, [a.ravel().tolist(), b.ravel().tolist(), shape, WAYS])
+    there, back = np.array(results).swapaxes(0, 1).astype(int)
+    np.testing.assert_allclose(there, back, atol=1)
+    np.testing.assert_array_equal(there[0], a.ravel())
+    np.testing.assert_array_equal(there[-1], b.ravel())
+    return there.reshape(len(WAYS), *shape)
+
+
+def test_a_bar_moves_and_stays_a_bar(page):
+    for t, (picture,) in zip(WAYS, morph(page, bar(5), bar(17)), strict=True):
+        total = picture.sum()
+        columns, rows = picture.sum(0) @ np.arange(28) / total, picture.sum(1) @ np.arange(28)
+        assert columns == pytest.approx(6 + 12 * t, abs=0.1)
+        assert rows / total == pytest.approx(13.5, abs=0.1)
+        assert total == pytest.approx(48 * 255, rel=0.02)
+        if 12 * t == int(12 * t):
+            shared = np.minimum(picture, bar(5 + int(12 * t))).sum()
+            assert shared > 0.9 * total  # a cross-fade shares nothing
+
+
+def test_between_two_digits_the_ink_is_between(page):
+    rng = np.random.default_rng(8)
+    drawings = page.evaluate(DRAW, [[digit(rng, 3), digit(rng, 8)], 28, 28])
+    three, eight = (np.array(drawing["drawn"]["pixels"], np.uint8) for drawing in drawings)
+    for t, picture in zip(WAYS, morph(page, three, eight), strict=True):
+        between = (1 - t) * three.sum(dtype=float) + t * eight.sum(dtype=float)
+        assert picture.sum() == pytest.approx(between, rel=0.02)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_without_ink_or_in_colours_pictures_are_faded(page, channels):
+    a = np.zeros((channels, 5, 4), np.uint8)
+    b = np.arange(a.size, dtype=np.uint8).reshape(a.shape)
+    for t, picture in zip(WAYS, morph(page, a, b, a.shape), strict=True):
+        np.testing.assert_allclose(picture, t * b, atol=0.5)
