@@ -24,7 +24,7 @@ CHOSEN, OTHERS, TORCH = AFTER, BEFORE, ACCENT
 MARKS = {1: ["diamond"], 3: ["triangle-down", "circle", "triangle-up"]}
 STRIP_HEIGHTS = {"x": 96, "phi": 130, "gamma": 190, "action": 110, "output": 110}
 STRIP_GAP = 30
-UNDER_IMAGE = {"x": 0.61, "len": 0.7}
+UNDER_IMAGE: dict[str, Any] = {"x": 0.61, "len": 0.7}
 """Place of a colour bar under the image, which has its row factor to the left."""
 
 
