@@ -197,6 +197,7 @@ def test_a_parameter_that_the_loss_does_not_reach_stays(small, monkeypatch, seed
 # Members
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     ["linear", "mlp-4", "logistic-el-4", "logistic-el-mnn-3-2", "adaptive-conv-pool-logistic-el-3",

@@ -80,19 +80,28 @@ class Machines:
             if worker.pid == process:
                 worker.wait()  # SIGKILL cannot be refused
 
-    def close(self) -> None:
-        self.client.close(timeout=2)
-        for process in reversed(self.running):
+    def end(self, count: int) -> None:
+        """End all but the first processes."""
+        for process in reversed(self.running[count:]):
             process.kill()
             process.wait()
+        del self.running[count:]
+
+
+@pytest.fixture(scope="module")
+def scheduler_process(tmp_path_factory):
+    machines = Machines(tmp_path_factory.mktemp("elsewhere"))
+    yield machines
+    machines.client.close(timeout=2)
+    machines.end(0)
 
 
 @pytest.fixture
-def machines(tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    machines = Machines(tmp_path / "elsewhere")
-    yield machines
-    machines.close()
+def machines(scheduler_process):
+    """One scheduler for all tests here, and for each test workers of its own."""
+    yield scheduler_process
+    scheduler_process.end(1)
+    wait_for(lambda: not scheduler_process.workers())
 
 
 @pytest.fixture
@@ -181,16 +190,21 @@ def test_a_worker_that_does_not_see_the_folder_is_a_sentence(
     assert "share it" in run.last["reason"]
 
 
+def clients() -> int:
+    return sum(type(each) is Client for each in gc.get_objects())
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "http://x", "nonsense", ""])
 def test_no_scheduler_is_a_sentence(address, new, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(scheduler, "PATIENCE", 1)
     if not address:
         monkeypatch.setenv("DENSEMBED_SCHEDULER", "tcp://127.0.0.1:9")
+    before = clients()
     with pytest.raises(SchedulerError) as error:
         Cluster(address or None).submit(new(**SHORT), execute)
     assert is_sentence(str(error.value))
     # distributed's own locks stand still for ever where the collector closes one later.
-    assert not [each for each in gc.get_objects() if type(each) is Client]
+    assert clients() <= before
     if address:
         monkeypatch.setenv("DENSEMBED_SCHEDULER", address)
     rows = ["reproduce", "table1", "--rows", "linear", "--dataset", "digits"]
