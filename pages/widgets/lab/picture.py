@@ -95,4 +95,6 @@ def _bench() -> lab.Picture:
         caption="Divides each factor by its mass within the picture; the paper does not (eq. 6).",
         **KEPT,
     )
-    return lab.picture(pixels, family, (loc_t, loc_u), (scale_t, scale_u), truncate)
+    return lab.picture(
+        pixels, family, loc=(loc_t, loc_u), scale=(scale_t, scale_u), truncate=truncate
+    )
