@@ -10,7 +10,6 @@ from densembed.data import Dataset
 from densembed.data.codec import encode_field
 from densembed.experiments.benchmark import machine
 from densembed.experiments.report import (
-    PLUS_MINUS,
     Experiment,
     Report,
     Settings,
@@ -161,7 +160,7 @@ class Families(Experiment):
                     markdown_table(
                         {
                             "family": "{family}",
-                            "test error %": PLUS_MINUS,
+                            "test error %": plus_minus,
                             "ms per step": "{step_ms:.2f}",
                         },
                         [{**row, "family": in_words(row["family"])} for row in rows],

@@ -14,7 +14,6 @@ from typing import Any
 from densembed.data import Dataset
 from densembed.experiments.paper import TABLES
 from densembed.experiments.report import (
-    PLUS_MINUS,
     Experiment,
     Report,
     Settings,
@@ -309,7 +308,7 @@ class Frontier(Experiment):
                     "kind": "{kind}",
                     "model": "{model}",
                     "parameters": "{parameters:,}",
-                    "test error %": PLUS_MINUS,
+                    "test error %": plus_minus,
                     "held out %": "{held_out:.2f}",
                 },
                 [{**entry, "kind": KINDS[entry["kind"]]} for entry in report["entries"]],

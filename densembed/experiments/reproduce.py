@@ -10,13 +10,13 @@ from densembed.data import Dataset
 from densembed.experiments.benchmark import machine
 from densembed.experiments.paper import TABLES, PublishedResult
 from densembed.experiments.report import (
-    PLUS_MINUS,
     Experiment,
     Report,
     Settings,
     all_finished,
     error_rates,
     markdown_table,
+    plus_minus,
     summary,
 )
 from densembed.markup import for_markdown
@@ -162,8 +162,8 @@ class Table(Experiment):
             {
                 "model": "{model}",
                 "parameters": "{parameters:,}",
-                "ours, test error %": PLUS_MINUS,
-                "paper, test error %": "{paper_mean:.2f} ± {paper_deviation:.2f}",
+                "ours, test error %": plus_minus,
+                "paper, test error %": lambda row: plus_minus(row, "paper_"),
                 "difference": "{difference:+.2f}",
             },
             [{**row, "difference": row["mean"] - row["paper_mean"]} for row in rows],

@@ -39,7 +39,11 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
         figure.add_scatter(
             x=[for_plotly(label(row.change)) if same else row.parameters for row in part],
             y=[row.errors.mean for row in part],
-            error_y={"array": [row.errors.deviation for row in part], "thickness": 1.2},
+            error_y={
+                "type": "data",
+                "array": [row.errors.deviation for row in part],
+                "thickness": 1.2,
+            },
             mode="markers",
             marker_size=8,
             name=for_plotly(name) or "all",
