@@ -140,7 +140,7 @@ class Choice:
     """A candidate with its best recipe on held-out images, and the error of that recipe."""
 
     candidate: Candidate
-    recipe: dict[str, float]
+    recipe: dict[str, Any]
     error: float
 
 
