@@ -77,7 +77,7 @@ def format_values(values: Iterable[float]) -> str:
     return " ".join(f"{value:.3g}" for value in values)
 
 
-def signal(name: str, size: int, seed: int = 0) -> np.ndarray:
+def signal(name: str, size: int, *, seed: int = 0) -> np.ndarray:
     """A signal of `size` values within [0, 1]: wave, bump, step, ramp or noise."""
     t = (np.arange(size) + 0.5) / size
     match name:
@@ -215,6 +215,7 @@ def fully_connected(x: np.ndarray) -> Reading:
 def convolution(
     x: np.ndarray,
     weights: np.ndarray,
+    *,
     stride: int,
     position: int,
     amplitude: float | None = None,
@@ -261,7 +262,7 @@ def convolution(
 
 
 @torch.no_grad()
-def adaptive_pooling(x: np.ndarray, window: int, stride: int, beta: float) -> Reading:
+def adaptive_pooling(x: np.ndarray, *, window: int, stride: int, beta: float) -> Reading:
     """Section 3.4: softmax densities in windows, next to minimum, mean and maximum pooling."""
     layer = AdaptivePool1d(window, stride).double()
     layer.beta.fill_(beta)
@@ -298,10 +299,10 @@ def grid_places(size: int, count: int, family: str) -> tuple[np.ndarray, np.ndar
     """
     spacing = size / count
     loc = (np.arange(count) + 0.5) * spacing
-    return loc, np.full(count, same_spread(spacing / 2, "uniform", family))
+    return loc, np.full(count, same_spread(spacing / 2, old="uniform", new=family))
 
 
-def same_spread(scale: float, old: str, new: str) -> float:
+def same_spread(scale: float, *, old: str, new: str) -> float:
     """The scale at which the family `new` has the same spread as `old` at `scale`."""
     return scale * scale_unit(FAMILIES[new]) / scale_unit(FAMILIES[old])
 
@@ -319,7 +320,7 @@ def _place(layer: DensityEmbedding, loc: np.ndarray, scale: np.ndarray) -> None:
 
 @torch.no_grad()
 def embedding(
-    x: np.ndarray, family: str, loc: np.ndarray, scale: np.ndarray, truncate: bool = False
+    x: np.ndarray, family: str, *, loc: np.ndarray, scale: np.ndarray, truncate: bool = False
 ) -> Reading:
     """Sections 2.1 and 4.1: densities of a family at locations and scales (K,) in pixels.
 
@@ -373,6 +374,7 @@ class Picture:
 def picture(
     pixels: np.ndarray,
     family: str,
+    *,
     loc: tuple[float, float],
     scale: tuple[float, float],
     truncate: bool = False,

@@ -66,7 +66,7 @@ def test_convolution_is_torch(taps, stride, name):
         torch.tensor(NOISE)[None, None], torch.tensor(weights)[None, None], stride=stride
     ).flatten()
     for position in range(len(expected)):
-        reading = lab.convolution(NOISE, weights, stride, position)
+        reading = lab.convolution(NOISE, weights, stride=stride, position=position)
         assert np.allclose(reading.output, expected, atol=1e-12)
         assert math.isclose(weights @ reading.expectation, expected[position], abs_tol=1e-12)
         assert np.allclose(pixels_of(reading), reading.gamma)
@@ -77,19 +77,22 @@ def test_convolution_is_torch(taps, stride, name):
 @pytest.mark.parametrize("normalize", [False, True])
 def test_adaptive_convolution_is_torch_at_p_equal_k_alone(taps, normalize):
     weights = lab.kernel("bell", taps)
-    (same,) = lab.convolution(NOISE, weights, 1, 2, float(taps), normalize).references
+    place = {"stride": 1, "position": 2, "normalize": normalize}
+    (same,) = lab.convolution(NOISE, weights, amplitude=float(taps), **place).references
     assert same.difference == same.promise == 0
     # One tap of mass 1 within its pixel is that pixel, at any p below 1.
     shorter = [] if normalize and taps == 1 else [0.5 * taps]
     for amplitude in (*shorter, taps + 0.05, 1.6 * taps):
-        (other,) = lab.convolution(NOISE, weights, 1, 2, amplitude, normalize).references
+        (other,) = lab.convolution(NOISE, weights, amplitude=amplitude, **place).references
         assert other.difference > 1e-4
         assert other.promise is None
 
 
 @pytest.mark.parametrize(("normalize", "mass"), [(False, 4.5 / 3), (True, 1.0)])
 def test_adaptive_convolution_has_the_printed_or_unit_mass(normalize, mass):
-    reading = lab.convolution(NOISE, lab.kernel("edge", 3), 2, 4, 4.5, normalize)
+    reading = lab.convolution(
+        NOISE, lab.kernel("edge", 3), stride=2, position=4, amplitude=4.5, normalize=normalize
+    )
     assert np.allclose(reading.mass, mass)
     assert np.allclose(reading.centres, 8 + 1.5 * (np.arange(3) + 0.5))
     assert math.isclose(
@@ -100,10 +103,10 @@ def test_adaptive_convolution_has_the_printed_or_unit_mass(normalize, mass):
 @pytest.mark.parametrize("window", [1, 2, 5])
 @pytest.mark.parametrize("beta", [0.5, 5.0, 100.0, 1000.0])
 def test_pooling_reaches_its_limits(window, beta):
-    average = lab.adaptive_pooling(NOISE, window, 2, 0.0)
+    average = lab.adaptive_pooling(NOISE, window=window, stride=2, beta=0.0)
     assert average.references[1].difference == average.references[1].promise == 0
-    low = lab.adaptive_pooling(NOISE, window, 2, -beta)
-    high = lab.adaptive_pooling(NOISE, window, 2, beta)
+    low = lab.adaptive_pooling(NOISE, window=window, stride=2, beta=-beta)
+    high = lab.adaptive_pooling(NOISE, window=window, stride=2, beta=beta)
     for reading, reference in ((low, low.references[0]), (high, high.references[2])):
         assert reference.promise == math.log(window) / beta
         assert reference.difference <= reference.promise
@@ -119,7 +122,7 @@ def test_pooling_reaches_its_limits(window, beta):
 def test_embedding_stands_where_it_is_told(family, truncate):
     loc, scale = lab.grid_places(23, 5, family)
     loc[2], scale[2] = 0.0, 3.0  # the end of the domain, which μ(α) reaches only in the limit
-    reading = lab.embedding(NOISE, family, loc, scale, truncate)
+    reading = lab.embedding(NOISE, family, loc=loc, scale=scale, truncate=truncate)
     density = FAMILIES[family]
     edges = (torch.arange(24, dtype=torch.float64)[:, None] - torch.tensor(loc)) / torch.tensor(
         scale
@@ -132,12 +135,12 @@ def test_embedding_stands_where_it_is_told(family, truncate):
 
 
 def test_uniform_densities_on_the_grid_are_adaptive_average_pooling():
-    places = lab.grid_places(24, 6, "uniform")
+    loc, scale = lab.grid_places(24, 6, "uniform")
     x = lab.signal("noise", 24)
-    (reference,) = lab.embedding(x, "uniform", *places).references
+    (reference,) = lab.embedding(x, "uniform", loc=loc, scale=scale).references
     assert reference.difference == reference.promise == 0
-    places[0][2] += 0.5
-    (moved,) = lab.embedding(x, "uniform", *places).references
+    loc[2] += 0.5
+    (moved,) = lab.embedding(x, "uniform", loc=loc, scale=scale).references
     assert moved.promise is None
     assert moved.difference > 1e-3
 
@@ -145,7 +148,7 @@ def test_uniform_densities_on_the_grid_are_adaptive_average_pooling():
 @pytest.mark.parametrize("truncate", [False, True])
 def test_a_picture_is_the_product_of_its_factors(digits, truncate):
     pixels = digits.test.images[3, 0].double().numpy() / 255
-    seen = lab.picture(pixels, "gaussian", (20.0, 9.0), (2.0, 5.0), truncate)
+    seen = lab.picture(pixels, "gaussian", loc=(20.0, 9.0), scale=(2.0, 5.0), truncate=truncate)
     assert np.allclose(seen.gamma, np.outer(seen.rows, seen.columns), atol=1e-15)
     assert abs(seen.columns.argmax() + 0.5 - 20) <= 0.5
     assert abs(seen.rows.argmax() + 0.5 - 9) <= 0.5

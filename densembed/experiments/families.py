@@ -160,13 +160,10 @@ class Families(Experiment):
                     markdown_table(
                         {
                             "family": "{family}",
-                            "test error %": "{error:s}",
+                            "test error %": plus_minus,
                             "ms per step": "{step_ms:.2f}",
                         },
-                        [
-                            {**row, "family": in_words(row["family"]), "error": plus_minus(row)}
-                            for row in rows
-                        ],
+                        [{**row, "family": in_words(row["family"])} for row in rows],
                     ),
                 ]
         device = report["machine"]["device"]

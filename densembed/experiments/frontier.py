@@ -140,7 +140,7 @@ class Choice:
     """A candidate with its best recipe on held-out images, and the error of that recipe."""
 
     candidate: Candidate
-    recipe: dict[str, float]
+    recipe: dict[str, Any]
     error: float
 
 
@@ -308,13 +308,10 @@ class Frontier(Experiment):
                     "kind": "{kind}",
                     "model": "{model}",
                     "parameters": "{parameters:,}",
-                    "test error %": "{error:s}",
+                    "test error %": plus_minus,
                     "held out %": "{held_out:.2f}",
                 },
-                [
-                    {**entry, "kind": KINDS[entry["kind"]], "error": plus_minus(entry)}
-                    for entry in report["entries"]
-                ],
+                [{**entry, "kind": KINDS[entry["kind"]]} for entry in report["entries"]],
             ),
             finding(report),
             f"Their recipes. Each is the best on held-out training images after "

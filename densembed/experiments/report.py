@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -148,11 +148,15 @@ def plus_minus(row: Mapping[str, Any], prefix: str = "") -> str:
     return f"{row[f'{prefix}mean']:.2f} ± {row[f'{prefix}deviation']:.2f}"
 
 
-def markdown_table(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> str:
+def markdown_table(
+    columns: Mapping[str, str | Callable[[Mapping[str, Any]], str]],
+    rows: Iterable[Mapping[str, Any]],
+) -> str:
     """A table in Markdown; text that could be markup is escaped.
 
     Args:
-        columns: the format of each column, by its heading; formatted numbers are aligned right.
+        columns: for each heading the format of its cells, or a function of the row. Formatted
+            numbers and the results of functions are aligned right.
         rows: the values of each row, by name.
 
     >>> rows = [{"model": "linear", "error": 7.34}]
@@ -161,9 +165,10 @@ def markdown_table(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]
     | --- | ---: |
     | linear | 7.3 |
     """
-    forms = columns.values()
-    lines = [[*map(_cell, columns)], ["---:" if ":" in form else "---" for form in forms]]
-    lines += [[_cell(form.format_map(row)) for form in forms] for row in rows]
+    right = [callable(form) or ":" in form for form in columns.values()]
+    forms = [form if callable(form) else form.format_map for form in columns.values()]
+    lines = [[*map(_cell, columns)], ["---:" if numbers else "---" for numbers in right]]
+    lines += [[_cell(form(row)) for form in forms] for row in rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

@@ -162,14 +162,11 @@ class Table(Experiment):
             {
                 "model": "{model}",
                 "parameters": "{parameters:,}",
-                "ours, test error %": "{error:s}",
-                "paper, test error %": "{paper_mean:.2f} ± {paper_deviation:.2f}",
+                "ours, test error %": plus_minus,
+                "paper, test error %": lambda row: plus_minus(row, "paper_"),
                 "difference": "{difference:+.2f}",
             },
-            [
-                {**row, "error": plus_minus(row), "difference": row["mean"] - row["paper_mean"]}
-                for row in rows
-            ],
+            [{**row, "difference": row["mean"] - row["paper_mean"]} for row in rows],
         )
         members = len(rows[0]["errors"]) if rows else 0
         seconds = sum(row["seconds"] for row in rows)

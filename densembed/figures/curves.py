@@ -61,7 +61,7 @@ def _numbers(event: dict, *names: str) -> bool:
     return all(isinstance(event.get(name), int | float) for name in names)
 
 
-def course_figure(course: Course, log: bool = False) -> go.Figure:
+def course_figure(course: Course, *, log: bool = False) -> go.Figure:
     """Test error, loss and learning rate over the steps.
 
     Several members are drawn as their mean with a band of ± one standard deviation.
@@ -158,6 +158,7 @@ def _band(
 
 def curves_figure(
     curves: Sequence[tuple[str, Sequence[float], Sequence[Sequence[float]]]],
+    *,
     x_title: str,
     y_title: str,
 ) -> go.Figure:

@@ -40,6 +40,7 @@ def sweep_figure(rows: Sequence[Row]) -> go.Figure:
             x=[for_plotly(label(row.change)) if same else row.parameters for row in part],
             y=[row.errors.mean for row in part],
             error_y={
+                "type": "data",
                 "array": [row.errors.deviation if len(row.errors) > 1 else None for row in part],
                 "thickness": 1.2,
             },

@@ -43,7 +43,7 @@ def test_one_member_has_no_band():
 
 def test_nothing_yet():
     for log in (False, True):
-        assert not any(len(trace.x) for trace in course_figure(Course(), log).data)
+        assert not any(len(trace.x) for trace in course_figure(Course(), log=log).data)
 
 
 def test_a_logarithmic_scale_keeps_the_band_above_zero():

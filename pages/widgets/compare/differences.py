@@ -71,7 +71,8 @@ def curves(compared: list[ComparedModel], by: str) -> None:
         with column:
             panel(name, "at the end of each epoch")
             st.plotly_chart(
-                curves_figure(lines, SLIDERS[by].lower(), axis), key=f"curve-{name}", config=CHART,
+                curves_figure(lines, x_title=SLIDERS[by].lower(), y_title=axis),
+                key=f"curve-{name}", config=CHART,
                 alt=f"The {name} of each model over its training",
             )  # fmt: skip
     names = "; ".join(f"{entry.name}, {plain(entry.model)}" for entry in compared)

@@ -96,4 +96,6 @@ def _bench() -> lab.Picture:
         "(eq. 6).",
         **KEPT,
     )
-    return lab.picture(pixels, family, (loc_t, loc_u), (scale_t, scale_u), truncate)
+    return lab.picture(
+        pixels, family, loc=(loc_t, loc_u), scale=(scale_t, scale_u), truncate=truncate
+    )

@@ -68,7 +68,7 @@ def _signal(source: str) -> np.ndarray:
             seed = Parameter("seed", "Seed", Numbers(0, 9999), 0).draw(
                 st.number_input, step=1, caption="The same seed gives the same xₙ (eq. 7).", **KEPT
             )
-    return lab.signal(source, size, seed)
+    return lab.signal(source, size, seed=seed)
 
 
 def _digit_row() -> np.ndarray:
@@ -183,7 +183,7 @@ def _convolution(x: np.ndarray):
     position = _position(x, taps, stride)
     weights = _kernel(taps)
     row = _row(taps, "Tap i")
-    reading = lab.convolution(x, weights, stride, position)
+    reading = lab.convolution(x, weights, stride=stride, position=position)
     return (
         reading,
         row,
@@ -212,7 +212,9 @@ def _adaptive_convolution(x: np.ndarray):
     position = _position(x, taps, stride)
     weights = _kernel(taps)
     row = _row(taps, "Tap i")
-    reading = lab.convolution(x, weights, stride, position, amplitude, normalize)
+    reading = lab.convolution(
+        x, weights, stride=stride, position=position, amplitude=amplitude, normalize=normalize
+    )
     if amplitude == taps:
         remark = f"With p = K = {taps} it is the same layer (Section 3.3)."
     else:
@@ -241,7 +243,7 @@ def _pooling(x: np.ndarray):
         stride = Parameter("stride", "Stride", Numbers(1, MAX_WINDOW), window).draw(
             st.number_input, step=1, caption="Pixels from one Jᵢ to the next (eq. 16).", **KEPT
         )
-    reading = lab.adaptive_pooling(x, window, stride, beta)
+    reading = lab.adaptive_pooling(x, window=window, stride=stride, beta=beta)
     row = _row(len(reading.output))
     limit = "the minimum" if beta < 0 else "the maximum"
     remark = (
@@ -296,7 +298,7 @@ def _density(x: np.ndarray):
         "to 1. The paper does not do this (eq. 6).",
         **KEPT,
     )
-    reading = lab.embedding(x, family, locations, scales, truncate)
+    reading = lab.embedding(x, family, loc=locations, scale=scales, truncate=truncate)
     remark = (
         "PyTorch has no such layer. The closest is adaptive average pooling, which it equals for "
         "uniform densities on the grid if B divides N."
@@ -315,7 +317,7 @@ def _follow_grid(family: str, grid: tuple) -> None:
             st.session_state.pop(key, None)
             st.query_params.pop(key, None)
     elif "scale" in st.session_state:
-        scale = lab.same_spread(st.session_state["scale"], before[1], family)
+        scale = lab.same_spread(st.session_state["scale"], old=before[1], new=family)
         st.session_state["scale"] = round(scale, 2)
 
 

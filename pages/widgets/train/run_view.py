@@ -216,7 +216,7 @@ def _curves(course: Course, name: str, ended: bool) -> None:
         )
         return
     log = st.session_state.get("log-scale", False)
-    figure = course_figure(course, log)
+    figure = course_figure(course, log=log)
     keep_zoom(figure, "curve", f"{name} {log}")
     st.plotly_chart(
         figure, key="curve", config=CHART | DOUBLE_CLICK,
