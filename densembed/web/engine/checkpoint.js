@@ -36,15 +36,15 @@ export class Checkpoint {
 
   /**
    * @param {Header} header
-   * @param {Plan} plan
+   * @param {Plan} structure
    * @param {Map<string, { values: Float32Array, size: number }>} tensors values of all snapshots
    *   and members, and their number for one
    * @param {number} members
    */
-  constructor(header, plan, tensors, members) {
+  constructor(header, structure, tensors, members) {
     this.header = header;
     this.members = members;
-    this.#plan = plan;
+    this.#plan = structure;
     this.#tensors = tensors;
   }
 
@@ -241,7 +241,9 @@ function checkedHeader(document, shown, fail) {
     const plugins = Array.isArray(content?.plugins) ? content.plugins : [];
     const plugin = plugins.find((each) => typeof each === "string" && MODULE_NAME.test(each));
     if (plugin)
-      throw new Unsupported(`${shown} needs the plugin ${plugin}, which does not run in a browser.`);
+      throw new Unsupported(
+        `${shown} needs the plugin ${plugin}, which does not run in the browser.`,
+      );
   } catch (error) {
     if (error instanceof Unsupported) throw error;
   }
@@ -266,9 +268,10 @@ function tensorViews(entries, metadata, buffer, start) {
   /** @type {Map<string, { dtype: string, shape: number[], offset: number, count: number }>} */
   const views = new Map();
   try {
-    const sorted = Object.entries(entries).sort(
-      ([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0] || a.data_offsets[1] - b.data_offsets[1],
-    );
+    const sorted = Object.entries(entries).sort(([, a], [, b]) => {
+      const [one, other] = [a.data_offsets, b.data_offsets];
+      return one[0] - other[0] || one[1] - other[1];
+    });
     let end = 0;
     for (const [name, { dtype, shape, data_offsets: [from, to] }] of sorted) {
       const whole = shape.every((size) => Number.isInteger(size) && size >= 0);
@@ -342,11 +345,11 @@ function asFloat32(dtype, buffer, offset, count) {
     return exact || !finite ? Float32Array.from(values) : name;
   }
   if (!exponent) return name;
-  const bits = bytes === 2 ? new Uint16Array(place, from, count) : new Uint8Array(place, from, count);
+  const Bits = bytes === 2 ? Uint16Array : Uint8Array;
   const top = 2 ** exponent - 1;
   const bias = 2 ** (exponent - 1) - 1;
   const unit = 2 ** -mantissa;
-  return Float32Array.from(bits, (each) => {
+  return Float32Array.from(new Bits(place, from, count), (each) => {
     const sign = each >> (8 * bytes - 1) ? -1 : 1;
     const power = (each >> mantissa) & top;
     const rest = each & (2 ** mantissa - 1);
@@ -387,7 +390,8 @@ function checkedTensors(header, expected, views, fail) {
         `has ${values} values in ${key} that are not exact in float32. Convert its tensors with ` +
           ".float() and save them with the file's metadata by safetensors.torch.save_file.",
       );
-    if (!values.every((value) => Math.abs(value) < Infinity)) throw fail(`has values in ${key} that are not finite.`);
+    if (!values.every((value) => Math.abs(value) < Infinity))
+      throw fail(`has values in ${key} that are not finite.`);
     tensors.set(key, { values, size: shape.reduce((product, size) => product * size, 1) });
   }
   if (header.epochs.some((e) => e.test_error.length !== members || e.train_loss.length !== members))

@@ -4,7 +4,6 @@
  *
  * @import { Family } from "./families.js"
  * @import { Plan } from "./names.js"
- * @import { Tensors } from "./layers.js"
  */
 
 import { FAMILIES, scaleUnit, sigmoid } from "./families.js";
@@ -200,7 +199,8 @@ export class MovingEmbedding extends Densities {
    * @returns {Float64Array[]}
    */
   #slopes() {
-    const [dRows, dColumns] = [this.rows, this.columns].map((each) => new Float64Array(each.length));
+    const dRows = new Float64Array(this.rows.length);
+    const dColumns = new Float64Array(this.columns.length);
     const results = [];
     for (const power of this.scales ? [0, 1] : [0]) {
       this.#differentiate(1, this.height, power, dRows);

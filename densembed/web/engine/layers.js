@@ -106,7 +106,7 @@ export class Convolution {
     this.offset = widths.map((each) => (taps * each - 1) / 2 - before);
     const [rows, columns] = widths.map((each) =>
       Array.from({ length: taps }, (_, tap) =>
-        Array.from({ length: reach }, (_, pixel) =>
+        Float64Array.from({ length: reach }, (__, pixel) =>
           Math.max(0, Math.min((tap + 1) * each, pixel + 1) - Math.max(tap * each, pixel)),
         ),
       ),
@@ -126,7 +126,7 @@ export class Convolution {
     this.height = height;
     this.width = width;
     this.before = before;
-    // In maps with a margin, and rows as long as those, a tap reads at the same distance everywhere.
+    // With a margin around the maps, a tap reads at the same distance from every cell.
     this.stride = width + reach - 1;
     this.area = (height + reach - 1) * this.stride;
     this.padded = new Float64Array(channels * this.area);
@@ -164,7 +164,8 @@ export class Convolution {
     for (let k = 0, at = 0; k < bias.length; k++) {
       const { weights, distances } = this.taps[k];
       map.fill(bias[k]);
-      for (let tap = 0; tap < weights.length; tap += 4) addFour(map, padded, weights, distances, tap);
+      for (let tap = 0; tap < weights.length; tap += 4)
+        addFour(map, padded, weights, distances, tap);
       for (let y = 0; y < height; y++)
         for (let n = 0; n < width; n++) output[at++] = map[y * stride + n];
     }

@@ -115,8 +115,8 @@ const MODELS = {
     one: "One adaptive stage of {} maps, {}-EL with mNN, B = {}, B₀ = {}",
   },
   "cnn-{maps}": {
-    build: ({ maps }) => ({
-      stages: maps.flatMap((maps) => [
+    build: (given) => ({
+      stages: given.maps.flatMap((maps) => [
         /** @type {Stage} */ ({ kind: "convolution", maps, kernel: 3 }),
         /** @type {Stage} */ ({ kind: "relu", maps, kernel: 0 }),
         /** @type {Stage} */ ({ kind: "max", maps, kernel: WINDOW }),

@@ -8,8 +8,8 @@
  * @import { Family } from "./families.js"
  */
 
-const SAFE = 300;
 /** |z| up to which e^−z is followed from cell to cell by multiplications, without overflow. */
+const SAFE = 300;
 
 /**
  * Calls for each density `fill` with e^−z of the first point and the factor to the next one; with
@@ -98,8 +98,8 @@ export function densitiesAt(family, loc, scale, axis, size, cells, out) {
   });
 }
 
-const LARGEST = 1e30;
 /** Fields are clipped to this value, as in Python. */
+const LARGEST = 1e30;
 
 /**
  * Σ_d rows[y, d] · columns[x, d] for each cell, clipped to ±1e30.
