@@ -92,7 +92,8 @@ class Compare {
       (open) => this.set({ open: this.state.open === open ? null : open }), "pills");
     this.count = choice("Models", (models) => this.set({ models }));
     this.lists = NAMES.map((name) =>
-      list(`${name[0].toUpperCase()}${name.slice(1)} model`, (chosen) => this.set({ [name]: chosen })));
+      list(`${name[0].toUpperCase()}${name.slice(1)} model`,
+        (chosen) => this.set({ [name]: chosen })));
     this.by = choice("Align runs by", (by) => this.align(by));
     this.field = choice("Combine densities by", (field) => this.set({ field }));
     this.columns = part("columns");

@@ -172,7 +172,8 @@ export class Details {
         scale: { low: -bound, high: bound, name: score, unit: score, open: true,
           stops: scales.signed } },
       { ...pixels, values: strength, title: "overall effect",
-        note: "root mean square over the classes", alt: "Effect of each pixel,", scale: this.scale(percentile(strength, TOP), score, score) },
+        note: "root mean square over the classes", alt: "Effect of each pixel,",
+        scale: this.scale(percentile(strength, TOP), score, score) },
     ];
   }
 

@@ -378,7 +378,10 @@ class Explore {
         alt: `Densities as ellipses, coloured by their weight for ${name},`,
         densities: { at: (/** @type {number} */ k) => {
           const result = response.result(k);
-          return { loc: result.locations, scale: result.scales, weights: weightsAt(k), bound, against, favour, chosen };
+          return {
+            loc: result.locations, scale: result.scales, weights: weightsAt(k), bound, against,
+            favour, chosen,
+          };
         } },
       };
     }
