@@ -9,7 +9,7 @@ import { colours, scales, style } from "../resources.js";
 import { part } from "./host.js";
 import { describe } from "../engine/densembed.js";
 import { mount as mountColumns } from "../panels/columns.js";
-import { choice, list, make } from "./controls.js";
+import { choice, list, make, named } from "./controls.js";
 import { InputControls, inputParameters, sourcesOf } from "./input.js";
 import { number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { Response } from "./response.js";
@@ -101,15 +101,16 @@ class Compare {
     root.classList.add("live");
     root.replaceChildren(
       make("style", {}, style),
-      make("div", { className: "choices" },
+      this.choices = make("div", { className: "choices" },
         make("div", {}, this.count.element,
           make("div", { className: "models" }, ...this.lists.map(({ element }) => element))),
         make("div", {}, this.inputs.bar)),
       make("div", { className: "scene" },
         make("div", { className: "left" }, this.panel.element, this.inputs.changes,
-          make("div", { className: "bar" }, this.by.element, this.field.element)),
+          this.ways = make("div", { className: "bar ways" }, named("Align runs by", this.by),
+            named("Combine densities by", this.field))),
         make("div", {}, this.columns.element, this.note)),
-      make("div", { className: "bar details" }, this.details.element));
+      this.more = make("div", { className: "bar details" }, this.details.element));
   }
 
   /** @param {string} link */
@@ -194,6 +195,11 @@ class Compare {
     this.by.show(String(state.by), { step: "step", epoch: "epoch", fraction: "fraction" });
     this.field.show(String(state.field), FIELDS);
     this.details.show(state.open === null ? null : String(state.open), host.details);
+    const { hidden } = this;
+    this.choices.hidden = hidden.includes("sidebar");
+    inputs.changes.hidden = hidden.includes("change");
+    this.ways.hidden = hidden.includes("ways");
+    this.more.hidden = hidden.includes("more");
     this.showColumns(input);
   }
 

@@ -15,7 +15,7 @@ from densembed.data import DATASETS
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from pages.widgets.common.component import component
-from pages.widgets.inputs.checkpoints import opened, titles, uploads
+from pages.widgets.inputs.checkpoints import KEPT, opened, titles, uploads
 from pages.widgets.inputs.test_images import test_images
 
 SHARED = (
@@ -116,7 +116,7 @@ def _models(also: list[str]) -> dict[str, dict]:
             name = dataset.name if dataset and dataset.name in DATASETS else "digits"
             place = {
                 "url": None, "content": base64.b64encode(upload.data).decode(),
-                "samples": f"{base}/samples/of-data/{name}",
+                "samples": f"{base}/samples/of-data/{name}", "story": KEPT,
             }  # fmt: skip
         else:
             entry = gallery.find(key)
@@ -129,8 +129,9 @@ def _models(also: list[str]) -> dict[str, dict]:
             place = {
                 "url": f"{base}/checkpoints/{key}.safetensors?{version}", "content": "",
                 "samples": f"{base}/samples/of-model/{key}?{version}",
+                "story": gallery.DESCRIPTIONS.get(key, ""),
             }  # fmt: skip
-        models[key] = {"title": title, "story": gallery.DESCRIPTIONS.get(key, ""), **place}
+        models[key] = {"title": title, **place}
     return models
 
 
