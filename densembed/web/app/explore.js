@@ -165,7 +165,8 @@ class Explore {
     root.replaceChildren(
       make("style", {}, style),
       this.choices,
-      make("div", { className: "scene" }, this.left, make("div", {}, this.ways, this.pair.element)),
+      make("div", { className: "scene" }, this.left,
+        make("div", { className: "right" }, this.ways, this.pair.element)),
       this.details.element);
   }
 

@@ -61,6 +61,7 @@ class Page {
       link: "",
       uploads: false,
       upload: null,
+      unlike: null,
       details: {},
       rest: (parameters) => {
         const { view } = this.place;

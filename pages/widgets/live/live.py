@@ -60,8 +60,9 @@ def reported(view: str) -> Report | None:
 
 
 def show_view(
-    view: str, defaults: Mapping[str, str], details: Mapping[str, str], upload: Tensor | None = None
-) -> None:
+    view: str, defaults: Mapping[str, str], details: Mapping[str, str],
+    upload: Tensor | None = None, unlike: Tensor | None = None,
+) -> None:  # fmt: skip
     """Show a view.
 
     Args:
@@ -69,6 +70,8 @@ def show_view(
         defaults: keys of the models that it shows if its link does not name them.
         details: titles of the details that the page shows below it, by their slugs.
         upload: the input (C, H, W) uint8 that the visitor uploaded.
+        unlike: the input that the visitor drew, if it is unlike the training images. The pad says
+            so: a message above it would move it under the pen.
     """
     if st.session_state["arrived"]:
         follow_link()
@@ -83,11 +86,16 @@ def show_view(
             {name: value for name, value in st.query_params.items() if name not in SERVERS}
         ),
         "order": st.session_state.get("order", 0),
-        "upload": "" if upload is None else base64.b64encode(upload.numpy().tobytes()).decode(),
+        "upload": _text(upload),
+        "unlike": _text(unlike),
         "details": dict(details),
     }
     _component(data=data, key=view, on_report_change=lambda: _keep(view))
     st.session_state["link-read"] = True
+
+
+def _text(pixels: Tensor | None) -> str:
+    return "" if pixels is None else base64.b64encode(pixels.numpy().tobytes()).decode()
 
 
 def follow_link() -> None:
