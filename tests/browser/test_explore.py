@@ -179,19 +179,18 @@ def test_link_is_the_first_thing_a_new_server_gets(browser, tmp_path):
 
 def test_on_a_phone_one_view_has_the_fields_and_what_changes_them(visit):
     page = visit("/?tour=0", width=420)
-    ways, before, after, steps, opinion = (
-        places(page, selector)[0]
+    ways, given, prediction, before, after, steps, bars = (
+        places(page, f".live {selector}")[0]
         for selector in (
-            ".st-key-showing", ".st-key-stage .before", ".st-key-stage .after",
-            ".st-key-stage .steps", ".st-key-stage .opinion",
+            ".ways", ".input .plot", ".pair .opinion .heading", ".before", ".after",
+            ".pair .steps", ".pair .bars",
         )
     )  # fmt: skip
-    (given,) = places(page, ".st-key-the-input")
-    assert ways["y"] + ways["height"] <= given["y"] < before["y"] == after["y"]
+    assert ways["y"] + ways["height"] <= given["y"] < prediction["y"] < before["y"] == after["y"]
     assert before["x"] + before["width"] <= after["x"]
-    assert after["y"] + after["height"] <= steps["y"] < opinion["y"]
+    assert after["y"] + after["height"] <= steps["y"] < bars["y"]
     assert steps["y"] + steps["height"] - ways["y"] <= 700
-    page.locator(".st-key-stage input[type=range]").last.fill("0")  # which scrolls to it
-    expect(page.locator(".st-key-stage .stage")).to_have_attribute("data-step", "0")
-    now, first = (places(page, f".st-key-stage {part}")[0] for part in (".steps", ".before"))
+    page.get_by_role("slider", name="Step of training").fill("0")  # which scrolls to it
+    expect(page.locator(".live .pair .stage")).to_have_attribute("data-step", "0")
+    now, first = (places(page, f".live .pair {part}")[0] for part in (".steps", ".before"))
     assert now["y"] - first["y"] == steps["y"] - before["y"]
