@@ -14,6 +14,8 @@ import { Samples, bytes } from "./samples.js";
  * @typedef {object} Site what Python wrote into the page
  * @property {Record<string, { title: string, story: string, script: string | null }>} models
  * @property {SamplesData & { images: string }} samples
+ * @property {string} [link] where the page opens without a link of its own
+ * @property {string} [upload] the picture of a page with one view, in base 64
  */
 
 /** @type {Record<string, { start: (root: HTMLElement, host: Host) => Promise<unknown>,
@@ -30,6 +32,7 @@ const OWN = "file-";
 
 /** @param {Site} site */
 export function start(site) {
+  if (!location.hash && site.link) history.replaceState(null, "", `#${site.link}`);
   new Page(site).open();
 }
 
@@ -59,8 +62,8 @@ class Page {
       models,
       defaults: {},
       link: "",
-      uploads: false,
-      upload: null,
+      uploads: site.upload !== undefined,
+      upload: site.upload === undefined ? null : bytes(site.upload),
       details: {},
       rest: (parameters) => {
         const { view } = this.place;
