@@ -82,6 +82,9 @@ def test_components_below_a_path(browser, tmp_path):
 def test_the_browser_keeps_modules_until_one_changes(visit):
     page = visit("/train")  # a deep link
     page.evaluate("names => Promise.all(names.map(name => import(name)))", list(modules()))
+    links = page.locator("link[rel=modulepreload]").evaluate_all("links => links.map(l => l.href)")
+    assert any(link.endswith("/pages/common/copy_link.js") for link in links)
+    assert all(page.request.get(link).ok for link in links)
     imports = json.loads(page.locator("script[type=importmap]").text_content())["imports"]
     server, here = page.url.removesuffix("/train"), imports["densembed/"]
     answer = page.request.get(f"{server}{here}panels/panel.js")
