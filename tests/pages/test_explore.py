@@ -49,7 +49,7 @@ def test_first_visit_offers_all_shipped_models(monkeypatch, runs_root):
         assert key in model["url"]
         assert not model["content"]
         assert Checkpoint.peek(SHIPPED[key]).provenance.dataset_title in model["title"]
-    assert not (app.warning or app.info or app.error or app.get("download_button"))
+    assert not [*app.warning, *app.info, *app.error, *app.get("download_button")]
 
 
 def test_models_of_one_title_are_told_apart(small_gallery, trained):
@@ -163,7 +163,7 @@ def test_a_picture_is_read_whatever_the_name_of_its_file(small_gallery, pictures
     data = io.BytesIO()
     Image.open(pictures["digit"]).save(data, "JPEG")
     app = upload(visit(), data.getvalue(), name)
-    assert not (app.error or app.warning)
+    assert not [*app.error, *app.warning]
     path = pictures["digit"].with_name("photo-for-names")
     path.write_bytes(data.getvalue())
     assert pixels_sent(app) == read_picture(path).pixels.numpy().tobytes()

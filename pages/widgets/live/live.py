@@ -26,6 +26,8 @@ SHARED = (
 """Parameters of the input, which the visitor takes along from one view to the other."""
 SERVERS = ("tour", "printed", "beside", "handful")
 """Parameters that the views do not know: those of widgets of the page."""
+STREAMLITS = ("embed", "embed_options")
+"""Parameters that Streamlit keeps for itself."""
 _component = component("pages/live/live", isolate_styles=False)
 
 
@@ -57,9 +59,11 @@ def reported(view: str) -> Report | None:
     except (binascii.Error, TypeError, ValueError):
         return None
     label = report.get("label")
-    return Report(
-        dict(parse_qsl(report["link"])), pixels, label if isinstance(label, str) else None
-    )
+    link = report["link"].encode(errors="replace").decode()  # without lone surrogates
+    parameters = {
+        name: value for name, value in parse_qsl(link) if name.lower() not in STREAMLITS
+    }
+    return Report(parameters, pixels, label if isinstance(label, str) else None)
 
 
 def show_view(
