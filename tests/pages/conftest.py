@@ -140,6 +140,14 @@ def explored(link: dict[str, str] | None = None, **reported) -> AppTest:
     return report(visit(**(link or {})), "explore", sample(), "7", **reported)
 
 
+def views_own() -> set[str]:
+    """The parameters that the views read in the browser."""
+    names = ("explore", "compare", "input")
+    text = "".join((ROOT / f"densembed/web/app/{name}.js").read_text() for name in names)
+    found = re.findall(r"^ +(\w+): (?:oneOf|number|someOf|flag|text)\(", text, re.MULTILINE)
+    return {*found, "right", "down", "size", "turn", "blur", "noise"}
+
+
 def stills(app: AppTest) -> dict[str, list[dict]]:
     """The fields that stand still, by their key. `values` (rows, columns) is as it is drawn, and
     `within` is how far it may be off; a coloured picture has none.

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import re
 from dataclasses import dataclass
 from types import SimpleNamespace
 from urllib.parse import quote, unquote, urlencode
@@ -16,7 +15,7 @@ from densembed.runs import Run
 from pages.widgets.live.live import SERVERS, SHARED
 from pages.widgets.live.routes import routes
 from tests.conftest import is_sentence
-from tests.pages.conftest import ROOT, live, report, sample, settle, visit
+from tests.pages.conftest import live, report, sample, settle, views_own, visit
 
 EMPTY = {"link": "", "pixels": "", "label": None}
 JUNK = [
@@ -94,14 +93,6 @@ def test_a_report_ends_with_the_visit(small_gallery):
         app.switch_page(f"pages/{page}.py")
         settle(app.run())
     assert not app.get("download_button")
-
-
-def views_own() -> set[str]:
-    """The parameters that the views read in the browser."""
-    names = ("explore", "compare", "input")
-    text = "".join((ROOT / f"densembed/web/app/{name}.js").read_text() for name in names)
-    found = re.findall(r"^ +(\w+): (?:oneOf|number|someOf|flag|text)\(", text, re.MULTILINE)
-    return {*found, "right", "down", "size", "turn", "blur", "noise"}
 
 
 def test_parameters_are_the_view_s_or_the_server_s():

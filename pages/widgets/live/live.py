@@ -60,9 +60,7 @@ def reported(view: str) -> Report | None:
         return None
     label = report.get("label")
     link = report["link"].encode(errors="replace").decode()  # without lone surrogates
-    parameters = {
-        name: value for name, value in parse_qsl(link) if name.lower() not in STREAMLITS
-    }
+    parameters = {name: value for name, value in parse_qsl(link) if name.lower() not in STREAMLITS}
     return Report(parameters, pixels, label if isinstance(label, str) else None)
 
 
