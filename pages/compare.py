@@ -52,7 +52,7 @@ with st.container(horizontal=True):
 
 opened = parameters.get("open") if given else None
 moment = moment_of(compared, parameters)
-if opened != "export":
+if report and opened != "export":
     PRINTED.drop()
 if opened == "settings":
     table(compared)

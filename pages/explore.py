@@ -34,5 +34,5 @@ with st.container(horizontal=True):
     copy_link()
 if report and shown and parameters.get("more") == "export":
     export_explored(key, checkpoint, shown.pixels, report.parameters)
-else:
+elif report:
     PRINTED.drop()

@@ -10,7 +10,7 @@ import psutil
 import pytest
 import torch
 
-from densembed.data import as_input, load_dataset
+from densembed.data import as_input
 from densembed.fields.agreement import disagreement, predict, summary
 from densembed.fields.field import field
 from densembed.figures.printed import WIDTHS
@@ -29,6 +29,7 @@ from tests.pages.conftest import (
     component,
     headings,
     report,
+    sample,
     scale,
     settle,
     stills,
@@ -37,15 +38,10 @@ from tests.pages.conftest import (
 )
 
 
-def sample(label: int = 7):
-    test = load_dataset("digits").test
-    return test.images[(test.labels == label).nonzero()[0, 0]]
-
-
 def compared(**link: str):
     """The page once the browser has reported the view of that link, for the sample."""
     app = visit("compare", **link)
-    return report(app, "compare", link, sample(), "7")
+    return report(app, "compare", sample(), "7", **link)
 
 
 @pytest.fixture
