@@ -235,27 +235,46 @@ def drawn(page: Page, key: str) -> list[list[float]]:
     return heatmap.evaluate("plot => plot._fullData[0].z.map(row => Array.from(row))")
 
 
-def painted(page: Page, panel: str, key: str = "stage") -> np.ndarray:
-    """The numbers of a moving field as they are painted.
-
-    Explore's are `before` and `after`; Compare's, with the key `columns`, `field.first` or
-    `change.second` and so on. The input is the `figure` of the key `the-input`.
-    """
-    canvas = page.locator(f".st-key-{key} .{panel} canvas")
-    expect(canvas).to_be_visible()
-    page.wait_for_function("canvas => canvas.values", arg=canvas.element_handle())
-    values, width = canvas.evaluate("canvas => [Array.from(canvas.values), canvas.width]")
-    return np.array(values).reshape(-1, width)
+def numbers(page: Page, selector: str) -> np.ndarray:
+    """The numbers of the first canvas below that element; empty before they are painted."""
+    values, width = page.locator(f"{selector} canvas").first.evaluate(
+        "canvas => [Array.from(canvas.values ?? []), canvas.width]"
+    )
+    return np.array(values).reshape(-1, width) if values else np.empty((0, width))
 
 
-def repainted(page: Page, panel: str, was: np.ndarray) -> np.ndarray:
-    """The numbers of a moving field once they are no longer the given ones."""
+def painted(page: Page, selector: str) -> np.ndarray:
+    """The numbers of a field once it is painted."""
+    expect(page.locator(f"{selector} canvas").first).to_be_visible()
+    until(page, lambda: numbers(page, selector).size)
+    return numbers(page, selector)
 
-    def changed() -> list[np.ndarray]:
-        now = painted(page, panel)
-        return [now] if now.shape != was.shape or (now != was).any() else []
 
-    return until(page, changed)[0]
+def shows(page: Page, selector: str, expected: np.ndarray, within: float = 1e-5) -> None:
+    """Wait until a field has these numbers, up to a share of the largest."""
+    bound = within * (abs(expected).max() or 1)
+    now = np.empty(0)
+
+    def alike() -> bool:
+        nonlocal now
+        now = numbers(page, selector)
+        return now.shape == expected.shape and abs(now - expected).max() <= bound
+
+    try:
+        until(page, alike)
+    except AssertionError:
+        np.testing.assert_allclose(now, expected, 0, bound)
+        raise
+
+
+def choose(page: Page, group: str, name: str) -> None:
+    """Press one of the buttons of a view."""
+    options = page.get_by_role("group", name=group, exact=True)
+    options.get_by_role("button", name=name, exact=True).click()
+
+
+def width_needed(page: Page) -> int:
+    return page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
 
 
 def places(page: Page, selector: str) -> list[dict]:
@@ -295,8 +314,3 @@ def press(page: Page, selector: str, shares: list[tuple[float, float]]) -> None:
 def drag(page: Page, selector: str, shares: list[tuple[float, float]]) -> None:
     press(page, selector, shares)
     page.mouse.up()
-
-
-def stage_at(page: Page, step: float, key: str = "stage") -> None:
-    """Wait until the slider of Explore, or with the key `columns` Compare's, stands there."""
-    expect(page.locator(f".st-key-{key} .stage")).to_have_attribute("data-step", f"{step:g}")
