@@ -61,6 +61,9 @@ AT_REST = """async elements => {
   }
   return first;
 }"""
+ALIKE = """(canvas, [width, values, bound]) => canvas.width === width
+  && canvas.values?.length === values.length
+  && canvas.values.every((value, k) => Math.abs(value - values[k]) <= bound)"""
 expect_once.set_options(timeout=PATIENCE)
 
 
@@ -91,11 +94,17 @@ def expect(actual, message: str | None = None) -> Patient:
 
 
 def until(page: Page, condition: Callable):
-    """What a condition on a page is once it is true."""
+    """What a condition on a page is once it is true; it is tried for at least `LONGEST`."""
+    tries = 0
 
     def look():
+        nonlocal tries
+        if value := condition():
+            return value
+        tries += 1  # a look at the page is work, too, which `wait_for` takes for progress
+        assert tries < LONGEST / 1000 / PAUSE, "The page does not come to meet the condition."
         # Playwright's own pause lets the page's events in, which a sleep does not.
-        return condition() or page.wait_for_timeout(1000 * PAUSE)
+        return page.wait_for_timeout(1000 * PAUSE)
 
     return wait_for(look)
 
@@ -252,18 +261,13 @@ def painted(page: Page, selector: str) -> np.ndarray:
 
 def shows(page: Page, selector: str, expected: np.ndarray, within: float = 1e-5) -> None:
     """Wait until a field has these numbers, up to a share of the largest."""
-    bound = within * (abs(expected).max() or 1)
-    now = np.empty(0)
-
-    def alike() -> bool:
-        nonlocal now
-        now = numbers(page, selector)
-        return now.shape == expected.shape and abs(now - expected).max() <= bound
-
+    bound = within * float(abs(expected).max() or 1)
+    figure = page.locator(f"{selector} canvas").first
+    wanted = [expected.shape[1], expected.ravel().tolist(), bound]
     try:
-        until(page, alike)
+        until(page, lambda: figure.evaluate(ALIKE, wanted))
     except AssertionError:
-        np.testing.assert_allclose(now, expected, 0, bound)
+        np.testing.assert_allclose(numbers(page, selector), expected, 0, bound)
         raise
 
 

@@ -15,7 +15,17 @@ from densembed.fields.field import view
 from densembed.markup import JOINER
 from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import (
-    ROOT, chart, choose, drawn, expect, painted, places, settle, shows, until, width_needed,
+    ROOT,
+    chart,
+    choose,
+    drawn,
+    expect,
+    painted,
+    places,
+    settle,
+    shows,
+    until,
+    width_needed,
 )  # fmt: skip
 from tests.figures.test_export import figures_of, values
 from tests.pages.test_stranger import WORDS

@@ -32,7 +32,16 @@ from densembed.runs.gallery import Entry
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.web.site import EXAMPLES, write_site
 from tests.browser.conftest import (
-    LONGEST, ROOT, choose, drag, expect, numbers, point, press, shows, until,
+    LONGEST,
+    ROOT,
+    choose,
+    drag,
+    expect,
+    numbers,
+    point,
+    press,
+    shows,
+    until,
 )  # fmt: skip
 from tests.browser.test_engine import made
 
@@ -183,7 +192,8 @@ def test_every_way_paints_the_numbers_of_python(site):
         assert len(drawn) == len(share)
         cell = 28 / second.shape[0]
         for path, level in zip(drawn, np.array(share) * top, strict=True):
-            crossed(second, np.array(re.findall(r"[\d.]+", path), float).reshape(-1, 2), level, cell)
+            corners = np.array(re.findall(r"[\d.]+", path), float).reshape(-1, 2)
+            crossed(second, corners, level, cell)
         if way == "over the input":
             picture = decoded(page.locator(".pair .after img"))
             np.testing.assert_array_equal(picture, pixels[0])
@@ -241,7 +251,7 @@ def test_the_divider_is_dragged_and_rests_in_the_link(site):
     shows(page, FIELD, np.hstack([first[:, :56], last[:, 56:]]))
     press(page, ".pair .after .plot", [(0.5, 0.5), (0.25, 0.5)])
     place = page.get_by_role("slider", name="Divider").input_value()
-    edge = int(round(112 * int(place) / 100))
+    edge = round(112 * int(place) / 100)
     assert 20 < edge < 36
     shows(page, FIELD, np.hstack([first[:, :edge], last[:, edge:]]))
     assert "divider" not in page.url
@@ -371,7 +381,8 @@ def follows(page: Page) -> torch.Tensor:
     def there() -> bool:
         nonlocal pixels
         pixels = drawn(page)
-        return bool(pixels.any()) and np.allclose(numbers(page, FIELD), field_of(pixels), 1e-4, 1e-5)
+        shown = numbers(page, FIELD)
+        return bool(pixels.any()) and np.allclose(shown, field_of(pixels), 1e-4, 1e-5)
 
     until(page, there)
     return pixels
@@ -501,7 +512,8 @@ EXPLORED = [  # link, the link that the view writes, problems
     ("contours=maybe", "", [invalid("Contours", "maybe", "true or false")]),
     ("more=One density&density=3", "more=density&density=3", []),
     ("more=What it computes", "more=effect", []),
-    ("more=density&density=0", "more=density", [invalid("Density", "0", "a whole number from 1 to 100")]),
+    ("more=density&density=0", "more=density",
+     [invalid("Density", "0", "a whole number from 1 to 100")]),
     ("more=Take it away&class=3", "class=3",
      [invalid("More", "Take it away", "one of about, density, effect, classes")]),
     ("from=Samples&class=3", "class=3", []),
@@ -569,7 +581,8 @@ def test_another_model_keeps_what_was_chosen_where_it_has_it(site):
     choose(page, "Show", "densities")
     model.select_option(MLP)  # no densities
     expect(pressed(page, "Show")).to_have_text("field")
-    expect(page.get_by_role("group", name="Show").get_by_role("button", name="densities")).to_have_count(0)
+    ways = page.get_by_role("group", name="Show")
+    expect(ways.get_by_role("button", name="densities")).to_have_count(0)
     expect(pressed(page, "Class")).to_have_text("3")
     model.select_option(LETTERS)
     expect(pressed(page, "Class")).to_have_text("a")
@@ -727,7 +740,8 @@ def test_a_checkpoint_of_ones_own(site, tmp_path, way, start):
     expect(page.locator("#notices")).to_be_hidden()
     label = "Model" if start.startswith("explore") else "First model"
     expect(page.get_by_label(label, exact=True)).to_have_value("file-my own")
-    expect(page.locator("select option", has_text="your file my own.safetensors").first).to_be_attached()
+    option = page.locator("select option", has_text="your file my own.safetensors")
+    expect(option.first).to_be_attached()
 
 
 def bring(page: Page, way: str, paths: list[Path]) -> None:
@@ -871,3 +885,52 @@ def test_a_figure_is_saved(site, kind):
     assert waiting.value.path().read_bytes().startswith(start)
     name = f"densembed-after-training-epoch-{OF[MOVING].config.epochs}.{kind.lower()}"
     assert waiting.value.suggested_filename == name
+
+
+def test_a_finger_draws_on_a_phone(site):
+    page = site("explore?from=draw", 420, has_touch=True, is_mobile=True)
+    pad = page.locator(PAD)
+    pad.scroll_into_view_if_needed()
+    box = pad.bounding_box()
+    session = page.context.new_cdp_session(page)
+
+    def touch(kind: str, *places: tuple[float, float]) -> None:
+        points = [
+            {"x": box["x"] + x * box["width"], "y": box["y"] + y * box["height"], "id": k}
+            for k, (x, y) in enumerate(places)
+        ]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    top = page.evaluate("scrollY")
+    touch("touchStart", (0.5, 0.2))
+    for k in range(1, 9):
+        touch("touchMove", (0.5, 0.2 + k / 15))
+    follows(page)  # the finger is still down
+    touch("touchEnd")
+    assert page.evaluate("scrollY") == top  # the page stays under the finger
+    ink = pad.evaluate(
+        """canvas => {
+          const { data } = canvas.getContext("2d").getImageData(0, 0, 560, 560);
+          return Array.from({ length: 560 * 560 }, (_, k) => 255 - data[4 * k]);
+        }"""
+    )
+    rows, columns = np.nonzero(np.array(ink).reshape(560, 560) > 200)
+    half = 22 / 560 + 0.01  # of the pen
+    edges = np.array([rows.min(), rows.max(), columns.min(), columns.max()]) / 560
+    np.testing.assert_allclose(edges, [0.2 - half, 0.73 + half, 0.5 - half, 0.5 + half], atol=0.015)
+    touch("touchStart", (0.3, 0.5))  # a second finger, or a palm, draws nothing
+    touch("touchStart", (0.3, 0.5), (0.8, 0.9))
+    touch("touchMove", (0.4, 0.5), (0.8, 0.7))
+    touch("touchEnd")
+    strokes = "canvas => canvas.pad.strokes.map(stroke => stroke.points)"
+    *_, last = pad.evaluate(strokes)
+    assert max(last[0::2]) < 0.45 * 560
+    assert max(last[1::2]) < 0.55 * 560
+    for name in ("Undo", "Clear"):
+        assert page.get_by_role("button", name=name).bounding_box()["height"] >= 44
+    page.get_by_role("button", name="Undo").tap()
+    until(page, lambda: len(pad.evaluate(strokes)) == 1)
+    page.get_by_role("button", name="Clear").tap()
+    expect(page.get_by_text("no digit yet")).to_be_visible()
+    pad.tap(position={"x": box["width"] / 2, "y": box["height"] / 2})  # a dot, wide as the pen
+    follows(page)
