@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -64,6 +65,14 @@ def visit(page: str = "", **link: str) -> AppTest:
     app.query_params.clear()
     for key, value in link.items():
         app.query_params[key] = value
+    return settle(app.run())
+
+
+def report(app: AppTest, view: str, link: dict, pixels: torch.Tensor, label: str | None) -> AppTest:
+    """What the page shows once the browser has reported where a view came to rest."""
+    content = base64.b64encode(pixels.numpy().tobytes()).decode()
+    sent = {"link": urlencode(link), "pixels": content, "label": label}
+    app.session_state[f"{view}-report"] = sent
     return settle(app.run())
 
 

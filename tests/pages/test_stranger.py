@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 import torch
+from pages.widgets.canvas.moving import predictions
 
 from densembed.cli.main import main
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.canvas.moving import predictions
 from tests.pages.conftest import as_read, settle, visit
 from tests.pages.test_upload import bring
 

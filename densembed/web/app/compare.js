@@ -88,11 +88,12 @@ class Compare {
     this.state = readLink(this.parameters, new URLSearchParams()).state;
     this.inputs = new InputControls(host, samples, this.sources, this.set);
     this.panel = new InputPanel(host, this.inputs);
-    this.details = choice("More", (open) => this.set({ open: this.state.open === open ? null : open }),
-      "pills");
+    this.details = choice("More",
+      (open) => this.set({ open: this.state.open === open ? null : open }), "pills");
     this.count = choice("Models", (models) => this.set({ models }));
     this.lists = NAMES.map((name) =>
-      list(`${name[0].toUpperCase()}${name.slice(1)} model`, (key) => this.set({ [name]: key })));
+      list(`${name[0].toUpperCase()}${name.slice(1)} model`,
+        (chosen) => this.set({ [name]: chosen })));
     this.by = choice("Align runs by", (by) => this.align(by));
     this.field = choice("Combine densities by", (field) => this.set({ field }));
     this.columns = part("columns");
@@ -210,7 +211,8 @@ class Compare {
   /** @param {import("./input.js").Input} input */
   showColumns(input) {
     const { state } = this;
-    const all = this.shown.map((name) => ({ name, checkpoint: this.checkpoints[String(state[name])] }));
+    const all = this.shown.map((name) =>
+      ({ name, checkpoint: this.checkpoints[String(state[name])] }));
     const shape = this.samples.shape.join();
     const entries = all.filter(({ checkpoint }) => checkpoint.inputShape.join() === shape);
     const others = all.filter((entry) => !entries.includes(entry)).map(({ name }) => name);
@@ -271,7 +273,8 @@ class Compare {
    * @param {Uint8Array} pixels
    */
   response(checkpoint, pixels) {
-    const key = Object.keys(this.checkpoints).find((each) => this.checkpoints[each] === checkpoint) ?? "";
+    const { checkpoints } = this;
+    const key = Object.keys(checkpoints).find((each) => checkpoints[each] === checkpoint) ?? "";
     const last = this.responses[key];
     if (last && last.pixels.every((value, k) => value === pixels[k])) return last;
     return this.responses[key] = new Response(checkpoint, pixels);

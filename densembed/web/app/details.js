@@ -145,18 +145,19 @@ export class Details {
     const gradient = network.inputGradient(response.input);
     const effects = classes.map((_, c) => {
       const sum = new Float32Array(plane);
-      for (let k = 0; k < channels * plane; k++) sum[k % plane] += gradient[c * channels * plane + k];
+      const first = c * channels * plane;
+      for (let k = 0; k < channels * plane; k++) sum[k % plane] += gradient[first + k];
       return sum;
     });
     const strength = effects[0].map((_, k) =>
       Math.sqrt(effects.reduce((sum, values) => sum + values[k] ** 2, 0) / classes.length));
     const bound = percentile(effects.flatMap((values) => [...values.map(Math.abs)]), TOP) || 1;
-    this.say("The densities show where the network looks. These maps show the effect of each pixel: "
-      + "how the score of a class changes with the ink there (the effective receptive field, Luo et "
-      + "al. 2016). Red raises the score of the class, blue lowers it.");
+    this.say("The densities show where the network looks. These maps show the effect of each "
+      + "pixel: how the score of a class changes with the ink there (the effective receptive "
+      + "field, Luo et al. 2016). Red raises the score of the class, blue lowers it.");
     this.say(network.linear
-      ? "With fixed densities and a linear classifier, the whole network is this one map: the score "
-        + "is the sum of weight × ink, plus a bias."
+      ? "With fixed densities and a linear classifier, the whole network is this one map: the "
+        + "score is the sum of weight × ink, plus a bias."
       : network.adaptive ? "Some blank pixels matter too: ink there would move a density."
         : "The network is not linear, so the map depends on the input.");
     const score = "score per unit of ink";
@@ -170,8 +171,9 @@ export class Details {
         alt: "Effect of each pixel on the score,",
         scale: { low: -bound, high: bound, name: score, unit: score, open: true,
           stops: scales.signed } },
-      { ...pixels, values: strength, title: "overall effect", note: "root mean square over the classes",
-        alt: "Effect of each pixel,", scale: this.scale(percentile(strength, TOP), score, score) },
+      { ...pixels, values: strength, title: "overall effect",
+        note: "root mean square over the classes", alt: "Effect of each pixel,",
+        scale: this.scale(percentile(strength, TOP), score, score) },
     ];
   }
 

@@ -199,7 +199,8 @@ class Explore {
     }
     this.parameters = this.parametersOf();
     const { state } = readLink(this.parameters, link);
-    this.state = { ...state, step: checkpoint.steps.findLast((each) => each <= Number(state.step)) ?? 0 };
+    const step = checkpoint.steps.findLast((each) => each <= Number(state.step)) ?? 0;
+    this.state = { ...state, step };
     this.place(key);
     this.set({});
   }
@@ -297,7 +298,8 @@ class Explore {
     this.contours.show(Boolean(state.contours));
     this.contours.element.hidden = state.show === "densities";
     const channels = checkpoint.inputShape[0] === CHANNELS.length ? [TOGETHER, ...CHANNELS] : [];
-    this.channel.show(String(state.channel), Object.fromEntries(channels.map((name) => [name, name])));
+    this.channel.show(String(state.channel),
+      Object.fromEntries(channels.map((name) => [name, name])));
     this.channel.element.hidden = !channels.length;
   }
 
@@ -311,12 +313,13 @@ class Explore {
     const step = Number(state.step);
     const name = classes[this.classIndex];
     const look = this.look(response, name);
+    const blank = input.blank ? ", for a blank picture" : "";
     mountPair(this.pair.root, {
       ...look, step, steps, by: "step",
       size: response.size, shape: response.shape,
       titles: steps.map((each) => checkpoint.moment(each)),
-      notes: steps.map((each) => `epoch ${Number(checkpoint.epochOf(each).toPrecision(3))}`
-        + (input.blank ? ", for a blank picture" : "")),
+      notes: steps.map((each) =>
+        `epoch ${Number(checkpoint.epochOf(each).toPrecision(3))}${blank}`),
       numbers: { at: (/** @type {number} */ k) => response.numbers(k) },
       predictions: { at: (/** @type {number} */ k) =>
         input.blank ? "none: no digit found" : response.predictionText(k) },
@@ -330,7 +333,7 @@ class Explore {
       hidden: this.hidden,
       picture: this.under(input),
     }, {
-      step: (step) => this.set({ step }),
+      step: (chosen) => this.set({ step: chosen }),
       divider: (divider) => this.set({ divider }),
       density: (density) => this.set({ density, more: "density" }),
     });
@@ -341,7 +344,8 @@ class Explore {
     const { state, checkpoint } = this;
     if (!["overlay", "densities"].includes(String(state.show))) return null;
     const dimmed = state.show === "densities" ? DIM : 1;
-    return { url: spriteOf([pixels], checkpoint.inputShape, dimmed), opacity: Number(state.opacity) };
+    const url = spriteOf([pixels], checkpoint.inputShape, dimmed);
+    return { url, opacity: Number(state.opacity) };
   }
 
   /**
@@ -373,8 +377,11 @@ class Explore {
         fields: null, scales: [scale],
         alt: `Densities as ellipses, coloured by their weight for ${name},`,
         densities: { at: (/** @type {number} */ k) => {
-          const { locations: loc, scales } = response.result(k);
-          return { loc, scale: scales, weights: weightsAt(k), bound, against, favour, chosen };
+          const result = response.result(k);
+          return {
+            loc: result.locations, scale: result.scales, weights: weightsAt(k), bound, against,
+            favour, chosen,
+          };
         } },
       };
     }

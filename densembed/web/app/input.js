@@ -4,7 +4,7 @@
 import { part } from "./host.js";
 import { morph } from "../input/morph.js";
 import { fromText, toText, MAX_TEXT } from "../input/codec.js";
-import { Raster, toInput } from "../input/strokes.js";
+import { Raster, SIDE, toInput } from "../input/strokes.js";
 import { transform } from "../input/transform.js";
 import { mount as mountPad } from "../panels/draw_pad.js";
 import { mount as mountThumbnails } from "../panels/thumbnails.js";
@@ -140,9 +140,9 @@ export class InputControls {
       (value) => `${Math.round(100 * value)} %`, (between) => set({ between }));
     for (const [key, { label, range, words }] of Object.entries(CHANGES))
       this.sliders[key] = slider(label, range, words, (value) => set({ [key]: value }));
-    const usual = Object.fromEntries(Object.entries(CHANGES).map(([key, each]) => [key, each.usual]));
-    this.reset = make("button", { type: "button", onclick: () => set({ ...usual, to: null, between: 0 }) },
-      "Reset");
+    const usual = Object.entries(CHANGES).map(([key, each]) => [key, each.usual]);
+    const reset = () => set({ ...Object.fromEntries(usual), to: null, between: 0 });
+    this.reset = make("button", { type: "button", onclick: reset }, "Reset");
     this.samplesBar = make("div", { className: "bar" }, this.classes.element, this.example.element);
     this.bar = make("div", { className: "input-bar" },
       make("div", { className: "bar" }, this.source.element), this.samplesBar,
@@ -236,7 +236,7 @@ export class InputControls {
     if (state.from === "upload") return this.host.upload ?? this.linked;
     this.content = "digit";
     if (!this.strokes.length && this.linked) return this.linked;
-    const base = this.linked && enlarged(this.linked, height, width, this.raster.side);
+    const base = this.linked && enlarged(this.linked, height, width, SIDE);
     const { pixels, content } = toInput(this.raster.draw(this.strokes, base), height, width);
     this.content = content;
     return channels === 1 ? pixels : new Uint8Array(this.samples.size);
@@ -268,7 +268,8 @@ export class InputControls {
       pixels = this.way(pixels, other)(Number(state.between));
       notes.push(`${Math.round(100 * Number(state.between))} % of the way to ${to}`);
     }
-    const changes = Object.fromEntries(Object.keys(CHANGES).map((key) => [key, Number(state[key])]));
+    const changes = Object.fromEntries(
+      Object.keys(CHANGES).map((key) => [key, Number(state[key])]));
     if (Object.entries(CHANGES).some(([key, { usual }]) => changes[key] !== usual)) {
       pixels = transform(pixels, shape, changes);
       notes.push("edited");

@@ -20,9 +20,9 @@
  */
 export function oneOf(label, slugs, usual, old = {}) {
   const expected = slugs.length && slugs.length <= 10 ? `one of ${slugs.join(", ")}` : "available";
-  /** @param {string} text */
-  const read = (text) => {
-    const slug = slugs.includes(text) ? text : old[text];
+  /** @param {string} written */
+  const read = (written) => {
+    const slug = slugs.includes(written) ? written : old[written];
     return slug !== undefined && slugs.includes(slug) ? slug : undefined;
   };
   return { label, usual, expected, read };
@@ -38,11 +38,11 @@ export function oneOf(label, slugs, usual, old = {}) {
  * @returns {Parameter}
  */
 export function number(label, low, high, usual, whole = false) {
-  /** @param {string} text */
-  const read = (text) => {
-    const value = Number(text);
-    const valid = text.trim() && value >= low && value <= high && (!whole || Number.isInteger(value));
-    return valid ? value : undefined;
+  /** @param {string} written */
+  const read = (written) => {
+    const value = Number(written);
+    const fits = written.trim() && value >= low && value <= high;
+    return fits && (!whole || Number.isInteger(value)) ? value : undefined;
   };
   const kind = whole ? "a whole number" : "a number";
   const bound = (/** @type {number} */ end) => end.toLocaleString("en").replace("-", "−");
@@ -67,9 +67,9 @@ export function someOf(label, slugs) {
  * @returns {Parameter}
  */
 export function flag(label, usual = false) {
-  /** @param {string} text */
-  const read = (text) =>
-    ["true", "1"].includes(text) ? true : ["false", "0"].includes(text) ? false : undefined;
+  /** @param {string} written */
+  const read = (written) =>
+    ["true", "1"].includes(written) ? true : ["false", "0"].includes(written) ? false : undefined;
   return { label, usual, expected: "true or false", read };
 }
 
@@ -120,7 +120,7 @@ export function writeLink(parameters, state) {
   for (const [key, { usual }] of Object.entries(parameters)) {
     const value = state[key];
     if (value === null || value === undefined || value === usual) continue;
-    link.set(key, typeof value === "number" ? String(Number(value.toPrecision(10))) : String(value));
+    link.set(key, String(typeof value === "number" ? Number(value.toPrecision(10)) : value));
   }
   return link;
 }

@@ -1,5 +1,5 @@
-// The answer of every snapshot of a checkpoint to one input. Everything is computed when it is first
-// asked for, and kept.
+// The answer of every snapshot of a checkpoint to one input. Everything is computed when it is
+// first asked for, and kept.
 /** @import { Checkpoint } from "../engine/densembed.js" */
 import { meanDisplacement, measure, percentile } from "../engine/densembed.js";
 

@@ -160,12 +160,12 @@ class Page {
 
 /**
  * @template T
- * @param {() => Promise<T>} make
+ * @param {() => Promise<T>} load
  */
-function once(make) {
+function once(load) {
   /** @type {Promise<T> | undefined} */
   let result;
-  return () => result ??= make();
+  return () => result ??= load();
 }
 
 /**

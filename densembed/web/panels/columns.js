@@ -56,12 +56,13 @@ class Columns extends Stage {
   /** @param {number} index */
   show(index) {
     const { sides, scales: [scale, signed], measures, shape, size } = this.data;
-    const fields = sides.map(({ fields, share, at }) =>
-      (fields.at(at[index]) ?? new Float32Array()).map((value) => value * share));
+    const fields = sides.map(({ fields: own, share, at }) =>
+      (own.at(at[index]) ?? new Float32Array()).map((value) => value * share));
     sides.forEach(({ name, model, at, moments, numbers }, k) => {
       this.panels[k].show({
         values: fields[k], shape, size, scale, title: model,
-        note: `${name}, ${moments.at(at[index])}`, alt: "Receptive field, a heatmap of the densities,",
+        note: `${name}, ${moments.at(at[index])}`,
+        alt: "Receptive field, a heatmap of the densities,",
       });
       const values = numbers.at(at[index]) ?? [];
       this.panels[k].fill(measures.map((measure, n) => [measure, values[n]]));

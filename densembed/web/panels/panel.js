@@ -125,14 +125,15 @@ export class Panel {
    * What lies over the picture: contours, densities, the divider of a swipe.
    * @param {View} view
    */
-  overlaid({ shape, size: [width, height], left, scale: { low, high }, contours, densities, path }) {
+  overlaid({ shape, size, left, scale: { low, high }, contours, densities, path }) {
     const { values } = this.canvas;
+    const [width, height] = size;
     const parts = [];
     if (values && shape && contours) {
       const levels = LEVELS.map((share) => share * high);
       for (const level of low < 0 ? [...levels, ...levels.map((l) => -l)] : levels) {
-        const path = contour(values, shape[1], shape[0], level, width / shape[1]);
-        parts.push(`<path d="${path}" fill="none" stroke="${low < 0 ? "#333" : "#fff"}"
+        const line = contour(values, shape[1], shape[0], level, width / shape[1]);
+        parts.push(`<path d="${line}" fill="none" stroke="${low < 0 ? "#333" : "#fff"}"
           stroke-width="0.12" stroke-opacity="0.8"/>`);
       }
     }

@@ -81,9 +81,11 @@ def first_choice(options: Collection[str]) -> str:
 
 
 def opened(key: str) -> Checkpoint:
-    """The checkpoint of a key of `titles`."""
+    """The checkpoint of a key of `titles`. Raises KeyError for others, and CheckpointError."""
     if key not in uploads():
-        return gallery.find(key).open()
+        if (entry := gallery.find(key)) is None:
+            raise KeyError(key)
+        return entry.open()
     checkpoint = uploads()[key].checkpoint
     _shown().add(checkpoint.digest)
     return checkpoint

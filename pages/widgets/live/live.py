@@ -135,9 +135,9 @@ def _models(also: list[str]) -> dict[str, dict]:
 
 
 def model_of(parameters: Mapping[str, str], name: str, default: str) -> tuple[str, Checkpoint]:
-    """The key and the checkpoint that a report shows under a name; stops the page without it."""
+    """The key and the checkpoint that a link shows under a name, or the default one."""
     key = parameters.get(name, default)
     try:
         return key, opened(key)
-    except (CheckpointError, AttributeError):
-        st.stop()
+    except (CheckpointError, KeyError):
+        return default, opened(default)
