@@ -38,6 +38,7 @@ from tests.browser.conftest import (
     drag,
     expect,
     numbers,
+    painted,
     point,
     press,
     shows,
@@ -603,6 +604,57 @@ def test_a_drawing_stays_with_another_model(site):
     rests(page, f"model={FIXED}&from=draw&ink={INK}")
 
 
+def test_a_view_that_was_left_writes_no_link(site):
+    page = site("explore")
+    rests(page, "")
+    page.evaluate(
+        """() => {
+          document.querySelector("button[value=difference]").click();
+          location.hash = "compare?class=3";
+        }"""
+    )
+    shows(page, ".columns .field.first", field_of(sample(3)))
+    page.get_by_label("Step of training").press("ArrowLeft")
+    page.wait_for_url("**step=*")
+    assert page.url.partition("#")[2] == f"compare?class=3&step={STEPS[-2]}"
+
+
+@pytest.mark.parametrize(
+    ("view", "label"),
+    [("explore", "Model"), ("compare", "Second model"), ("compare", "First model")],
+)
+def test_a_model_that_comes_late_or_not_at_all(browser, address, view, label):
+    page = browser.new_page()
+    errors: list[str] = []
+    waiting = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.route(f"**/{LINEAR}.js", lambda route: waiting.append(route))
+    page.route(f"**/{MLP}.js", lambda route: route.abort())
+    page.goto(f"{address}index.html#{view}")
+    figure = FIELD if view == "explore" else f".columns .field.{label.split()[0].lower()}"
+    painted(page, figure)
+    models = page.get_by_label(label, exact=True)
+    models.select_option(LINEAR)
+    until(page, lambda: waiting)
+    models.select_option(SMALL)
+    shows(page, figure, field_of(sample(), SMALL))
+    waiting[0].continue_()
+    page.wait_for_function("key => globalThis.checkpoints[key]", arg=LINEAR)
+    choose(page, "Class", "4")
+    shows(page, figure, field_of(sample(4), SMALL))
+    models.select_option(MLP)
+    expect(page.locator("#notices p")).to_have_text([f"The file {MLP}.js could not be loaded."])
+    choose(page, "Class", "5")
+    painted(page, figure)
+    page.unroute(f"**/{MLP}.js")
+    models.select_option(LINEAR)
+    models.select_option(MLP)
+    expect(models).to_have_value(MLP)
+    rests(page, f"{'model' if view == 'explore' else label.split()[0].lower()}={MLP}&class=5")
+    page.close()
+    assert errors == []
+
+
 # Details
 
 
@@ -712,9 +764,13 @@ def test_models_of_other_classes_and_sizes_are_named(site):
     shows(page, ".columns .field.second", view(letters, sample()).fields[0].sum(0))
     expect(page.locator(".columns .field")).to_have_count(2)
     expect(page.locator(".columns .legend span")).to_have_count(1)  # other classes
-    page.get_by_label("First model").select_option(COLOUR)
-    page.get_by_label("Second model").select_option(MOVING)
-    expect(page.locator(".columns .field canvas").first).to_be_visible()
+    page.get_by_label("First model").select_option(COLOUR)  # whose pictures are the input then
+    expect(page.get_by_text("The second model takes pictures of another size.")).to_be_visible()
+    expect(page.locator(".columns .field")).to_have_count(2)
+    expect(page.get_by_role("group", name="Input", exact=True)).to_be_hidden()
+    page.get_by_label("First model").select_option(MOVING)
+    shows(page, ".columns .field.first", field_of(sample()))
+    rests(page, f"models=3&second={LETTERS}&third={COLOUR}")
 
 
 # Files
@@ -862,6 +918,14 @@ def test_nothing_is_wider_than_the_screen(site, width):
         expect(page.locator(".live canvas").first).to_be_attached()
         page.get_by_text("Move, turn, morph").click()
         until(page, lambda: page.evaluate("document.documentElement.scrollWidth") <= width)
+
+
+def test_hidden_parts_of_compare(site):
+    page = site("compare?hide=sidebar,change,ways,more,predictions,differences")
+    painted(page, ".columns .field.first")
+    for part in (".choices", ".changes", ".ways", ".details", ".opinion", ".change"):
+        expect(page.locator(part).first).to_be_hidden()
+    expect(page.get_by_label("Step of training")).to_be_visible()
 
 
 def test_hidden_parts_leave_their_room(site):
