@@ -326,8 +326,7 @@ class Explore {
     const look = this.look(response, name);
     const blank = input.blank ? ", for a blank picture" : "";
     mountPair(this.pair.root, {
-      ...look, step, steps, by: "step",
-      size: response.size, shape: response.shape,
+      size: response.size, shape: response.shape, ...look, step, steps, by: "step",
       titles: steps.map((each) => checkpoint.moment(each)),
       notes: steps.map((each) =>
         `epoch ${Number(checkpoint.epochOf(each).toPrecision(3))}${blank}`),
