@@ -163,6 +163,7 @@ class Compare {
     problems.push(...this.inputs.problems(state));
     this.host.report(problems);
     await this.load();
+    this.wait();
   }
 
   /** @returns {Record<string, Parameter>} */
@@ -186,6 +187,11 @@ class Compare {
   set(changes) {
     Object.assign(this.state, changes);
     this.frame ??= requestAnimationFrame(() => { this.frame = undefined; this.load(); });
+    this.wait();
+  }
+
+  /** The link is written after a moment without a change. */
+  wait() {
     clearTimeout(this.resting);
     this.resting = setTimeout(() => this.rest(), AWAKE);
   }
