@@ -8,6 +8,7 @@ import { describe, readCheckpoint } from "../engine/densembed.js";
 import { compare } from "./compare.js";
 import { make } from "./controls.js";
 import { explore } from "./explore.js";
+import { messageOf } from "./host.js";
 import { Samples, bytes } from "./samples.js";
 
 /**
@@ -93,10 +94,16 @@ class Page {
       link.toggleAttribute("aria-current", link.getAttribute("href") === `#${view}`);
     const root = make("div");
     this.main.replaceChildren(root);
+    // A view that has been left may still load a file or come to rest.
+    const { rest, report } = this.host;
+    /** @type {Host} */
+    const host = { ...this.host,
+      rest: (link, input) => { if (root.isConnected) rest(link, input); },
+      report: (sentences) => { if (root.isConnected) report(sentences); } };
     try {
-      await begin(root, this.host);
+      await begin(root, host);
     } catch (error) {
-      this.report([error instanceof Error ? error.message : String(error)]);
+      host.report([messageOf(error)]);
     }
   }
 
@@ -147,7 +154,7 @@ class Page {
           + "the page is closed.";
         this.host.models[last] = this.model(title, story, async () => checkpoint);
       } catch (error) {
-        problems.push(error instanceof Error ? error.message : String(error));
+        problems.push(messageOf(error));
       }
     }
     if (last) {
@@ -168,7 +175,13 @@ class Page {
 function once(load) {
   /** @type {Promise<T> | undefined} */
   let result;
-  return () => result ??= load();
+  return () => {
+    if (!result) {
+      result = load();
+      result.catch(() => { result = undefined; });
+    }
+    return result;
+  };
 }
 
 /**
