@@ -62,7 +62,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
 
 opened = parameters.get("open") if given else None
 moment = moment_of(compared, parameters)
-if opened != "export":
+if report and opened != "export":
     PRINTED.drop()
 if opened == "settings":
     table(compared)
@@ -75,4 +75,4 @@ elif opened == "confusion":
 elif opened == "classes":
     atlases(compared, moment)
 elif opened == "export":
-    export_compared(compared, moment, given)
+    export_compared(compared, moment, given, parameters)

@@ -44,5 +44,5 @@ with st.container(horizontal=True, vertical_alignment="center"):
     copy_link()
 if report and shown and parameters.get("more") == "export":
     export_explored(key, checkpoint, shown.pixels, report.parameters)
-else:
+elif report:
     PRINTED.drop()

@@ -10,7 +10,7 @@ import psutil
 import pytest
 import torch
 
-from densembed.data import as_input, load_dataset
+from densembed.data import as_input
 from densembed.fields.agreement import disagreement, predict, summary
 from densembed.fields.field import field
 from densembed.figures.printed import WIDTHS
@@ -29,6 +29,7 @@ from tests.pages.conftest import (
     component,
     headings,
     report,
+    sample,
     scale,
     settle,
     stills,
@@ -37,15 +38,10 @@ from tests.pages.conftest import (
 )
 
 
-def sample(label: int = 7):
-    test = load_dataset("digits").test
-    return test.images[(test.labels == label).nonzero()[0, 0]]
-
-
 def compared(**link: str):
     """The page once the browser has reported the view of that link, for the sample."""
     app = visit("compare", **link)
-    return report(app, "compare", link, sample(), "7")
+    return report(app, "compare", sample(), "7", **link)
 
 
 @pytest.fixture
@@ -78,7 +74,7 @@ def test_the_view_gets_all_models_and_four_of_them_by_default(mnist_model, third
 )
 def test_the_slider_aligns_trainings_of_different_lengths(trained, third, by, place, indices):
     """An epoch of one model has several times the steps of the other's."""
-    entries = [ComparedModel(name, name, c, name) for name, c in zip("ab", (trained, third))]
+    entries = [ComparedModel(name, name, c, name) for name, c in (("a", trained), ("b", third))]
     moment = moment_of(entries, {"by": by, **({by: place} if place else {})})
     whole = trained.header.steps_per_epoch
     assert whole > 2 * third.header.steps_per_epoch

@@ -182,7 +182,7 @@ def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
                 "always "
                 "picks a class, so treat this answer with caution."
             )
-    else:
+    elif given.source:
         others: dict[str, list[str]] = {}
         for name, checkpoint in checkpoints.items():
             if checkpoint.config.dataset != given.source:

@@ -11,11 +11,12 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from densembed.data import DATASETS
+from densembed.data import DATASETS, is_available
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from pages.widgets.common.component import component
-from pages.widgets.inputs.checkpoints import KEPT, opened, titles, uploads
+from pages.widgets.common.link import plain
+from pages.widgets.inputs.checkpoints import KEPT, opened, report_deleted_uploads, titles, uploads
 from pages.widgets.inputs.test_images import test_images
 
 SHARED = (
@@ -25,6 +26,8 @@ SHARED = (
 """Parameters of the input, which the visitor takes along from one view to the other."""
 SERVERS = ("tour", "printed", "beside", "handful")
 """Parameters that the views do not know: those of widgets of the page."""
+STREAMLITS = ("embed", "embed_options")
+"""Parameters that Streamlit keeps for itself."""
 _component = component("pages/live/live", isolate_styles=False)
 
 
@@ -45,7 +48,9 @@ class Report:
 
 
 def reported(view: str) -> Report | None:
-    """The last report of a view in this session; None until the browser has sent one."""
+    """The last report of a view since the page was opened; None until the browser has sent one."""
+    if st.session_state["arrived"]:
+        st.session_state.pop(f"{view}-report", None)  # of another link
     report = st.session_state.get(f"{view}-report")
     if not isinstance(report, dict) or not isinstance(report.get("link"), str):
         return None  # it comes from a browser
@@ -54,9 +59,9 @@ def reported(view: str) -> Report | None:
     except (binascii.Error, TypeError, ValueError):
         return None
     label = report.get("label")
-    return Report(
-        dict(parse_qsl(report["link"])), pixels, label if isinstance(label, str) else None
-    )
+    link = report["link"].encode(errors="replace").decode()  # without lone surrogates
+    parameters = {name: value for name, value in parse_qsl(link) if name.lower() not in STREAMLITS}
+    return Report(parameters, pixels, label if isinstance(label, str) else None)
 
 
 def show_view(
@@ -73,6 +78,7 @@ def show_view(
         unlike: the input that the visitor drew, if it is unlike the training images. The pad says
             so: a message above it would move it under the pen.
     """
+    report_deleted_uploads(defaults)
     if st.session_state["arrived"]:
         follow_link()
         for name, value in st.session_state.get("input", {}).items():
@@ -117,11 +123,13 @@ def _models(also: list[str]) -> dict[str, dict]:
     """What the browser needs of every model, by its key."""
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     base = f"/{base}" if base else ""
+    # The browser keeps test images by their URL, which therefore changes after a download.
+    available = "+".join(name for name in DATASETS if is_available(name))
     models = {}
     for key, title in titles(also).items():
         if upload := uploads().get(key):
             dataset = test_images(upload.checkpoint)
-            name = dataset.name if dataset and dataset.name in DATASETS else "digits"
+            name = dataset.name if dataset else "none"
             place = {
                 "url": None, "content": base64.b64encode(upload.data).decode(),
                 "samples": f"{base}/samples/of-data/{name}", "story": KEPT,
@@ -136,7 +144,7 @@ def _models(also: list[str]) -> dict[str, dict]:
                 continue  # deleted in this moment
             place = {
                 "url": f"{base}/checkpoints/{key}.safetensors?{version}", "content": "",
-                "samples": f"{base}/samples/of-model/{key}?{version}",
+                "samples": f"{base}/samples/of-model/{key}?{version}+{available}",
                 "story": gallery.DESCRIPTIONS.get(key, ""),
             }  # fmt: skip
         models[key] = {"title": title, **place}
@@ -144,9 +152,17 @@ def _models(also: list[str]) -> dict[str, dict]:
 
 
 def model_of(parameters: Mapping[str, str], name: str, default: str) -> tuple[str, Checkpoint]:
-    """The key and the checkpoint that a link shows under a name, or the default one."""
+    """The key and the checkpoint of the model that a link names, else of the default one.
+
+    The view follows the link again if the model was deleted, and reports that.
+    """
     key = parameters.get(name, default)
     try:
         return key, opened(key)
-    except (CheckpointError, KeyError):
+    except CheckpointError:
+        follow_link()
+    try:
         return default, opened(default)
+    except CheckpointError as error:
+        st.error(plain(str(error)))
+        st.stop()
