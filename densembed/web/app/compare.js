@@ -9,7 +9,7 @@ import { colours, scales, style } from "../resources.js";
 import { messageOf, part } from "./host.js";
 import { describe } from "../engine/densembed.js";
 import { mount as mountColumns } from "../panels/columns.js";
-import { choice, list, make } from "./controls.js";
+import { choice, list, make, named } from "./controls.js";
 import { InputControls, inputParameters, sourcesOf } from "./input.js";
 import { number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { Response } from "./response.js";
@@ -101,7 +101,8 @@ class Compare {
     root.classList.add("live");
     this.inputPlace = make("div");
     this.left = make("div", { className: "left" });
-    this.ways = make("div", { className: "bar ways" }, this.by.element, this.field.element);
+    this.ways = make("div", { className: "bar ways" }, named("Align runs by", this.by),
+      named("Combine densities by", this.field));
     this.choices = make("div", { className: "choices" },
       make("div", {}, this.count.element,
         make("div", { className: "models" }, ...this.lists.map(({ element }) => element))),
@@ -248,12 +249,12 @@ class Compare {
     this.by.show(String(state.by), { step: "step", epoch: "epoch", fraction: "fraction" });
     this.field.show(String(state.field), FIELDS);
     this.details.show(state.open === null ? null : String(state.open), host.details);
-    this.showColumns(input);
     const { hidden } = this;
     this.choices.hidden = hidden.includes("sidebar");
     inputs.changes.hidden = hidden.includes("change");
     this.ways.hidden = hidden.includes("ways");
     this.more.hidden = hidden.includes("more");
+    this.showColumns(input);
   }
 
   /** Show what the host has changed: its models, or the uploaded picture. */

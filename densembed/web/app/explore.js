@@ -53,6 +53,26 @@ function waysOf(checkpoint) {
 }
 
 /**
+ * Test error, data and parameters: on a phone the list of models has no room for them.
+ * @param {Checkpoint} checkpoint
+ */
+function facts({ errors, parameters, provenance: { dataset_title: data, test_images: images } }) {
+  const tested = `${images.toLocaleString("en")} test image${images === 1 ? "" : "s"}`;
+  const text = errors ? `${errorText(errors)} error on ${data} (${tested})` : data;
+  return `${text}, ${parameters.toLocaleString("en")} parameters.`;
+}
+
+/** The error of one member, or mean ± standard deviation. @param {number[]} errors */
+function errorText(errors) {
+  const count = errors.length;
+  const mean = errors.reduce((sum, each) => sum + each) / count;
+  if (count === 1) return `${mean.toFixed(2)} %`;
+  const squares = errors.reduce((sum, each) => sum + (each - mean) ** 2, 0);
+  const deviation = Math.sqrt(squares / (count - 1));
+  return `${mean.toFixed(2)} ± ${deviation.toFixed(2)} % (${count} members)`;
+}
+
+/**
  * @param {Host} host
  * @param {Checkpoint} checkpoint
  * @param {Samples} samples
@@ -146,7 +166,8 @@ class Explore {
     root.replaceChildren(
       make("style", {}, style),
       this.choices,
-      make("div", { className: "scene" }, this.left, make("div", {}, this.ways, this.pair.element)),
+      make("div", { className: "scene" }, this.left,
+        make("div", { className: "right" }, this.ways, this.pair.element)),
       this.details.element);
   }
 
@@ -221,7 +242,7 @@ class Explore {
     const { models } = this.host;
     this.model.show(key, Object.fromEntries(
       Object.entries(models).map(([name, { title }]) => [name, title])));
-    this.story.textContent = models[key].story;
+    this.story.textContent = `${facts(this.checkpoint)} ${models[key].story}`;
     this.inputPlace.replaceChildren(this.inputs.bar);
     this.left.replaceChildren(this.panel.element, this.inputs.changes);
     this.draw();

@@ -65,6 +65,7 @@ class Page {
       link: "",
       uploads: site.upload !== undefined,
       upload: site.upload === undefined ? null : bytes(site.upload),
+      unlike: null,
       details: {},
       rest: (parameters) => {
         const { view } = this.place;

@@ -16,7 +16,13 @@ from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from pages.widgets.common.component import component
 from pages.widgets.common.link import plain
-from pages.widgets.inputs.checkpoints import opened, report_deleted_uploads, titles, uploads
+from pages.widgets.inputs.checkpoints import (
+    KEPT,
+    opened,
+    report_deleted_uploads,
+    titles,
+    uploads,
+)
 from pages.widgets.inputs.test_images import test_images
 
 SHARED = (
@@ -65,8 +71,9 @@ def reported(view: str) -> Report | None:
 
 
 def show_view(
-    view: str, defaults: Mapping[str, str], details: Mapping[str, str], upload: Tensor | None = None
-) -> None:
+    view: str, defaults: Mapping[str, str], details: Mapping[str, str],
+    upload: Tensor | None = None, unlike: Tensor | None = None,
+) -> None:  # fmt: skip
     """Show a view.
 
     Args:
@@ -74,6 +81,8 @@ def show_view(
         defaults: keys of the models that it shows if its link does not name them.
         details: titles of the details that the page shows below it, by their slugs.
         upload: the input (C, H, W) uint8 that the visitor uploaded.
+        unlike: the input that the visitor drew, if it is unlike the training images. The pad says
+            so: a message above it would move it under the pen.
     """
     report_deleted_uploads(defaults)
     if st.session_state["arrived"]:
@@ -89,11 +98,16 @@ def show_view(
             {name: value for name, value in st.query_params.items() if name not in SERVERS}
         ),
         "order": st.session_state.get("order", 0),
-        "upload": "" if upload is None else base64.b64encode(upload.numpy().tobytes()).decode(),
+        "upload": _text(upload),
+        "unlike": _text(unlike),
         "details": dict(details),
     }
     _component(data=data, key=view, on_report_change=lambda: _keep(view))
     st.session_state["link-read"] = True
+
+
+def _text(pixels: Tensor | None) -> str:
+    return "" if pixels is None else base64.b64encode(pixels.numpy().tobytes()).decode()
 
 
 def follow_link() -> None:
@@ -124,7 +138,7 @@ def _models(also: list[str]) -> dict[str, dict]:
             name = dataset.name if dataset else "none"
             place = {
                 "url": None, "content": base64.b64encode(upload.data).decode(),
-                "samples": f"{base}/samples/of-data/{name}",
+                "samples": f"{base}/samples/of-data/{name}", "story": KEPT,
             }  # fmt: skip
         else:
             entry = gallery.find(key)
@@ -137,8 +151,9 @@ def _models(also: list[str]) -> dict[str, dict]:
             place = {
                 "url": f"{base}/checkpoints/{key}.safetensors?{version}", "content": "",
                 "samples": f"{base}/samples/of-model/{key}?{version}+{available}",
+                "story": gallery.DESCRIPTIONS.get(key, ""),
             }  # fmt: skip
-        models[key] = {"title": title, "story": gallery.DESCRIPTIONS.get(key, ""), **place}
+        models[key] = {"title": title, **place}
     return models
 
 
