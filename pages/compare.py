@@ -65,4 +65,4 @@ elif opened == "confusion":
 elif opened == "classes":
     atlases(compared, moment)
 elif opened == "export":
-    export_compared(compared, moment, given)
+    export_compared(compared, moment, given, parameters)

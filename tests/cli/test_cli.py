@@ -508,8 +508,8 @@ def test_render_a_page(run, trained_file, pictures, tmp_path):
     status, _, errors = run("render", trained_file, "--image", pictures["digit"], "--out", out)
     assert (status, errors) == (0, "")
     page = out.read_text(encoding="utf-8")
-    assert "Play" in page
-    assert not re.search(r"<script[^>]*src\s*=", page)
+    assert '"link": "explore?from=upload"' in page
+    assert not re.search(r"<(script|link|img)[^>]*(src|href)\s*=\s*.(https?:)?//", page)
 
 
 def test_render_an_empty_page_says_so(run, trained_file, pictures, tmp_path):

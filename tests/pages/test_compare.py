@@ -74,9 +74,7 @@ def test_the_view_gets_all_models_and_four_of_them_by_default(mnist_model, third
 )
 def test_the_slider_aligns_trainings_of_different_lengths(trained, third, by, place, indices):
     """An epoch of one model has several times the steps of the other's."""
-    entries = [
-        ComparedModel(name, name, c, name) for name, c in zip("ab", (trained, third), strict=True)
-    ]
+    entries = [ComparedModel(name, name, c, name) for name, c in (("a", trained), ("b", third))]
     moment = moment_of(entries, {"by": by, **({by: place} if place else {})})
     whole = trained.header.steps_per_epoch
     assert whole > 2 * third.header.steps_per_epoch

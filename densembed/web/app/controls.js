@@ -85,7 +85,7 @@ export function list(label, choose) {
 export function slider(label, { low, high, step }, words, choose) {
   const input = make("input", { type: "range", min: String(low), max: String(high),
     step: String(step), ariaLabel: label });
-  const output = make("output");
+  const output = make("span");  // an <output> would be announced beside the slider's own text
   input.oninput = () => choose(Number(input.value));
   const element = make("label", { className: "field slider" },
     make("span", {}, label), output, input);

@@ -1,7 +1,7 @@
 // Explore: one model, one input, and the field at every saved step of training.
 
 import { colours, scales, style } from "../resources.js";
-import { part } from "./host.js";
+import { messageOf, part } from "./host.js";
 import { mount as mountPair } from "../panels/pair.js";
 import { percentile } from "../engine/densembed.js";
 import { choice, list, make, slider, toggle } from "./controls.js";
@@ -106,6 +106,7 @@ class Explore {
   resting;
   /** @type {Response | undefined} */
   response;
+  chosen = "";  // the model that was chosen last
   /** @type {Response | undefined} */
   whole;  // the response for which the fields of all steps are computed
 
@@ -183,8 +184,18 @@ class Explore {
    * @param {string} key
    */
   async open(key) {
-    const checkpoint = await this.host.models[key].open();
-    const samples = await this.host.models[key].samples(checkpoint);
+    this.chosen = key;
+    const model = this.host.models[key];
+    let checkpoint, samples;
+    try {
+      checkpoint = await model.open();
+      samples = await model.samples(checkpoint);
+    } catch (error) {
+      this.host.report([messageOf(error)]);
+      this.place(String(this.state.model));
+      return;
+    }
+    if (this.chosen !== key) return;  // another one was chosen while this one was loaded
     const last = this.state.step === this.checkpoint.steps.at(-1);
     const link = writeLink(this.parameters,
       { ...this.state, model: key, step: last ? null : this.state.step });
@@ -315,8 +326,7 @@ class Explore {
     const look = this.look(response, name);
     const blank = input.blank ? ", for a blank picture" : "";
     mountPair(this.pair.root, {
-      ...look, step, steps, by: "step",
-      size: response.size, shape: response.shape,
+      size: response.size, shape: response.shape, ...look, step, steps, by: "step",
       titles: steps.map((each) => checkpoint.moment(each)),
       notes: steps.map((each) =>
         `epoch ${Number(checkpoint.epochOf(each).toPrecision(3))}${blank}`),

@@ -43,3 +43,6 @@ export function part(name) {
   element.attachShadow({ mode: "open" }).append(make("style", {}, css), root);
   return { element, root };
 }
+
+/** The sentence of an error. @param {unknown} error */
+export const messageOf = (error) => (error instanceof Error ? error.message : String(error));

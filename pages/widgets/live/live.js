@@ -9,6 +9,7 @@ import { readCheckpoint } from "densembed/engine/densembed.js";
 import { compare } from "densembed/app/compare.js";
 import { make } from "densembed/app/controls.js";
 import { explore } from "densembed/app/explore.js";
+import { messageOf } from "densembed/app/host.js";
 import { Samples, bytes } from "densembed/app/samples.js";
 import { find } from "densembed/panels/dom.js";
 
@@ -132,7 +133,7 @@ class Live {
     try {
       this.shown = await VIEWS[data.view](this.root, host);
     } catch (error) {
-      this.say([error instanceof Error ? error.message : String(error)]);
+      this.say([messageOf(error)]);
     }
     return undefined;
   }
