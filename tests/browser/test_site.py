@@ -865,7 +865,7 @@ CONTROLS = """() => {
 )  # fmt: skip
 def test_every_control_has_a_name_and_is_reached_by_the_keyboard(site, link):
     page = site(link)
-    expect(page.locator("canvas").first).to_be_visible()
+    expect(page.locator("canvas:visible").first).to_be_visible()
     page.get_by_text("Move, turn, morph").click()
     page.evaluate("document.activeElement.blur()")
     count, nameless, _ = page.evaluate(CONTROLS)

@@ -65,6 +65,7 @@ class Compare {
   checkpoints = {};
   /** @type {Record<string, Response>} */
   responses = {};
+  chosen = "";  // the first model that was chosen last
   /** @type {number | undefined} */
   frame;
   /** @type {number | undefined} */
@@ -130,6 +131,7 @@ class Compare {
    * @param {string} key
    */
   async begin(key) {
+    this.chosen = key;
     const { models } = this.host;
     let first, samples;
     try {
@@ -140,6 +142,7 @@ class Compare {
       this.draw();
       return;
     }
+    if (this.chosen !== key) return;  // another one was chosen while this one was loaded
     this.checkpoints[key] = first;
     if (samples !== this.samples) {
       this.samples = samples;
