@@ -1,6 +1,7 @@
 """The static site: Explore and Compare in a browser without a server of ours."""
 
 import base64
+import contextlib
 import functools
 import http.server
 import io
@@ -18,6 +19,7 @@ from playwright.sync_api import Locator, Page
 
 from densembed.data import as_input, load_dataset
 from densembed.data.codec import from_text, to_text
+from densembed.data.decode import ImageError
 from densembed.data.transform import Transform
 from densembed.fields.agreement import align_steps
 from densembed.fields.field import TOP_PERCENTILE, field, pixel_field, view
@@ -122,7 +124,7 @@ def site(browser, address) -> Iterator[Open]:
 def parameters(link: str) -> dict:
     """Those of a link; a picture as its pixels, for which there are several texts."""
     found = dict(parse_qsl(link))
-    if "ink" in found:
+    with contextlib.suppress(ImageError, KeyError):
         found["ink"] = from_text(found["ink"], (1, 28, 28)).tolist()
     return found
 
@@ -847,7 +849,7 @@ CONTROLS = """() => {
   const all = [];
   const look = (root) => root.querySelectorAll("*").forEach((part) => {
     if (part.shadowRoot) look(part.shadowRoot);
-    if (part.checkVisibility() && !part.disabled
+    if (part.checkVisibility({ visibilityProperty: true }) && !part.disabled
         && part.matches("a, button, input, select, summary, [tabindex='0']")) all.push(part);
   });
   look(document);
