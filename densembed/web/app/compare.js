@@ -65,6 +65,7 @@ class Compare {
   checkpoints = {};
   /** @type {Record<string, Response>} */
   responses = {};
+  chosen = "";  // the first model that was chosen last
   /** @type {number | undefined} */
   frame;
   /** @type {number | undefined} */
@@ -131,6 +132,7 @@ class Compare {
    * @param {string} key
    */
   async begin(key) {
+    this.chosen = key;
     const { models } = this.host;
     let first, samples;
     try {
@@ -141,6 +143,7 @@ class Compare {
       this.draw();
       return;
     }
+    if (this.chosen !== key) return;  // another one was chosen while this one was loaded
     this.checkpoints[key] = first;
     if (samples !== this.samples) {
       this.samples = samples;
