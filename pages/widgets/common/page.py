@@ -26,10 +26,10 @@ STYLE = """
 @media print {
   [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]),
   [data-testid="stFullScreenFrame"], [data-testid="stPlotlyChart"] {height: auto !important;}
-  [data-testid="stElementContainer"] {break-inside: avoid;}
+  [data-testid="stElementContainer"]:not(:has(.live)) {break-inside: avoid;}
   [data-testid="stElementContainer"]:has(h1, h2, h3, h4),
   [data-testid="stElementContainer"]:has(+ * [data-testid="stPlotlyChart"]) {break-after: avoid;}
-  .st-key-tour {display: none;}
+  .st-key-tour, [class*="st-key-bring"] {display: none;}
   .js-plotly-plot, .js-plotly-plot > .plot-container {
     width: 100% !important; height: auto !important;
   }

@@ -16,13 +16,7 @@ from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from pages.widgets.common.component import component
 from pages.widgets.common.link import plain
-from pages.widgets.inputs.checkpoints import (
-    KEPT,
-    opened,
-    report_deleted_uploads,
-    titles,
-    uploads,
-)
+from pages.widgets.inputs.checkpoints import KEPT, opened, report_deleted_uploads, titles, uploads
 from pages.widgets.inputs.test_images import test_images
 
 SHARED = (
