@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import torch
 
@@ -13,6 +14,7 @@ from densembed.data import Dataset
 from densembed.files import replace_file
 from densembed.runs.gallery import DESCRIPTIONS, Entry
 from densembed.text import printable
+from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.web.modules import FOLDER, import_map
 
 EXAMPLES = 20
@@ -30,17 +32,22 @@ def write_site(folder: Path, entries: Sequence[Entry], dataset: Dataset) -> list
         entries: the checkpoints. The first one is shown first.
         dataset: whose first test images are examples.
     """
+    for entry in entries:  # before the first file is written
+        if plugins := Checkpoint.open(entry.path).header.plugins:
+            raise CheckpointError(
+                f"{printable(entry.path.name)} needs the plugin {plugins[0]}, which a browser "
+                "cannot run: leave it out."
+            )
     folder.mkdir(parents=True, exist_ok=True)
     models, files = {}, []
     for entry in entries:
-        entry.open()  # an error names a file that is no checkpoint
         script = f"{entry.key}.js"
         content = base64.b64encode(entry.path.read_bytes()).decode()
         name, value = json.dumps(entry.key), json.dumps(content)
         files.append(folder / script)
         replace_file(files[-1], f"(globalThis.checkpoints ??= {{}})[{name}] = {value};\n".encode())
         story = DESCRIPTIONS.get(entry.key, "")
-        models[entry.key] = {"title": entry.title, "story": story, "script": script}
+        models[entry.key] = {"title": entry.title, "story": story, "script": quote(script)}
     files.insert(0, folder / "index.html")
     replace_file(files[0], html_page(models, dataset).encode())
     return files
