@@ -16,7 +16,13 @@ def check_regular(path: str | os.PathLike) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that after a crash, or with a full disk, the old file is intact."""
+    """Write a file so that after a crash, or with a full disk, the old file is intact.
+
+    A link is kept, and the file that it names is written. Raises OSError for a named pipe or a
+    device such as /dev/null, which a file would replace.
+    """
+    check_regular(path)
+    path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "wb") as file:

@@ -128,7 +128,7 @@ EVALUATE = Command(
 INFO = Command(
     name="info",
     text="print a summary of checkpoints",
-    add_arguments=lambda parser: parser.add_argument("checkpoint", type=Path, nargs="+"),
+    add_arguments=lambda parser: parser.add_argument("checkpoint", type=as_path, nargs="+"),
     run=_info,
     examples=("info checkpoints/paper/*.safetensors",),
     several_files=True,

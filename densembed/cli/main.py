@@ -1,6 +1,7 @@
 """The command line: python -m densembed COMMAND."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -80,12 +81,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.parser.reject(rest)
     try:
         plugins.load(options.plugin)
-        return options.run(options) or 0
+        status = options.run(options) or 0
+        sys.stdout.flush()  # here, a closed pipe or a full disk is an error with a sentence
+        return status
     except (UsageError, CheckpointError, DataError, ImageError, ValueError) as error:
         warn(explain(error) if isinstance(error, ValidationError) else error)
         return 2
     except OSError as error:
-        warn(f"{printable(error.filename or '')}: {error.strerror}.")
+        place = error.filename and printable(error.filename)
+        warn(f"{place or 'The output cannot be written'}: {error.strerror}.")
         return 2
     except KeyboardInterrupt:
         warn(options.interrupted)

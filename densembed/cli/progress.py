@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -104,7 +104,8 @@ class Bar:
             self.epoch = event["epoch"]
             self.error = f"error {Errors(event['test_error']).text()}"
             if not self.console.is_terminal:
-                print(self._line(), flush=True)
+                with suppress(OSError):  # a closed pipe, as of `head`, does not end a training
+                    print(self._line(), flush=True)
         else:
             return
         now = min(self.epochs, math.ceil(self.step * self.epochs / max(self.steps, 1)) or 1)

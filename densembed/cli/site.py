@@ -1,10 +1,8 @@
 """The command site: Explore and Compare as static files."""
 
 import argparse
-from pathlib import Path
 
-from densembed.cli.common import Command, UsageError, add_data_dir
-from densembed.data import load_dataset
+from densembed.cli.common import Command, UsageError, add_data_dir, as_path, load
 from densembed.runs.gallery import Entry, gallery_folder, shipped
 from densembed.text import printable
 from densembed.web.site import write_site
@@ -15,9 +13,9 @@ USUAL = ("logistic-el-mnn-10-5-digits", "logistic-el-15-digits", "logistic-el-mn
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("out", type=Path, help="folder to write, which may exist")
+    parser.add_argument("out", type=as_path, help="folder to write, which may exist")
     parser.add_argument(
-        "checkpoint", type=Path, nargs="*", help="files to show (default: four that ship)"
+        "checkpoint", type=as_path, nargs="*", help="files to show (default: four that ship)"
     )
     parser.add_argument(
         "--dataset", default="digits", help="whose test images are examples (default: digits)"
@@ -38,7 +36,7 @@ def _run(options: argparse.Namespace) -> None:
         raise UsageError("Two checkpoints have the same file name. Rename one of them.")
     if options.out.is_file():
         raise UsageError(f"{printable(options.out)} is a file. Name a folder.")
-    dataset = load_dataset(options.dataset, options.data_dir)
+    dataset = load(options.dataset, options)
     files = write_site(options.out, entries, dataset)
     size = sum(path.stat().st_size for path in files)
     print(f"saved: {len(files)} files, {size / 1e6:.1f} MB; open {printable(files[0])}")

@@ -55,7 +55,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) -> int:
-    if out.is_dir() or not (out.parent.is_dir() and os.access(out.parent, os.W_OK)):
+    free = out.is_file() or not out.exists()  # not a folder, a device or a named pipe
+    if not (free and out.parent.is_dir() and os.access(out.parent, os.W_OK)):
         raise UsageError(
             f"--out {printable(out)} cannot be written: choose a file in a folder that exists "
             "and is writable."

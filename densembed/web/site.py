@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from densembed.data import Dataset, load_dataset
 from densembed.files import replace_file
 from densembed.runs.gallery import DESCRIPTIONS, Entry, one_line
 from densembed.text import printable
-from densembed.training.checkpoint import Checkpoint
+from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.web.modules import FOLDER, import_map
 
 EXAMPLES = 20
@@ -38,18 +38,27 @@ def write_site(folder: Path, entries: Sequence[Entry], dataset: Dataset) -> list
         entries: the checkpoints. The first one is shown first.
         dataset: whose first test images are examples.
     """
+    for entry in entries:  # before the first file is written
+        _check(printable(entry.path.name), Checkpoint.open(entry.path))
     folder.mkdir(parents=True, exist_ok=True)
     models, files = {}, []
     for entry in entries:
-        entry.open()  # an error names a file that is no checkpoint
         script = f"{entry.key}.js"
         files.append(folder / script)
         replace_file(files[-1], _script(entry.key, entry.path.read_bytes()).encode())
         story = DESCRIPTIONS.get(entry.key, "")
-        models[entry.key] = {"title": entry.title, "story": story, "script": script}
+        models[entry.key] = {"title": entry.title, "story": story, "script": quote(script)}
     files.insert(0, folder / "index.html")
     replace_file(files[0], html_page(models, dataset).encode())
     return files
+
+
+def _check(name: str, checkpoint: Checkpoint) -> None:
+    """Raise CheckpointError for a network that JavaScript cannot compute."""
+    if plugins := checkpoint.header.plugins:
+        raise CheckpointError(
+            f"{name} needs the plugin {plugins[0]}, which a browser cannot run: leave it out."
+        )
 
 
 def view_page(
@@ -66,6 +75,8 @@ def view_page(
         parameters: of the view's link.
         view: "explore" or "compare".
     """
+    for key, checkpoint in checkpoints.items():
+        _check(key, checkpoint)
     models = {
         key: {"title": one_line(checkpoint.header), "story": "", "script": None}
         for key, checkpoint in checkpoints.items()

@@ -1,5 +1,7 @@
 """Every command as a person gives it: what it prints, what it writes, and how it fails."""
 
+import errno
+import io
 import json
 import os
 import re
@@ -142,11 +144,45 @@ def test_train_says_at_once_where_it_cannot_write(run, tmp_path, monkeypatch):
     """Not after hours of training."""
     monkeypatch.setattr("densembed.cli.train.train", lambda *_, **__: pytest.fail("It trains."))
     (tmp_path / "file").write_text("")
-    for out in (tmp_path, tmp_path / "no" / "a.safetensors", tmp_path / "file" / "a.safetensors"):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("", "no/a.safetensors", "file/a.safetensors", "pipe"):
+        out = tmp_path / name
         assert "cannot be written" in fails(run("train", "linear", "--out", out))
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
     out = tmp_path / "a.safetensors"
     assert "cannot be written" in fails(run("train", "linear", "--out", out))
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "html", "npz"])
+def test_a_file_replaces_no_pipe_and_no_link(run, trained_file, pictures, tmp_path, suffix):
+    pipe, link, target = (tmp_path / f"{name}.{suffix}" for name in ("pipe", "link", "target"))
+    os.mkfifo(pipe)
+    link.symlink_to(target.name)
+    arguments = "render", trained_file, "--image", pictures["digit"], "--out"
+    assert "Not a regular file" in fails(run(*arguments, pipe))
+    assert pipe.is_fifo()
+    assert run(*arguments, link)[0] == 0
+    assert link.is_symlink()
+    assert target.stat().st_size > 1000
+
+
+class ClosedPipe(io.StringIO):
+    """Standard output to a program such as `head`, which ends after one line."""
+
+    def flush(self):
+        if self.getvalue().count("\n") > 1:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+@pytest.mark.parametrize("place", ["folder", "file"])
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_closed_pipe_does_not_end_a_training(run, tmp_path, runs_root, monkeypatch, place):
+    out = tmp_path / "a.safetensors"
+    monkeypatch.setattr("sys.stdout", ClosedPipe())
+    result = run("train", "linear", *FAST, *(["--out", out] if place == "file" else []))
+    assert fails(result) == "densembed: The output cannot be written: Broken pipe."
+    path = out if place == "file" else all_runs()[0].checkpoint_path
+    assert len(Checkpoint.open(path).header.epochs) == 2
 
 
 def test_train_that_diverges_keeps_what_was_good(run, tmp_path):
@@ -730,7 +766,7 @@ def test_every_command_names_what_a_folder_leaves_out_once(run, photos, tmp_path
     for arguments in (
         ["train", "linear", *fast],
         ["train", "linear", *fast, "--out", out],
-        ["evaluate", out, out],
+        ["evaluate", out, out, "--dataset", data],
         ["sweep", "linear", "--learning-rate", "0.01,0.02", *fast, *processes],
         ["reproduce", "figure1", "--rows", "linear", "--seeds", "1", *fast[:2], *fast[-2:],
          *processes, "--out", tmp_path / "tables"],

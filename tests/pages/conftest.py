@@ -1,15 +1,18 @@
 """The app without a browser: Streamlit's AppTest, and charts as arrays."""
 
+import asyncio
 import base64
 import json
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import numpy as np
 import pytest
 import torch
+from starlette.applications import Starlette
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 from torch import Tensor
@@ -17,6 +20,7 @@ from torch import Tensor
 from densembed.data import load_dataset
 from densembed.markup import JOINER
 from densembed.training.checkpoint import Checkpoint
+from pages.widgets.live.routes import routes
 
 ROOT = Path(__file__).parents[2]
 
@@ -146,6 +150,37 @@ def views_own() -> set[str]:
     text = "".join((ROOT / f"densembed/web/app/{name}.js").read_text() for name in names)
     found = re.findall(r"^ +(\w+): (?:oneOf|number|someOf|flag|text)\(", text, re.MULTILINE)
     return {*found, "right", "down", "size", "turn", "blur", "noise"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+def get(url: str) -> Answer:
+    """The answer to a URL that the page sends to the view."""
+    path, _, query = url.partition("?")
+    scope = {
+        "type": "http", "method": "GET", "path": unquote(path, errors="surrogateescape"),
+        "query_string": query.encode(), "headers": [],
+    }  # fmt: skip
+    sent = []
+
+    async def receive():
+        await asyncio.Event().wait()  # the visitor stays
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(Starlette(routes=routes(""))(scope, receive, send))
+    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return Answer(sent[0]["status"], headers, b"".join(each["body"] for each in sent[1:]))
 
 
 def stills(app: AppTest) -> dict[str, list[dict]]:

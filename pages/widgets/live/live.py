@@ -24,6 +24,8 @@ SHARED = (
     "blur", "noise",
 )  # fmt: skip
 """Parameters of the input, which the visitor takes along from one view to the other."""
+MODELS = ("model", "models", "first", "second", "third", "fourth")
+"""Parameters that name models, which a view shows again when the visitor comes back to it."""
 SERVERS = ("tour", "printed", "beside", "handful")
 """Parameters that the views do not know: those of widgets of the page."""
 STREAMLITS = ("embed", "embed_options")
@@ -81,9 +83,13 @@ def show_view(
     report_deleted_uploads(defaults)
     if st.session_state["arrived"]:
         follow_link()
-        for name, value in st.session_state.get("input", {}).items():
+        last = reported(view)
+        shown = last.parameters if last else {}
+        models = {name: shown[name] for name in MODELS if name in shown}
+        for name, value in {**models, **st.session_state.get("input", {})}.items():
             if name not in st.query_params:
                 st.query_params[name] = value
+        _keep_input(st.query_params.to_dict())
     data = {
         "view": view,
         "models": _models([*st.query_params.values(), *defaults.values()]),
@@ -114,9 +120,13 @@ def _keep(view: str) -> None:
     if report := reported(view):
         own = {name: value for name, value in st.query_params.items() if name in SERVERS}
         st.query_params.from_dict({**own, **report.parameters})
-        st.session_state["input"] = {
-            name: value for name, value in report.parameters.items() if name in SHARED
-        }
+        _keep_input(report.parameters)
+
+
+def _keep_input(parameters: Mapping[str, str]) -> None:
+    st.session_state["input"] = {
+        name: value for name, value in parameters.items() if name in SHARED
+    }
 
 
 def _models(also: list[str]) -> dict[str, dict]:

@@ -1,0 +1,80 @@
+"""The command site: its errors, and the addresses that its page loads."""
+
+import base64
+import json
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from PIL import Image
+
+from densembed.cli.main import main
+from densembed.training.checkpoint import Checkpoint
+
+
+@pytest.fixture
+def site(tmp_path, capsys, monkeypatch):
+    """Write a site; returns status, stderr and the folder of the site."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(*arguments: object) -> tuple[int | str | None, str, Path]:
+        out = tmp_path / "public"
+        try:
+            status = main(["site", str(out), *map(str, arguments)])
+        except SystemExit as error:
+            status = error.code
+        return status, capsys.readouterr().err, out
+
+    return write
+
+
+def test_the_page_finds_its_files_whatever_their_names(site, trained_file, tmp_path):
+    names = ("a#b", "100%20", 'what? "quoted"', "back\\slash", "latin\udce9", "small")
+    paths = [Path(os.fsdecode(os.fsencode(tmp_path / f"{name}.safetensors"))) for name in names]
+    for path in paths:
+        path.write_bytes(trained_file.read_bytes())
+    status, errors, out = site(*paths)
+    assert (status, errors) == (0, "")
+    models = json.loads(re.search(r"\{\"models\": .*\}", (out / "index.html").read_text())[0])
+    scripts = [model["script"] for model in models["models"].values()]
+    assert len(scripts) == len(names)
+    for script in scripts:
+        address = urlsplit(f"http://localhost/{script}")  # as a browser takes it apart
+        content = (out / unquote(address.path[1:])).read_text()
+        encoded = re.fullmatch(r".*\)\[.*\] = \"(.*)\";\n", content)[1]
+        assert base64.b64decode(encoded) == trained_file.read_bytes()
+        assert not set(script) & set('?#\\"<')
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("absent", "absent.safetensors cannot be read: No such file or directory."),
+     ("damaged", "damaged.safetensors is not a densembed checkpoint."),
+     ("plugin", "plugin.safetensors needs the plugin json, which a browser cannot run"),
+     ("", "the path is empty")],
+)  # fmt: skip
+def test_a_wrong_checkpoint_writes_no_part_of_a_site(
+    site, trained, trained_file, tmp_path, monkeypatch, name, words
+):
+    (tmp_path / "damaged.safetensors").write_bytes(b"no")
+    header = trained.header.model_copy(update={"plugins": ["json"]})
+    Checkpoint(header, trained.tensors).save(tmp_path / "plugin.safetensors")
+    monkeypatch.setattr("densembed.models.plugins.missing", lambda names: "")
+    status, errors, out = site(trained_file, tmp_path / f"{name}.safetensors" if name else "")
+    assert status == 2
+    assert words in errors
+    assert "Traceback" not in errors
+    assert not out.exists()
+
+
+def test_what_a_folder_leaves_out_is_named(site, trained_file, tmp_path):
+    for k in range(8):
+        path = tmp_path / "photos" / "ab"[k % 2] / f"{k}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (28, 28), k).save(path)
+    path.with_name("notes.txt").write_text("no image")
+    status, errors, _ = site(trained_file, "--dataset", "folder:photos")
+    assert status == 0
+    assert "b/notes.txt" in errors
