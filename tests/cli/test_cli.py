@@ -766,7 +766,7 @@ def test_every_command_names_what_a_folder_leaves_out_once(run, photos, tmp_path
     for arguments in (
         ["train", "linear", *fast],
         ["train", "linear", *fast, "--out", out],
-        ["evaluate", out, out],
+        ["evaluate", out, out, *fast[:2]],
         ["sweep", "linear", "--learning-rate", "0.01,0.02", *fast, *processes],
         ["reproduce", "figure1", "--rows", "linear", "--seeds", "1", *fast[:2], *fast[-2:],
          *processes, "--out", tmp_path / "tables"],
