@@ -15,7 +15,7 @@ from pages.widgets.compare.models import (
     remark_inputs,
 )
 from pages.widgets.inputs.checkpoints import require_models, upload_model
-from pages.widgets.inputs.choose import UPLOAD, remark, upload_picture
+from pages.widgets.inputs.choose import UPLOAD, remark, strange_drawing, upload_picture
 from pages.widgets.live.input import explored
 from pages.widgets.live.live import follow_link, reported, show_view
 
@@ -40,19 +40,29 @@ compared = compared_models(parameters)
 first = compared[0].checkpoint
 picture = upload_picture(first) if parameters.get("from") == UPLOAD else None
 given = report and explored(report, first, picture)
-if given:
-    able = {f"the {entry.name} model": entry.checkpoint for entry in compared if entry.takes(given)}
+able = {
+    f"the {entry.name} model": entry.checkpoint
+    for entry in compared
+    if given and entry.takes(given)
+}
+if given and given.own:
     remark(given, able)
+show_view(
+    "compare", default_models(), DETAILS,
+    None if picture is None else picture.pixels, strange_drawing(given, able.values()),
+)  # fmt: skip
+if given:
+    if not given.own:
+        remark(given, able)  # below the view: the pad must not move
     remark_inputs(compared, given)
-show_view("compare", default_models(), DETAILS, None if picture is None else picture.pixels)
 remark_fields(compared)
-with st.container(horizontal=True):
+with st.container(horizontal=True, vertical_alignment="center"):
     upload_model("first", compared[0].key, follow_link)
     copy_link()
 
 opened = parameters.get("open") if given else None
 moment = moment_of(compared, parameters)
-if opened != "export":
+if report and opened != "export":
     PRINTED.drop()
 if opened == "settings":
     table(compared)
@@ -65,4 +75,4 @@ elif opened == "confusion":
 elif opened == "classes":
     atlases(compared, moment)
 elif opened == "export":
-    export_compared(compared, moment, given)
+    export_compared(compared, moment, given, parameters)

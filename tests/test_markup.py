@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from densembed.figures.confusion import confusion_figure
-from densembed.figures.densities import atlas_figure, weights_figure
+from densembed.figures.densities import atlas_figure
 from densembed.markup import for_html, for_markdown, for_plotly, one_line
 
 NAMES = ["<a href='http://x.example'>7</a>", "a & b", "&lt;"]
@@ -34,10 +34,9 @@ def test_each_mark_of_markdown_is_escaped():
 def test_class_names_are_no_markup_in_figures():
     counts = np.arange(9).reshape(3, 3)
     confusion = confusion_figure(counts, NAMES, 8.0)
-    weights = weights_figure(np.ones(3), NAMES)
     atlas = atlas_figure([np.ones((4, 4))] * 3, NAMES, (4, 4), 1.0, "density")
     titles = [note.text for note in atlas.layout.annotations]
-    for words in (confusion.data[0].x, confusion.data[0].y, weights.data[0].y, titles):
+    for words in (confusion.data[0].x, confusion.data[0].y, titles):
         assert [unescape(word) for word in words] == NAMES
         assert not any(set("<>") & set(word) for word in words)
-    assert "<a" not in json.dumps(weights.to_dict(), default=str)
+    assert "<a" not in json.dumps(atlas.to_dict(), default=str)

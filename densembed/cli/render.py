@@ -5,12 +5,14 @@ import argparse
 from densembed.cli.common import Command, UsageError, as_path, warn
 from densembed.data.images import read_picture
 from densembed.fields.field import RESOLUTION, view
-from densembed.figures.export import write_html, write_npz, write_printed
+from densembed.figures.export import write_npz, write_printed
+from densembed.files import replace_file
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
+from densembed.web.site import view_page
 
+PAGE = ".html"
 WRITERS = {
-    ".html": write_html,
     ".svg": write_printed,
     ".pdf": write_printed,
     ".png": write_printed,
@@ -26,19 +28,19 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=as_path,
         required=True,
-        help="FILE.html, or .svg, .pdf, .png for print, or .npz",
+        help="FILE.html, a page with controls; or .svg, .pdf, .png for print; or .npz",
     )
     parser.add_argument(
         "--resolution",
         type=int,
         default=RESOLUTION,
-        help=f"cells per pixel (1 to {MAX_RESOLUTION}, default {RESOLUTION})",
+        help=f"cells per pixel (1 to {MAX_RESOLUTION}, default {RESOLUTION}), but for a page",
     )
 
 
 def _run(options: argparse.Namespace) -> int:
     suffix = options.out.suffix.lower()
-    if suffix not in WRITERS:
+    if suffix not in (PAGE, *WRITERS):
         raise UsageError("--out must end in .html, .svg, .pdf, .png or .npz.")
     if not 1 <= options.resolution <= MAX_RESOLUTION:
         raise UsageError(f"--resolution must be between 1 and {MAX_RESOLUTION} cells per pixel.")
@@ -47,10 +49,12 @@ def _run(options: argparse.Namespace) -> int:
     image = read_picture(options.image, shape, checkpoint.reads_digits)
     if not image.has_ink:
         warn("No digit found, so this is the field for a blank image.")
-    # A page has a slider over all snapshots; the other files have the first and the last.
-    snapshots = None if suffix == ".html" else [0, -1]
-    fields = view(checkpoint, image.pixels, snapshots, resolution=options.resolution)
-    WRITERS[suffix](options.out, checkpoint, image.pixels, fields)
+    if suffix == PAGE:  # which computes the fields itself, at every step
+        page = view_page({printable(options.checkpoint.stem): checkpoint}, image.pixels, {})
+        replace_file(options.out, page.encode())
+    else:
+        fields = view(checkpoint, image.pixels, [0, -1], resolution=options.resolution)
+        WRITERS[suffix](options.out, checkpoint, image.pixels, fields)
     print(f"saved: {printable(options.out)}")
     return 0
 

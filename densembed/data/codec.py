@@ -67,10 +67,9 @@ def decode_field(encoded: dict[str, Any]) -> np.ndarray:
     return levels.astype(np.float32) * encoded["top"] / LEVELS
 
 
-def to_png(pixels: torch.Tensor, invert: bool = False) -> bytes:
-    """Encode pixels (1 or 3, H, W) uint8 as PNG, as dark ink on white if `invert`."""
+def to_png(pixels: torch.Tensor) -> bytes:
+    """Encode pixels (1 or 3, H, W) uint8 as PNG."""
     array = np.moveaxis(pixels.numpy(), 0, -1)
-    array = 255 - array if invert else array
     file = io.BytesIO()
     Image.fromarray(array[..., 0] if array.shape[-1] == 1 else array).save(file, "PNG")
     return file.getvalue()

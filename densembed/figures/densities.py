@@ -1,4 +1,4 @@
-"""Figures of single densities and of many small fields."""
+"""Figures of many small fields."""
 
 from collections.abc import Sequence
 
@@ -6,63 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from densembed.figures.heatmaps import as_image
-from densembed.figures.theme import (
-    AFTER,
-    AGAINST,
-    BEFORE,
-    DENSITY_SCALE,
-    FOR,
-    colour_bar,
-    themed,
-)
+from densembed.figures.theme import DENSITY_SCALE, colour_bar, themed
 from densembed.markup import for_plotly
-
-
-def path_figure(
-    places: np.ndarray, steps: Sequence[int], size: tuple[float, float], now: int
-) -> go.Figure:
-    """The path of one density over the steps.
-
-    Args:
-        places: its (column, row) at each step, in pixels.
-        now: index of the step to highlight.
-    """
-    figure = go.Figure(
-        go.Scatter(
-            x=places[:, 0],
-            y=places[:, 1],
-            mode="lines+markers",
-            line={"color": BEFORE, "width": 1},
-            marker={
-                "size": [14 if k == now else 6 for k in range(len(steps))],
-                "color": [AFTER if k == now else BEFORE for k in range(len(steps))],
-                "opacity": 1,
-            },
-            customdata=list(steps),
-            hovertemplate="step %{customdata:,}<br>column %{x:.2f}, row %{y:.2f}<extra></extra>",
-        )
-    )
-    width, height = size
-    figure = as_image(figure, width, height)
-    frame = {"type": "rect", "x0": 0, "y0": 0, "x1": width, "y1": height}
-    return figure.add_shape(**frame, line={"color": BEFORE, "width": 1})
-
-
-def weights_figure(weights: np.ndarray, classes: Sequence[str]) -> go.Figure:
-    """The weight of one density for each class, as bars."""
-    figure = go.Figure(
-        go.Bar(
-            x=weights,
-            y=[for_plotly(name) for name in classes],
-            orientation="h",
-            marker={"color": [FOR if w > 0 else AGAINST for w in weights], "line": {"width": 0}},
-            hovertemplate="%{y}: %{x:+.3f}<extra></extra>",
-        )
-    )
-    figure.update_xaxes(title="weight", fixedrange=True)
-    figure.update_yaxes(autorange="reversed", fixedrange=True, type="category")
-    return themed(figure, top=28)
 
 
 def atlas_figure(

@@ -233,14 +233,15 @@ class Checkpoint:
             return "after training"
         return f"after {step:,} steps"
 
+    def to_bytes(self) -> bytes:
+        """The content of a file, as `from_bytes` reads it."""
+        metadata = {"format": FORMAT, "version": VERSION, "header": self.header.model_dump_json()}
+        tensors = {name: tensor.contiguous() for name, tensor in self.tensors.items()}
+        return safetensors.torch.save(tensors, metadata)
+
     def save(self, path: str | os.PathLike) -> None:
         """Write the file atomically: readers see the old file or the new one."""
-        path = Path(path)
-        metadata = {"format": FORMAT, "version": VERSION, "header": self.header.model_dump_json()}
-        data = safetensors.torch.save(
-            {name: tensor.contiguous() for name, tensor in self.tensors.items()}, metadata
-        )
-        replace_file(path, data)
+        replace_file(Path(path), self.to_bytes())
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> "Checkpoint":

@@ -6,19 +6,25 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import torch
+from torch import Tensor
 
-from densembed.data import Dataset
+from densembed.data import Dataset, load_dataset
 from densembed.files import replace_file
-from densembed.runs.gallery import DESCRIPTIONS, Entry
+from densembed.runs.gallery import DESCRIPTIONS, Entry, one_line
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from densembed.web.modules import FOLDER, import_map
 
 EXAMPLES = 20
 """Test images per class in a site."""
+INPUT = {
+    "from", "ink", "class", "example", "shuffle", "to", "between", "right", "down", "size", "turn",
+    "blur", "noise",
+}  # fmt: skip
+"""Parameters of the input, which a page of one view contains as it is."""
 
 
 def write_site(folder: Path, entries: Sequence[Entry], dataset: Dataset) -> list[Path]:
@@ -33,19 +39,13 @@ def write_site(folder: Path, entries: Sequence[Entry], dataset: Dataset) -> list
         dataset: whose first test images are examples.
     """
     for entry in entries:  # before the first file is written
-        if plugins := Checkpoint.open(entry.path).header.plugins:
-            raise CheckpointError(
-                f"{printable(entry.path.name)} needs the plugin {plugins[0]}, which a browser "
-                "cannot run: leave it out."
-            )
+        _check(printable(entry.path.name), Checkpoint.open(entry.path))
     folder.mkdir(parents=True, exist_ok=True)
     models, files = {}, []
     for entry in entries:
         script = f"{entry.key}.js"
-        content = base64.b64encode(entry.path.read_bytes()).decode()
-        name, value = json.dumps(entry.key), json.dumps(content)
         files.append(folder / script)
-        replace_file(files[-1], f"(globalThis.checkpoints ??= {{}})[{name}] = {value};\n".encode())
+        replace_file(files[-1], _script(entry.key, entry.path.read_bytes()).encode())
         story = DESCRIPTIONS.get(entry.key, "")
         models[entry.key] = {"title": entry.title, "story": story, "script": quote(script)}
     files.insert(0, folder / "index.html")
@@ -53,16 +53,75 @@ def write_site(folder: Path, entries: Sequence[Entry], dataset: Dataset) -> list
     return files
 
 
-def html_page(models: Mapping[str, Mapping[str, Any]], dataset: Dataset) -> str:
-    """The page of a site, with all modules, parts and examples in it."""
+def _check(name: str, checkpoint: Checkpoint) -> None:
+    """Raise CheckpointError for a network that JavaScript cannot compute."""
+    if plugins := checkpoint.header.plugins:
+        raise CheckpointError(
+            f"{name} needs the plugin {plugins[0]}, which a browser cannot run: leave it out."
+        )
+
+
+def view_page(
+    checkpoints: Mapping[str, Checkpoint],
+    pixels: Tensor,
+    parameters: Mapping[str, str],
+    view: str = "explore",
+) -> str:
+    """One view as a single page, which contains its checkpoints and its input.
+
+    Args:
+        checkpoints: by their keys in links.
+        pixels: the input (C, H, W) uint8.
+        parameters: of the view's link.
+        view: "explore" or "compare".
+    """
+    for key, checkpoint in checkpoints.items():
+        _check(key, checkpoint)
+    models = {
+        key: {"title": one_line(checkpoint.header), "story": "", "script": None}
+        for key, checkpoint in checkpoints.items()
+    }
+    scripts = "".join(
+        f"<script>{_script(key, checkpoint.to_bytes())}</script>\n"
+        for key, checkpoint in checkpoints.items()
+    )
+    shown = {key: value for key, value in parameters.items() if key not in INPUT}
+    return html_page(
+        models, load_dataset("digits"), scripts,
+        link=f"{view}?{urlencode({**shown, 'from': 'upload'})}",
+        upload=base64.b64encode(pixels.contiguous().numpy().tobytes()).decode(),
+    )  # fmt: skip
+
+
+def html_page(
+    models: Mapping[str, Mapping[str, Any]], dataset: Dataset, scripts: str = "", **more: str
+) -> str:
+    """The page of a site, with all modules, parts and examples in it.
+
+    Args:
+        scripts: HTML of further scripts.
+        more: `link`, where the page opens without a link of its own, and `upload`, a picture.
+    """
     template = (FOLDER / "app/site.html").read_text("utf-8")
+    site = {"models": models, "samples": samples(dataset), **more}
     contents = {
         "STYLE": (FOLDER / "app/site.css").read_text("utf-8"),
         "IMPORTS": json.dumps({"imports": import_map()}),
-        # In this form no text can end the element in which it is.
-        "SITE": json.dumps({"models": models, "samples": samples(dataset)}).replace("<", "\\u003c"),
+        "SITE": _in_script(site),
+        "SCRIPTS": scripts,
     }
     return re.sub("|".join(contents), lambda found: contents[found[0]], template)
+
+
+def _in_script(value: Any) -> str:
+    """JSON in which no text can end the element that it is in."""
+    return json.dumps(value).replace("<", "\\u003c")
+
+
+def _script(key: str, content: bytes) -> str:
+    """A script that sets the content of a checkpoint."""
+    name, value = _in_script(key), json.dumps(base64.b64encode(content).decode())
+    return f"(globalThis.checkpoints ??= {{}})[{name}] = {value};"
 
 
 def samples(dataset: Dataset, most: int = EXAMPLES) -> dict[str, Any]:

@@ -61,6 +61,9 @@ AT_REST = """async elements => {
   }
   return first;
 }"""
+ALIKE = """(canvas, [width, values, bound]) => canvas.width === width
+  && canvas.values?.length === values.length
+  && canvas.values.every((value, k) => Math.abs(value - values[k]) <= bound)"""
 expect_once.set_options(timeout=PATIENCE)
 
 
@@ -91,11 +94,17 @@ def expect(actual, message: str | None = None) -> Patient:
 
 
 def until(page: Page, condition: Callable):
-    """What a condition on a page is once it is true."""
+    """What a condition on a page is once it is true; it is tried for at least `LONGEST`."""
+    tries = 0
 
     def look():
+        nonlocal tries
+        if value := condition():
+            return value
+        tries += 1  # a look at the page is work, too, which `wait_for` takes for progress
+        assert tries < LONGEST / 1000 / PAUSE, "The page does not come to meet the condition."
         # Playwright's own pause lets the page's events in, which a sleep does not.
-        return condition() or page.wait_for_timeout(1000 * PAUSE)
+        return page.wait_for_timeout(1000 * PAUSE)
 
     return wait_for(look)
 
@@ -235,27 +244,41 @@ def drawn(page: Page, key: str) -> list[list[float]]:
     return heatmap.evaluate("plot => plot._fullData[0].z.map(row => Array.from(row))")
 
 
-def painted(page: Page, panel: str, key: str = "stage") -> np.ndarray:
-    """The numbers of a moving field as they are painted.
-
-    Explore's are `before` and `after`; Compare's, with the key `columns`, `field.first` or
-    `change.second` and so on. The input is the `figure` of the key `the-input`.
-    """
-    canvas = page.locator(f".st-key-{key} .{panel} canvas")
-    expect(canvas).to_be_visible()
-    page.wait_for_function("canvas => canvas.values", arg=canvas.element_handle())
-    values, width = canvas.evaluate("canvas => [Array.from(canvas.values), canvas.width]")
-    return np.array(values).reshape(-1, width)
+def numbers(page: Page, selector: str) -> np.ndarray:
+    """The numbers of the first canvas below that element; empty before they are painted."""
+    values, width = page.locator(f"{selector} canvas").first.evaluate(
+        "canvas => [Array.from(canvas.values ?? []), canvas.width]"
+    )
+    return np.array(values).reshape(-1, width) if values else np.empty((0, width))
 
 
-def repainted(page: Page, panel: str, was: np.ndarray) -> np.ndarray:
-    """The numbers of a moving field once they are no longer the given ones."""
+def painted(page: Page, selector: str) -> np.ndarray:
+    """The numbers of a field once it is painted."""
+    expect(page.locator(f"{selector} canvas").first).to_be_visible()
+    until(page, lambda: numbers(page, selector).size)
+    return numbers(page, selector)
 
-    def changed() -> list[np.ndarray]:
-        now = painted(page, panel)
-        return [now] if now.shape != was.shape or (now != was).any() else []
 
-    return until(page, changed)[0]
+def shows(page: Page, selector: str, expected: np.ndarray, within: float = 1e-5) -> None:
+    """Wait until a field has these numbers, up to a share of the largest."""
+    bound = within * float(abs(expected).max() or 1)
+    figure = page.locator(f"{selector} canvas").first
+    wanted = [expected.shape[1], expected.ravel().tolist(), bound]
+    try:
+        until(page, lambda: figure.evaluate(ALIKE, wanted))
+    except AssertionError:
+        np.testing.assert_allclose(numbers(page, selector), expected, 0, bound)
+        raise
+
+
+def choose(page: Page, group: str, name: str) -> None:
+    """Press one of the buttons of a view."""
+    options = page.get_by_role("group", name=group, exact=True)
+    options.get_by_role("button", name=name, exact=True).click()
+
+
+def width_needed(page: Page) -> int:
+    return page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
 
 
 def places(page: Page, selector: str) -> list[dict]:
@@ -295,8 +318,3 @@ def press(page: Page, selector: str, shares: list[tuple[float, float]]) -> None:
 def drag(page: Page, selector: str, shares: list[tuple[float, float]]) -> None:
     press(page, selector, shares)
     page.mouse.up()
-
-
-def stage_at(page: Page, step: float, key: str = "stage") -> None:
-    """Wait until the slider of Explore, or with the key `columns` Compare's, stands there."""
-    expect(page.locator(f".st-key-{key} .stage")).to_have_attribute("data-step", f"{step:g}")

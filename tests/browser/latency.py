@@ -3,8 +3,8 @@
     python -m tests.browser.latency [--repeats 15]
 
 The bare page has one slider and three Plotly heatmaps. Both are measured in one run, in the same
-browser: from the event in the page (a key, a press, a stroke's end) to the second frame after the
-new numbers are in the figure. Prints a table, with the target of each row.
+browser: from the event in the page (a key, a click, a move of the pen) to the frame that paints the
+new numbers. Prints a table, with the target of each row.
 """
 
 import argparse
@@ -15,9 +15,10 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.browser.conftest import FLAGS, PATIENCE, ROOT, chromium, drag, serve
+from tests.browser.conftest import FLAGS, PATIENCE, ROOT, choose, chromium, serve
 from tests.browser.test_engine import Engine, text
 
 WARM = 20_000
@@ -32,38 +33,64 @@ for column, key in zip(st.columns(3), "abc"):
     z[0, 0] = number
     column.plotly_chart(go.Figure(go.Heatmap(z=z)), key=key)
 """
-WATCH = """
-([make, event]) => {
-  window.stage = () => {
-    for (const each of document.querySelectorAll(".st-key-stage *, .st-key-columns *"))
-      if (each.shadowRoot?.querySelector(".stage")) return each.shadowRoot.querySelector(".stage");
+# What the figures of a part show, to compare with what they show later.
+SHOWN = """
+  window.shown = (part) => {
+    const roots = [...document.querySelectorAll(part)].map((each) => each.shadowRoot ?? each);
+    const all = (names) => roots.flatMap((root) => [...root.querySelectorAll(names)]);
+    return [
+      ...all("canvas").map((canvas) => canvas.values),
+      ...all("figure img").map((image) => image.hidden || image.src),
+      ...all("figure svg").map((overlay) => overlay.innerHTML),
+      ...all(".js-plotly-plot").map((plot) =>
+        plot.querySelector(".heatmaplayer image") && plot._fullData?.[0].z),
+    ];
   };
-  window.last = (key) => {  // the numbers of the last of the fields that stand still there
-    for (const each of document.querySelectorAll(`.st-key-${key} *`))
-      if (each.shadowRoot) return [...each.shadowRoot.querySelectorAll("canvas")].at(-1)?.values;
-  };
-  window.plot = (key) => {
-    const plot = document.querySelector(`.st-key-${key} .js-plotly-plot`);
-    return plot?.querySelector(".heatmaplayer image") && plot._fullData?.[0].z;
-  };
-  let began = null;
-  const note = () => { began = performance.now(); };
-  document.addEventListener(event, note, { capture: true });
-  const ready = eval(make)();
-  window.took = new Promise((resolve) => {
-    const start = performance.now();
-    const look = () => {
-      if (performance.now() - start > 20000) return resolve(20000);  // never: a row that is NO
-      if (began === null || !ready()) return requestAnimationFrame(look);
-      requestAnimationFrame(() => requestAnimationFrame(() => {
-        document.removeEventListener(event, note, { capture: true });
-        resolve(performance.now() - began);
-      }));
-    };
-    look();
-  });
-}
+  window.differ = (one, two) =>
+    one.length !== two.length || one.some((value, k) => value !== two[k]);
 """
+WATCH = f"""
+([part, event]) => {{
+  {SHOWN}
+  let began = null;
+  const note = () => {{ began = performance.now(); }};
+  document.addEventListener(event, note, {{ capture: true, once: true }});
+  const before = shown(part);
+  window.took = new Promise((resolve) => {{
+    const start = performance.now();
+    const look = () => {{
+      const now = performance.now();
+      if (now - start > 20000) return resolve(20000);  // never: a row that is NO
+      if (began === null || !differ(before, shown(part))) return requestAnimationFrame(look);
+      resolve(now - began);
+    }};
+    look();
+  }});
+}}
+"""
+STROKE = f"""async (moves) => {{
+  {SHOWN}
+  const pad = document.querySelector(".draw_pad").shadowRoot.querySelector("canvas");
+  pad.setPointerCapture = () => {{}};
+  const fire = (kind, x, y) => {{
+    const box = pad.getBoundingClientRect();
+    pad.dispatchEvent(new PointerEvent(kind, {{ pointerId: 1, bubbles: true,
+      clientX: box.left + x * box.width, clientY: box.top + y * box.height }}));
+  }};
+  const frame = () => new Promise(requestAnimationFrame);
+  const times = [];
+  fire("pointerdown", 0.3, 0.2);
+  for (let k = 1; k <= moves; k++) {{
+    await frame();
+    const before = shown(".pair"), began = performance.now();
+    fire("pointermove", 0.5 + 0.25 * Math.cos(k / 9), 0.2 + 0.6 * k / moves);
+    do await frame();
+    while (!differ(before, shown(".pair")) && performance.now() - began < 1000);
+    times.push(performance.now() - began);
+  }}
+  fire("pointerup", 0.5, 0.8);
+  return times;
+}}"""
 RUNS = 200
 ENGINE = """({ engine, bytes }, [file, runs]) => {
   const network = engine.readCheckpoint(bytes(file).buffer).network();
@@ -77,34 +104,18 @@ ENGINE = """({ engine, bytes }, [file, runs]) => {
   });
 }"""
 BARE_DRAWN = "() => document.querySelectorAll('.js-plotly-plot .heatmaplayer image').length === 3"
-STAGE_DRAWN = (
-    "() => [...document.querySelectorAll('.st-key-stage *')].some(each =>"
-    " each.shadowRoot?.querySelector('.after canvas')?.values)"
-)
-COLUMNS_DRAWN = (
-    "() => [...document.querySelectorAll('.st-key-columns *')].some(each =>"
-    " each.shadowRoot?.querySelector('.change canvas')?.values)"
-)
-# A change of model may mount the stage anew: for a moment there is none.
-NEW_NUMBERS = """() => {
-  const old = stage().stage.data;
-  return () => { const now = stage()?.stage?.data; return now && now !== old; };
-}"""
-NEW_STACK = """() => {
-  const old = stage().stage.data.stack;
-  return () => { const now = stage()?.stage?.data; return now && now.stack !== old; };
-}"""
-NEW_STEP = "() => { const old = stage().dataset.step; return () => stage().dataset.step !== old }"
-BARE_NEW = "() => { const old = plot('c'); return () => plot('c') && plot('c') !== old }"
 
 
-def still(key: str) -> str:
-    return f"() => () => last('{key}')"
+def drawn(part: str) -> str:
+    return (
+        f"() => document.querySelector('{part}')?.shadowRoot?.querySelector('.after canvas, "
+        ".field canvas')?.values?.some(Boolean)"
+    )
 
 
-def took(page: Page, make: str, act: Callable[[], None], event: str = "pointerdown") -> float:
-    """Milliseconds from the last event of that kind to the figure."""
-    page.evaluate(WATCH, [f"({make})", event])
+def took(page: Page, act: Callable[[], None], part: str = ".pair", event: str = "click") -> float:
+    """Milliseconds from an event of that kind to new numbers in a part of the page."""
+    page.evaluate(WATCH, [part, event])
     act()
     spent = page.evaluate("window.took")
     quiet(page)
@@ -113,18 +124,18 @@ def took(page: Page, make: str, act: Callable[[], None], event: str = "pointerdo
 
 def quiet(page: Page) -> None:
     """Until the script has ended and a moment has passed in which a person looks."""
+    page.wait_for_timeout(500)  # after this the view has told the server
     page.wait_for_function("!document.querySelector('[data-test-script-state=running]')")
-    page.wait_for_timeout(300)
 
 
 @contextlib.contextmanager
-def opened(browser: Browser, link: str, drawn: str) -> Iterator[tuple[Page, float]]:
+def opened(browser: Browser, link: str, ready: str) -> Iterator[tuple[Page, float]]:
     """A page in a fresh context, and milliseconds until its figures were there."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     page.goto(link, wait_until="commit")
-    page.wait_for_function(drawn, polling="raf")
+    page.wait_for_function(ready, polling="raf")
     spent = page.evaluate("performance.now()")
     quiet(page)
     yield page, spent
@@ -136,116 +147,105 @@ def press(page: Page, name: str, key: str) -> Callable[[], None]:
 
 
 def pill(page: Page, group: str, name: str) -> Callable[[], None]:
-    options = page.locator(f".st-key-{group}").get_by_text(name, exact=True)
-    return lambda: options.first.click()
+    return lambda: choose(page, group, name)
 
 
-def choose(page: Page, key: str, option: str) -> Callable[[], None]:
-    def act() -> None:
-        box = page.locator(f".st-key-{key}").get_by_role("combobox")
-        box.click()
-        box.fill(option)  # a long list holds only what is in sight
-        page.get_by_role("option", name=option).first.click()
-
-    return act
+def select(page: Page, label: str, option: str) -> Callable[[], None]:
+    box = page.get_by_label(label, exact=True)
+    return lambda: box.select_option(option) and None
 
 
-def stroke(page: Page, number: int) -> Callable[[], None]:
-    def act() -> None:
-        x = 0.3 + 0.02 * number
-        drag(page, ".st-key-pad canvas", [(x, 0.2), (x + 0.08, 0.8)])
-
-    return act
+def classes(page: Page, repeats: int, part: str = ".pair") -> list[float]:
+    return [took(page, pill(page, "Class", str(k % 10)), part) for k in range(repeats)]
 
 
-def controls(page: Page, repeats: int) -> Iterator[tuple[str, list[float]]]:
-    """Each control of Explore with its times."""
-    times = [
-        took(page, NEW_STEP, press(page, "Step of training", "ArrowLeft"), "keydown")
-        for _ in range(repeats)
-    ]
-    yield "step slider", times
-    names = [str(k % 10) for k in range(repeats)]
-    yield "class of the input", [took(page, NEW_STACK, pill(page, "class", name)) for name in names]
-    plus = page.locator(".st-key-example").get_by_test_id("stNumberInputStepUp")
-    yield "example", [took(page, NEW_STACK, plus.click) for _ in range(repeats)]
+def controls(page: Page, repeats: int) -> Iterator[tuple[str, list[float], float]]:
+    """Each control of Explore with its times and the target of their median."""
+    slider = press(page, "Step of training", "ArrowLeft")
+    yield "step slider", [took(page, slider, event="keydown") for _ in range(repeats)], 50
+    yield "class", classes(page, repeats), 50
+    plus = page.get_by_label("Example", exact=True)
+
+    def another() -> None:
+        plus.press("ArrowUp")
+        plus.press("Tab")
+
+    yield "example", [took(page, another, event="change") for _ in range(repeats)], 50
     ways = (
         "over the input", "difference", "swipe", "per pixel", "densities", "weight for a class",
         "field",
     )  # fmt: skip
     for way in ways:
-        times, other = [], "swipe" if way == "field" else "field"
+        times, other = [], "per pixel" if way == "field" else "field"
         for _ in range(max(3, repeats // 3)):
-            pill(page, "show", other)()
+            pill(page, "Show", other)()
             quiet(page)
-            times.append(took(page, NEW_NUMBERS, pill(page, "show", way)))
-        yield f"show: {way}", times
-    pill(page, "show", "weight for a class")()
+            times.append(took(page, pill(page, "Show", way)))
+        yield f"show: {way}", times, 50
+    pill(page, "Show", "weight for a class")()
     quiet(page)
-    yield (
-        "for class",
-        [took(page, NEW_STACK, choose(page, "for", str(k % 10))) for k in range(repeats)],
-    )
-    pill(page, "show", "field")()
+    times = [took(page, select(page, "for class", str(k % 10)), event="change")
+             for k in range(repeats)]  # fmt: skip
+    yield "for class", times, 50
+    pill(page, "Show", "field")()
     quiet(page)
-    toggle = page.locator(".st-key-contours label")
-    yield "contours", [took(page, NEW_NUMBERS, toggle.first.click) for _ in range(repeats)]
-    models = ("Logistic-EL, B = 15", "Logistic-EL with mNN, B = 8")
+    toggle = page.get_by_label("Contours")
+    yield "contours", [took(page, toggle.click) for _ in range(repeats)], 50
+    models = ("logistic-el-15-digits", "logistic-el-mnn-8-4")
     times = [
-        took(page, NEW_STACK, choose(page, "model", models[k % 2])) for k in range(repeats + 2)
+        took(page, select(page, "Model", models[k % 2]), event="change") for k in range(repeats + 2)
     ]
-    yield "model, opened for the first time", times[:2]
-    yield "model", times[2:]
-    for name, key in (
-        ("One density", "density-own"),
-        ("Effect of each pixel", "computes"),
-        ("All classes", "atlas-deviation"),
-    ):
+    yield "model, for the first time", times[:2], 200
+    yield "model, again", times[2:], 60
+    for name, target in (("One density", 50), ("Effect of each pixel", 50), ("All classes", 200)):
         times = []
         for _ in range(max(3, repeats // 3)):
-            times.append(took(page, still(key), pill(page, "more", name)))
-            pill(page, "more", name)()
+            times.append(took(page, pill(page, "More", name), ".details .part"))
+            pill(page, "More", name)()
             quiet(page)
-        if name == "All classes":
-            yield "All classes, computed anew", times[:1]
-            times = times[1:]
-        yield name, times
+        yield name, times, target
 
 
 def compared(browser: Browser, server: str, repeats: int) -> Iterator[tuple[str, list[float]]]:
-    """Compare's slider, whose every move paints all fields and differences; and its first view."""
     for count in (2, 4):
-        link, firsts = f"{server}/compare?models={count}", []
-        for _ in range(max(3, repeats // 5)):
-            with opened(browser, link, COLUMNS_DRAWN) as (page, spent):
-                firsts.append(spent)
-                times = [
-                    took(page, NEW_STEP, press(page, "Step of training", "ArrowLeft"), "keydown")
-                    for _ in range(repeats)
-                ]
-        yield f"Compare's slider, {count} models", times
-        yield f"Compare's first view, {count} models", firsts[1:]
+        link = f"{server}/compare?models={count}"
+        with opened(browser, link, drawn(".columns")) as (page, _):
+            slider = press(page, "Step of training", "ArrowLeft")
+            times = [took(page, slider, ".columns", "keydown") for _ in range(repeats)]
+            yield f"Compare's slider, {count} models", times
+            yield f"Compare's class, {count} models", classes(page, repeats, ".columns")
 
 
-def crowd(browser: Browser, link: str, repeats: int) -> list[float]:
-    """Times of a change of class in one session while nine others change theirs every 2 s.
+def memory(server: str) -> float:
+    """MB of the process that serves this address."""
+    port = server.rpartition(":")[2]
+    (process,) = (
+        each for each in psutil.Process().children(recursive=True) if port in each.cmdline()
+    )
+    return process.memory_info().rss / 2**20
+
+
+def crowd(browser: Browser, server: str, repeats: int) -> tuple[list[float], float]:
+    """Times of a change of class in one session while nine others change theirs every 2 s; and the
+    memory in MB of the server per session.
 
     They have done so for a while before the first one counts: a new tab's scripts are slow.
     """
     busy = """() => {
       let number = 0;
       setInterval(() => {
-        const options = document.querySelectorAll(".st-key-class button");
+        const options = document.querySelectorAll("[role=group][aria-label=Class] button");
         options[++number % options.length].click();
       }, 2000);
     }"""
+    link, before = f"{server}/?tour=0", memory(server)
     with contextlib.ExitStack() as stack:
         for _ in range(9):
-            other, _ = stack.enter_context(opened(browser, link, STAGE_DRAWN))
+            other, _ = stack.enter_context(opened(browser, link, drawn(".pair")))
             other.evaluate(busy)
-        page, _ = stack.enter_context(opened(browser, link, STAGE_DRAWN))
+        page, _ = stack.enter_context(opened(browser, link, drawn(".pair")))
         page.wait_for_timeout(WARM)
-        return [took(page, NEW_STACK, pill(page, "class", str(k % 10))) for k in range(repeats)]
+        return classes(page, repeats), (memory(server) - before) / 10
 
 
 def engine_times(browser: Browser) -> list[float]:
@@ -255,22 +255,6 @@ def engine_times(browser: Browser) -> list[float]:
     times = Engine(page).evaluate(ENGINE, [text(data), RUNS])
     page.close()
     return times
-
-
-def film(page: Page) -> float:
-    """Steps a second that play shows."""
-    return page.evaluate(
-        """async () => {
-          const root = stage();
-          const times = [];
-          const watch = new MutationObserver(() => times.push(performance.now()));
-          watch.observe(root, { attributeFilter: ["data-step"] });
-          root.querySelector(".play").click();
-          do await new Promise(requestAnimationFrame);
-          while (root.querySelector(".play").textContent === "Pause");
-          return (times.length - 1) / (times.at(-1) - times[0]) * 1000;
-        }"""
-    )
 
 
 def line(name: str, times: list[float], limits: tuple[float, float], digits: int = 0) -> None:
@@ -296,41 +280,34 @@ def main() -> None:
         bare = stack.enter_context(serve(folders[0], folders[0] / "bare.py"))
         ours = stack.enter_context(serve(folders[1]))
         firsts = {}
-        for name, link, drawn in (("bare", bare, BARE_DRAWN), ("ours", ours, STAGE_DRAWN)):
+        for name, link, ready in (("bare", bare, BARE_DRAWN), ("ours", ours, drawn(".pair"))):
             firsts[name] = []
             for number in range(max(4, repeats // 3)):
-                with opened(browser, link, drawn) as (_, spent):
+                with opened(browser, link, ready) as (_, spent):
                     if number:  # the first one warms server and browser
                         firsts[name].append(spent)
         print(f"{'milliseconds':32}{'median':>8}{'95 %':>8}{'at most':>10}{'95 %':>8}   kept")
         line("the engine, input and field", engine_times(browser), (2.5, 16), digits=1)
         with opened(browser, bare, BARE_DRAWN) as (page, _):
-            own = [
-                took(page, BARE_NEW, press(page, "Number", "ArrowRight"), "keydown")
-                for _ in range(repeats)
-            ]
+            slider = press(page, "Number", "ArrowRight")
+            own = [took(page, slider, "body", "keydown") for _ in range(repeats)]
         line("bare page: its slider", own, (no_limit, no_limit))
         line("bare page: first view", firsts["bare"], (no_limit, no_limit))
-        line("first view", firsts["ours"], (1.5 * median(firsts["bare"]), no_limit))
-        limits = 1.3 * median(own), 2 * median(own)
+        line("first view", firsts["ours"], (0.5 * median(firsts["bare"]), no_limit))
+        with opened(browser, f"{ours}/?tour=0&from=draw", drawn(".pair")) as (page, _):
+            page.evaluate(STROKE, 20)  # which the browser compiles
+            line("pen to field, while drawing", page.evaluate(STROKE, 10 * repeats), (16, 33))
         alone = []
-        with opened(browser, ours + "/?tour=0", STAGE_DRAWN) as (page, _):
-            for name, times in controls(page, repeats):
-                line(name, times, (150, no_limit) if name == "step slider" else limits)
-                if name == "class of the input":
+        with opened(browser, f"{ours}/?tour=0", drawn(".pair")) as (page, _):
+            for name, times, target in controls(page, repeats):
+                line(name, times, (target, no_limit))
+                if name == "class":
                     alone = times
         for name, times in compared(browser, ours, repeats):
-            line(name, times, (150 if "slider" in name else no_limit, no_limit))
-        with opened(browser, ours + "/?tour=0&from=Draw", STAGE_DRAWN) as (page, _):
-            times = [took(page, NEW_STACK, stroke(page, k), "pointerup") for k in range(repeats)]
-            line("stroke's end", times, (500, no_limit))
-            speed = film(page)
-        times = crowd(browser, ours + "/?tour=0", repeats)
-        line("class, ten sessions at once", times, (2 * median(alone), no_limit))
-        print(
-            f"{'play, steps a second':32}{speed:8.1f}{'':8}{'10':>10}{'':8}   "
-            f"{'yes' if speed >= 10 else 'NO'}"
-        )
+            line(name, times, (100, no_limit))
+        times, each = crowd(browser, ours, repeats)
+        line("class, ten visitors at once", times, (1.2 * median(alone), no_limit))
+        print(f"{'memory per visitor, MB':32}{each:8.1f}{'':8}{5:>10}")
         browser.close()
 
 

@@ -6,53 +6,10 @@ import re
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, expect
 
 from pages.widgets.common.component import modules
-from tests.browser.conftest import painted, places, serve, settle, visitor
-from tests.browser.test_compare import FIVE, bring
-from tests.browser.test_draw import link_picture
-from tests.browser.test_explore import seven
-
-
-def go(page: Page, name: str, title: str) -> Page:
-    """Follow the menu to another page."""
-    page.get_by_role("link", name=name, exact=True).click()
-    return arrived(page, title)
-
-
-def arrived(page: Page, title: str) -> Page:
-    expect(page.get_by_role("heading", name=title)).to_be_visible()
-    return settle(page)
-
-
-def chosen(page: Page, name: str) -> None:
-    expect(
-        page.locator(".st-key-class").get_by_role("radio", name=name, exact=True)
-    ).to_be_checked()
-
-
-def test_back_and_forward_go_a_page_at_a_time_and_restore_it(visit):
-    page = visit("/?tour=0&class=3&example=2")
-    entries = page.evaluate("history.length")
-    go(page, "Compare", "What differs")
-    chosen(page, "3")
-    page.wait_for_url(re.compile("class=3.*second=|second=.*class=3"))
-    page.locator(".st-key-class").get_by_role("radio", name="5", exact=True).click()
-    page.wait_for_url("**class=5**")
-    go(page, "Paper", "results be reproduced")
-    assert page.evaluate("history.length") == entries + 2
-    page.go_back()
-    chosen(arrived(page, "What differs"), "5")
-    page.go_back()
-    chosen(arrived(page, "look at"), "3")
-    expect(page.get_by_role("spinbutton", name="Example")).to_have_value("2")
-    page.go_forward()
-    chosen(arrived(page, "What differs"), "5")
-    page.go_back()
-    arrived(page, "look at")
-    page.go_back()
-    assert page.url == "about:blank"
+from tests.browser.conftest import expect, painted, serve, settle, visitor
+from tests.browser.test_pages import go
 
 
 @pytest.mark.parametrize("link", ["/", "/train", "/compare", "/paper", "/lab"])
@@ -72,9 +29,9 @@ def test_components_below_a_path(browser, tmp_path):
     """The modules of the components load from there, and a deep link finds them."""
     with serve(tmp_path, base="/fields") as server, visitor(browser, server) as visit:
         page = visit("/compare")
-        assert painted(page, "field.first", "columns").any()
-        go(page, "Explore", "look at")
-        assert painted(page, "after").any()
+        assert painted(page, ".columns .field.first").any()
+        go(page, "Explore")
+        assert painted(page, ".pair .after").any()
         assert page.url.startswith(f"{server}/?")
         visit("/train")
 
@@ -82,6 +39,9 @@ def test_components_below_a_path(browser, tmp_path):
 def test_the_browser_keeps_modules_until_one_changes(visit):
     page = visit("/train")  # a deep link
     page.evaluate("names => Promise.all(names.map(name => import(name)))", list(modules()))
+    links = page.locator("link[rel=modulepreload]").evaluate_all("links => links.map(l => l.href)")
+    assert any(link.endswith("/pages/common/copy_link.js") for link in links)
+    assert all(page.request.get(link).ok for link in links)
     imports = json.loads(page.locator("script[type=importmap]").text_content())["imports"]
     server, here = page.url.removesuffix("/train"), imports["densembed/"]
     answer = page.request.get(f"{server}{here}panels/panel.js")
@@ -97,54 +57,12 @@ def test_the_browser_keeps_modules_until_one_changes(visit):
 
 def test_the_menu_of_a_phone_closes_over_the_new_page(visit):
     page = visit("/?tour=0", width=420)
-    for name, title in (("Lab", "density"), ("Paper", "be reproduced")):
+    for name in ("Lab", "Paper"):
         page.get_by_test_id("stExpandSidebarButton").click()
-        go(page, name, title)
+        go(page, name)
         expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
         page.reload()
         expect(settle(page).get_by_test_id("stExpandSidebarButton")).to_be_visible()
-
-
-@pytest.mark.parametrize("width", [1440, 1024, 420])
-def test_what_changes_the_input_does_not_cover_it(visit, width):
-    page = visit("/?tour=0", width=width)
-    page.get_by_text("Move, turn, blur").click()
-    expect(page.locator(".st-key-noise")).to_be_visible()
-    picture, sliders = places(page, ".st-key-change, .st-key-the-input figure")  # in their order
-    below = sliders["y"] >= picture["y"] + picture["height"]
-    beside = sliders["x"] >= picture["x"] + picture["width"]
-    assert below or beside
-
-
-def test_a_removed_picture_leaves_the_page_and_its_link(visit, pictures):
-    page = visit("/?tour=0&from=Upload")
-    page.locator("input[type=file]").set_input_files(pictures["digit"])
-    link_picture(page)
-    page.get_by_test_id("stFileChipDeleteBtn").get_by_role("button").click()
-    expect(page.get_by_text("An example is shown until")).to_be_visible()
-    page.wait_for_url(lambda url: "ink=" not in url)
-    settle(page)
-    np.testing.assert_allclose(painted(page, "figure", "the-input"), seven()[0] / 255, atol=1e-5)
-
-
-def test_a_removed_checkpoint_leaves_the_page_and_its_link(visit):
-    page = visit("/?tour=0")
-    before = page.get_by_role("combobox", name="Model").input_value()
-    bring(page, 0)
-    page.locator("input[type=file]").set_input_files(FIVE)
-    page.wait_for_url("**model=upload-**")
-    page.get_by_test_id("stFileChipDeleteBtn").get_by_role("button").click()
-    page.wait_for_url(re.compile(r"model=(?!upload)"))
-    expect(page.get_by_role("combobox", name="Model")).to_have_value(before)
-    expect(settle(page).get_by_text("deleted when this session ends")).to_have_count(0)
-
-
-def test_a_file_that_is_too_large_gets_a_sentence(visit, tmp_path):
-    path = tmp_path / "large.png"
-    path.write_bytes(bytes(21 * 2**20))
-    page = visit("/?tour=0&from=Upload")
-    page.locator("input[type=file]").set_input_files(path)
-    expect(page.get_by_text("has 21.0 MB, more than the 20 MB")).to_be_visible()
 
 
 def test_a_photograph_of_more_than_5_mb_is_read(visit, tmp_path):
@@ -156,20 +74,6 @@ def test_a_photograph_of_more_than_5_mb_is_read(visit, tmp_path):
     page.locator("input[type=file]").set_input_files(path)
     expect(page.get_by_text("An example is shown until")).to_have_count(0)
     expect(page.get_by_text("larger than")).to_have_count(0)
-
-
-def test_a_click_leaves_a_dot_that_counts_as_ink(visit):
-    page = visit("/?tour=0&from=Draw")
-    (box,) = places(page, ".st-key-pad canvas")
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    assert link_picture(page).any()
-    ink = page.locator(".st-key-pad canvas").evaluate(
-        """canvas => {
-          const { data } = canvas.getContext("2d").getImageData(0, 0, 560, 560);
-          return Array.from({ length: 560 * 560 }, (_, k) => 255 - data[4 * k]);
-        }"""
-    )
-    assert np.sum(ink) / 255 == pytest.approx(np.pi * 22**2, rel=0.02)  # as wide as the pen
 
 
 @pytest.mark.parametrize("link", ["/?tour=0&from=Draw", "/lab?signal=own&layer=linear"])
@@ -248,15 +152,15 @@ def test_the_forms_keep_what_is_filled_in(visit, tmp_path):
     field.fill(str(tmp_path))
     field.press("Enter")
     settle(page)
-    go(page, "Explore", "look at")
-    go(page, "Train", "learn")
+    go(page, "Explore")
+    go(page, "Train")
     expect(page.get_by_role("textbox", name=re.compile("Folder"))).to_have_value(str(tmp_path))
     page.get_by_role("tab", name="A sweep").click()
     seeds = page.get_by_role("spinbutton", name="Seeds")
     seeds.fill("4")
     seeds.press("Enter")
     settle(page)
-    go(page, "Explore", "look at")
-    go(page, "Train", "learn")
+    go(page, "Explore")
+    go(page, "Train")
     page.get_by_role("tab", name="A sweep").click()
     expect(page.get_by_role("spinbutton", name="Seeds")).to_have_value("4")

@@ -258,7 +258,7 @@ def test_every_shipped_checkpoint(engine, path):
 def made(model: str, shape: tuple[int, int, int], change=lambda name, value: value) -> bytes:
     """A checkpoint of a network with parameters around their initial values."""
     torch.manual_seed(3)
-    state = build(model, shape, 5).state_dict()
+    state = build(model, shape, classes=5).state_dict()
     parts = {
         name: change(name, value + 0.3 * torch.randn(value.shape))[None, None]
         for name, value in state.items()

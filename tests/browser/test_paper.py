@@ -8,8 +8,7 @@ from densembed.fields.field import view
 from densembed.figures.paper import FIGURE1
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
-from tests.browser.conftest import ROOT, chart, expect, places, settle
-from tests.browser.test_explore import width_needed
+from tests.browser.conftest import ROOT, chart, expect, places, settle, width_needed
 
 SHIPPED = ROOT / "checkpoints/paper"
 

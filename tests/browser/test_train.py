@@ -54,20 +54,20 @@ def test_run_is_watched_to_its_end_and_shown_in_explore(visit):
     page = visit("/train")
     start(page, 3)
     says(page, "Done · test error")
-    painted(page, "figure:last-child", "run-fields")
+    painted(page, ".st-key-run-fields figure:last-child")
     test = load_dataset("digits").test
     seven = test.images[(test.labels == 7).nonzero()[0, 0], 0] / 255
-    np.testing.assert_allclose(painted(page, "figure", "the-input"), seven, atol=1e-5)
+    np.testing.assert_allclose(painted(page, ".st-key-the-input figure"), seven, atol=1e-5)
     page.get_by_role("link", name="Show in Explore").click()
     expect(page.get_by_role("heading", name="look at")).to_be_visible()
     settle(page)
     expect(page.get_by_role("combobox", name="Model")).to_have_value(re.compile("B = 3 ·"))
-    painted(page, "after")
+    painted(page, ".pair .after")
 
 
 def test_reload_finds_the_run_and_a_second_tab_stops_it(visit, long_run):
     page, link = long_run
-    painted(page, "figure:last-child", "run-fields")
+    painted(page, ".st-key-run-fields figure:last-child")
     page.reload()
     expect(settle(page).get_by_text(re.compile("training · step"))).to_be_visible()
     expect(stop(page)).to_be_enabled()
@@ -181,7 +181,7 @@ def test_server_restart_and_resume(browser, tmp_path):
 def test_a_link_to_no_run_is_named(visit):
     page = visit("/train?run=gone")
     says(page, "The link sets “Run” to “gone”, which was not found.")
-    painted(page, "figure:last-child", "run-fields")  # the example is there instead
+    painted(page, ".st-key-run-fields figure:last-child")  # the example is there instead
 
 
 def test_a_click_during_the_redraw_of_the_page_is_not_lost(visit, long_run):

@@ -544,8 +544,8 @@ def test_render_a_page(run, trained_file, pictures, tmp_path):
     status, _, errors = run("render", trained_file, "--image", pictures["digit"], "--out", out)
     assert (status, errors) == (0, "")
     page = out.read_text(encoding="utf-8")
-    assert "Play" in page
-    assert not re.search(r"<script[^>]*src\s*=", page)
+    assert '"link": "explore?from=upload"' in page
+    assert not re.search(r"<(script|link|img)[^>]*(src|href)\s*=\s*.(https?:)?//", page)
 
 
 def test_render_an_empty_page_says_so(run, trained_file, pictures, tmp_path):
@@ -766,7 +766,7 @@ def test_every_command_names_what_a_folder_leaves_out_once(run, photos, tmp_path
     for arguments in (
         ["train", "linear", *fast],
         ["train", "linear", *fast, "--out", out],
-        ["evaluate", out, out, *fast[:2]],
+        ["evaluate", out, out, "--dataset", data],
         ["sweep", "linear", "--learning-rate", "0.01,0.02", *fast, *processes],
         ["reproduce", "figure1", "--rows", "linear", "--seeds", "1", *fast[:2], *fast[-2:],
          *processes, "--out", tmp_path / "tables"],

@@ -1,19 +1,26 @@
 """The app without a browser: Streamlit's AppTest, and charts as arrays."""
 
+import asyncio
 import base64
 import json
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlencode
 
 import numpy as np
 import pytest
 import torch
+from starlette.applications import Starlette
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
+from torch import Tensor
 
+from densembed.data import load_dataset
 from densembed.markup import JOINER
 from densembed.training.checkpoint import Checkpoint
+from pages.widgets.live.routes import routes
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,20 +112,75 @@ def component(app: AppTest, name: str) -> dict:
     return json.loads(text)
 
 
-def stage(app: AppTest) -> dict:
-    """What Explore sends to be drawn and moved in the browser, its arrays as arrays."""
-    (element,) = (each for each in app.get("bidi_component") if each.proto.component_name == "pair")
-    data = json.loads(element.proto.json)
-    if data["stack"]:
-        packed = np.frombuffer(base64.b64decode(data["stack"]), "<u2")
-        shares = packed.reshape(-1, *data["shape"]) / 65535
-        data["values"] = data["low"] + (data["high"] - data["low"]) * shares
-    if data["dots"]:
-        for name in ("loc", "scale", "weights"):
-            array = np.frombuffer(base64.b64decode(data["dots"][name]), "<f4")
-            size = (-1, data["dots"]["count"], *([2] if name != "weights" else []))
-            data["dots"][name] = array.reshape(size)
-    return data
+def live(app: AppTest) -> dict:
+    """What Explore or Compare sends to its view in the browser."""
+    return component(app, "live")
+
+
+def report(app: AppTest, view: str, pixels: Tensor, label: str | None = None, **link) -> AppTest:
+    """The page after the browser has reported where a view came to rest.
+
+    Args:
+        pixels: the input of the models.
+        label: the class of a test image.
+        link: the parameters of the view.
+    """
+    app.session_state[f"{view}-report"] = {
+        "link": urlencode(link),
+        "pixels": base64.b64encode(pixels.numpy().tobytes()).decode(),
+        "label": label,
+    }
+    return settle(app.run())
+
+
+def sample(label: int = 7, number: int = 1) -> Tensor:
+    """A test image of the built-in digits."""
+    test = load_dataset("digits").test
+    return test.images[(test.labels == label).nonzero()[number - 1, 0]]
+
+
+def explored(link: dict[str, str] | None = None, **reported) -> AppTest:
+    """Explore as a link opens it, after the report of a test image of class 7."""
+    return report(visit(**(link or {})), "explore", sample(), "7", **reported)
+
+
+def views_own() -> set[str]:
+    """The parameters that the views read in the browser."""
+    names = ("explore", "compare", "input")
+    text = "".join((ROOT / f"densembed/web/app/{name}.js").read_text() for name in names)
+    found = re.findall(r"^ +(\w+): (?:oneOf|number|someOf|flag|text)\(", text, re.MULTILINE)
+    return {*found, "right", "down", "size", "turn", "blur", "noise"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+def get(url: str) -> Answer:
+    """The answer to a URL that the page sends to the view."""
+    path, _, query = url.partition("?")
+    scope = {
+        "type": "http", "method": "GET", "path": unquote(path, errors="surrogateescape"),
+        "query_string": query.encode(), "headers": [],
+    }  # fmt: skip
+    sent = []
+
+    async def receive():
+        await asyncio.Event().wait()  # the visitor stays
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(Starlette(routes=routes(""))(scope, receive, send))
+    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return Answer(sent[0]["status"], headers, b"".join(each["body"] for each in sent[1:]))
 
 
 def stills(app: AppTest) -> dict[str, list[dict]]:
@@ -149,37 +211,6 @@ def shown_input(app: AppTest) -> dict:
     """What is sent to draw the input, its ink from 0 to 1 as `values` (H, W) where it is grey."""
     (data,) = stills(app)["the-input"]
     return data
-
-
-def columns(app: AppTest) -> dict:
-    """What Compare sends to be drawn and moved in the browser, its sides by name.
-
-    `values` of a side are its field at each of the slider's places (places, rows, columns), and
-    `within` is how far they may be off.
-    """
-    data = component(app, "columns")
-    for side in data["sides"]:
-        pack = data["stacks"][side["stack"]]
-        packed = np.frombuffer(base64.b64decode(pack["stack"]), "<u2")
-        shares = packed.reshape(-1, *pack["shape"]) / 65535
-        values = side["share"] * (pack["low"] + (pack["high"] - pack["low"]) * shares)
-        side["values"] = values[np.array(side["each"])[side["at"]]]
-        side["within"] = side["share"] * (pack["high"] - pack["low"]) / 131000 + 1e-9
-    data["sides"] = {side["name"]: side for side in data["sides"]}
-    data["index"] = data["steps"].index(data["step"])
-    return data
-
-
-def column(app: AppTest, name: str) -> np.ndarray:
-    """The field that Compare shows of one of its sides."""
-    sent = columns(app)
-    return sent["sides"][name]["values"][sent["index"]]
-
-
-def rest_at(app: AppTest, step: int) -> AppTest:
-    """What the browser tells when the slider has come to rest."""
-    app.session_state["moved_to"] = step
-    return settle(app.run())
 
 
 def pills(app: AppTest, key: str):

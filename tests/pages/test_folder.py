@@ -2,28 +2,31 @@
 
 import base64
 import io
+import json
 import os
 import shutil
 
 import numpy as np
 import pytest
-from pages.widgets.explore.details import ABOUT, DENSITY, DETAILS, EFFECT
-from pages.widgets.explore.views import CLASS, DENSITIES, DIFFERENCE, FIELD, OVER
+import streamlit as st
+import torch
 from PIL import Image
 
 from densembed.data import load_dataset
+from densembed.data.images import read_picture
 from densembed.fields.field import view
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
 from densembed.training.recorder import Recorder
+from tests.conftest import is_sentence
 from tests.pages.conftest import (
     as_read,
-    columns,
+    get,
+    live,
     pills,
+    report,
     settle,
-    shown_input,
-    stage,
     stills,
     visit,
     warnings,
@@ -72,87 +75,94 @@ def gallery(small_gallery, models, photos, monkeypatch):
     return small_gallery
 
 
+def images_of(key: str) -> tuple[dict, list[torch.Tensor]]:
+    """What the view gets about the test images of a model, and the images of each class."""
+    url = live(visit())["models"][key]["samples"]
+    facts = json.loads(get(url).body)
+    images = []
+    for label, count in enumerate(facts["counts"]):
+        sent = torch.tensor(list(get(f"{url}&label={label}").body), dtype=torch.uint8)
+        images.append(sent.reshape(count, *facts["shape"]))
+    return facts, images
+
+
 @pytest.mark.parametrize("key", MODELS)
-def test_explore_shows_the_field_of_a_colour_picture(gallery, models, key, photos):
+def test_explore_takes_colour_pictures(gallery, models, key, photos, monkeypatch):
     """playground#20, cnn-explainer#17, #31: people want their own data."""
-    app = visit(model=key, **{"class": "green", "example": "2"})
     dataset = load_dataset(f"folder:{photos}")
-    index = (dataset.test.labels == 1).nonzero()[1, 0]
-    picture = dataset.test.images[index]
-    url = shown_input(app)["picture"]["url"]
-    png = Image.open(io.BytesIO(base64.b64decode(url.partition("base64,")[2])))
-    assert np.array_equal(np.array(png), picture.permute(1, 2, 0))
-    seen = view(models[key], picture)
-    fields = np.stack(seen.fields).sum(1)
-    np.testing.assert_allclose(stage(app)["values"], fields, 0, np.ptp(fields) / 131000)
-    assert stage(app)["right"] == 1
+    facts, images = images_of(key)
+    assert facts["title"] == dataset.title
+    assert tuple(facts["classes"]) == CLASSES
+    for label, own in enumerate(images):
+        assert torch.equal(own, dataset.test.images[dataset.test.labels == label])
+    files = {}
+    monkeypatch.setattr(st, "download_button", lambda label, data, *_, **__: files.update(
+        {label: data()}))  # fmt: skip
+    picture = images[1][1]
+    app = report(visit(), "explore", picture, "green", model=key, more="export")
+    assert not [*app.info, *app.warning, *app.error]
+    png = Image.open(io.BytesIO(files["Input, PNG"]))
+    np.testing.assert_array_equal(np.array(png), picture.permute(1, 2, 0))
+    numbers = np.load(io.BytesIO(files["Numbers, NPZ"]))
+    np.testing.assert_array_equal(numbers["after"], view(models[key], picture).fields[-1])
 
 
-@pytest.mark.parametrize("key", MODELS)
-@pytest.mark.parametrize("more", [None, *DETAILS])
-def test_every_closer_look_works_in_colour(gallery, key, more):
-    app = visit(model=key)
-    if more == DENSITY and key == "plain":
-        return
-    if more:
-        pills(app, "more").set_value(more).run()
-        settle(app)
-    ways = [FIELD, OVER, DIFFERENCE] + ([DENSITIES] if key != "plain" else []) + [CLASS]
-    for way in ways:
-        pills(app, "show").set_value(way).run()
-        settle(app)
+def test_a_picture_for_a_model_of_colours_is_cropped(gallery, photos):
+    path = next((photos / "green").iterdir())
+    link = {"model": "moving", "from": "upload"}
+    app = report(visit(), "explore", torch.zeros(3, 12, 14, dtype=torch.uint8), "green", **link)
+    app.file_uploader(key="upload").set_value(("a.png", path.read_bytes(), "image/png"))
+    pixels = read_picture(path, (3, 12, 14), digit=False).pixels
+    assert base64.b64decode(live(settle(app.run()))["upload"]) == pixels.numpy().tobytes()
+    report(app, "explore", 0 * pixels, None, **link)
+    assert not warnings(app)  # a black picture is no missing digit
 
 
-def test_what_is_drawn_for_digits_is_not_offered(gallery):
-    app = visit(model="moving")
-    assert list(pills(app, "from").options) == ["Samples", "Upload"]
-    app = visit(model="small")
-    assert "Draw" in pills(app, "from").options
+def test_compare_takes_two_of_them(gallery, photos):
+    picture = load_dataset(f"folder:{photos}").test.images[0]
+    for second, told in (("fixed", False), ("small", True)):
+        app = visit("compare")
+        for opened in ("settings", "disagreements", "export"):
+            link = {"first": "moving", "second": second, "open": opened}
+            report(app, "compare", picture, CLASSES[0], **link)
+            assert any("28 × 28" in info.value for info in app.info) == told
 
 
-def test_another_models_choices_do_not_break_it(gallery):
-    app = visit(model="small", **{"from": "Draw", "class": "3"})
-    app.selectbox(key="model").select("moving").run()
-    settle(app)
-    assert shown_input(app)["picture"]["url"]
+def samples_problem(key: str) -> str:
+    """The sentence that the view shows instead of test images."""
+    answer = get(live(visit())["models"][key]["samples"])
+    assert answer.status == 404
+    assert is_sentence(answer.text)
+    app = report(visit(), "explore", torch.zeros(3, 12, 14, dtype=torch.uint8), None, model=key)
+    assert not [*app.info, *app.warning, *app.error]
+    return answer.text
 
 
-def test_compare_takes_two_of_them(gallery, models):
-    app = visit("compare", first="moving", second="fixed")
-    assert list(columns(app)["sides"]) == ["first", "second"]
-    for opened in ("settings", "disagreements"):
-        pills(app, "open").set_value(opened).run()
-        settle(app)
-    app = visit("compare", first="moving", second="small")
-    assert any("28 × 28" in info.value for info in app.info)
+def moved(models, gallery, root) -> None:
+    """Save the models as trained on another folder."""
+    for key, checkpoint in models.items():
+        header = checkpoint.header.model_copy(deep=True)
+        header.config = header.config.model_copy(update={"dataset": f"folder:{root}"})
+        Checkpoint(header, checkpoint.tensors).save(gallery / f"{key}.safetensors")
 
 
 def test_a_checkpoint_selects_no_folder_outside_of_the_data(gallery, data_here):
-    for page, link in (("", {"model": "moving"}), ("compare", {"first": "moving"})):
-        app = visit(page, **link)
-        assert any("No test images of photos" in info.value for info in app.info)
+    assert "No test images of photos" in samples_problem("moving")
 
 
 def test_a_folder_that_is_gone_is_one_sentence(gallery, models, data_here, tmp_path):
-    for key, checkpoint in models.items():
-        header = checkpoint.header.model_copy(deep=True)
-        header.config = header.config.model_copy(update={"dataset": f"folder:{tmp_path}/gone"})
-        Checkpoint(header, checkpoint.tensors).save(gallery / f"{key}.safetensors")
-    for page, link in (("", {"model": "moving"}), ("compare", {"first": "moving"})):
-        app = visit(page, **link)
-        (said,) = [info.value for info in app.info if "was not found" in info.value]
-        assert "photos" in said
-        assert str(tmp_path) not in said
+    moved(models, gallery, tmp_path / "gone")
+    said = samples_problem("moving")
+    assert "“photos”" in said
+    assert "was not found" in said
+    assert str(tmp_path) not in said
 
 
 def test_a_folder_with_other_classes_is_not_taken_for_its_own(gallery, models, data_here, tmp_path):
     other = colours(tmp_path / "photos")
     shutil.move(other / "green", other / "grass")
-    header = models["moving"].header.model_copy(deep=True)
-    header.config = header.config.model_copy(update={"dataset": f"folder:{other}"})
-    Checkpoint(header, models["moving"].tensors).save(gallery / "moving.safetensors")
-    app = visit(model="moving")
-    assert any("has changed" in info.value for info in app.info)
+    moved(models, gallery, other)
+    assert "has changed" in samples_problem("moving")
 
 
 def test_train_asks_for_the_folder_and_says_what_is_in_it(gallery, photos):
@@ -208,32 +218,17 @@ def untested(small_gallery, data_here, tmp_path):
         learned(root, model).save(small_gallery / f"{key}.safetensors")
 
 
-@pytest.mark.parametrize("page", ["explore", "compare"])
-def test_a_class_without_test_images_breaks_no_page(untested, page):
-    link = {"model": "one"} if page == "explore" else {"first": "one", "second": "two"}
-    app = visit("" if page == "explore" else page, **link, **{"class": "green"})
-    if page == "explore":  # on a later page the session's own class goes before the link's
-        (said,) = [text for text in warnings(app) if "green" in text]
-        assert "a class with test images" in said
-    assert list(map(as_read, pills(app, "class").options)) == ["blue [sky]", "red*"]
-    assert "green" in pills(app, "class").help
-    titles = app.selectbox(key="model" if page == "explore" else "first").options
-    assert sum(title.endswith("% error on 4 test images") for title in titles) == 2
-    assert any("(4 test images)" in as_read(caption.value) for caption in app.caption)
-    opened = {
-        "explore": ("more", [ABOUT, DENSITY, EFFECT, "classes"]),
-        "compare": ("open", ["settings", "disagreements", "confusion"]),
-    }
-    key, ways = opened[page]
-    for way in ways:
-        pills(app, key).set_value(way).run()
-        settle(app)
-        if way == "classes":
-            assert all(len(shown) == 2 for name, shown in stills(app).items() if "atlas" in name)
-    if page == "compare":
-        pills(app, "open").set_value("classes").run()
-        settle(app)
-        assert [len(stills(app)[f"{name}-atlas"]) for name in ("first", "second")] == [2, 2]
+def test_a_class_without_test_images_breaks_no_page(untested):
+    facts, images = images_of("one")
+    assert facts["counts"] == [2, 0, 2]
+    assert [len(own) for own in images] == [2, 0, 2]
+    titles = [live(visit())["models"][key]["title"] for key in ("one", "two")]
+    assert all(title.endswith("% error on 4 test images") for title in titles)
+    app = visit("compare")
+    for opened in ("settings", "disagreements", "confusion", "classes"):
+        link = {"first": "one", "second": "two", "open": opened}
+        report(app, "compare", images[0][0], CLASSES[0], **link)
+    assert [len(stills(app)[f"{name}-atlas"]) for name in ("first", "second")] == [2, 2]
 
 
 def test_train_shows_a_run_whose_class_has_no_test_images(untested, runs_root):
@@ -264,19 +259,15 @@ def test_a_checkpoint_from_before_natural_order_is_shown_right(small_gallery, da
     })  # fmt: skip
     now.save(small_gallery / "now.safetensors")
     old.save(small_gallery / "old.safetensors")
-    shown = {}
-    for key, order in (("now", ["1", "2", "10"]), ("old", ["1", "10", "2"])):
-        app = visit(model=key, **{"class": "10"})
-        assert list(pills(app, "class").options) == order
-        assert stage(app)["right"] == order.index("10")
-        shown[key] = np.asarray(stage(app)["probabilities"])[:, order.index("10")]
-    np.testing.assert_allclose(shown["now"], shown["old"], atol=2e-6)
-    app = visit("compare", first="now", second="old", open="Where they disagree")
+    first, second = (images_of(key) for key in ("now", "old"))
+    assert first[0]["classes"] == ["1", "2", "10"]
+    assert second[0]["classes"] == ["1", "10", "2"]
+    assert torch.equal(first[1][2], second[1][1])
+    link = {"first": "now", "second": "old", "open": "disagreements"}
+    app = report(visit("compare"), "compare", first[1][0][0], "1", **link)
     assert any(
         "**0** are predicted correctly only by the first" in text.value for text in app.markdown
     )
-    first, second = (np.asarray(side["probabilities"]) for side in columns(app)["sides"])
-    np.testing.assert_allclose(first, second, atol=2e-6)
 
 
 def test_train_lists_names_that_are_not_unicode(gallery, tmp_path):

@@ -5,11 +5,10 @@ import json
 import numpy as np
 import pytest
 import torch
-from pages.widgets.canvas.moving import predictions
 
 from densembed.cli.main import main
 from densembed.training.checkpoint import Checkpoint
-from tests.pages.conftest import as_read, settle, visit
+from tests.pages.conftest import as_read, live, report, sample, settle, visit
 from tests.pages.test_upload import bring
 
 WORDS = (
@@ -21,10 +20,13 @@ LIVE = ("markdown", "caption", "info", "warning", "error", "success", "subheader
 
 @pytest.fixture
 def crafted(small_gallery, trained) -> Checkpoint:
-    """A model whose title and classes are Markdown, in the gallery as `odd`."""
+    """Models in the gallery whose titles are Markdown; `odd` has such classes, too."""
     header = trained.header.model_copy(deep=True)
     header.provenance.dataset_title = " ".join(WORDS)[:200]
     header.config = header.config.model_copy(update={"dataset": "elsewhere"})
+    Checkpoint(header.model_copy(deep=True), trained.tensors).save(
+        small_gallery / "titled.safetensors"
+    )
     header.classes = list(WORDS)
     checkpoint = Checkpoint(header, trained.tensors)
     checkpoint.save(small_gallery / "odd.safetensors")
@@ -36,14 +38,21 @@ def said(app) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("page", "link"), [("", {"model": "odd"}), ("compare", {"first": "odd", "second": "small"})]
-)
-def test_words_of_a_checkpoint_are_no_markup(crafted, page, link):
-    found = [text for text in said(visit(page, **link)) if "127" in text]
-    assert found
+    ("view", "link"),
+    [("explore", {"model": "titled"}), ("explore", {"model": "odd"}),
+     ("compare", {"first": "titled", "second": "odd"}), ("compare", {"first": "odd"})],
+)  # fmt: skip
+@pytest.mark.parametrize("more", ["", "export", "settings"])
+def test_words_of_a_checkpoint_are_no_markup(crafted, view, link, more):
+    opened = {"more" if view == "explore" else "open": more} if more else {}
+    app = report(visit(view, **link), view, sample(), "7", **link, **opened)
+    found = [text for text in said(app) if "127" in text]
+    assert found or "odd" in link.values()
     for text in found:
         assert not any(word in text for word in WORDS if word not in ("<script>",))
         assert "![](http://127.0.0.1:9/x.png)" in as_read(text)
+    for element in app.get("html"):
+        assert "<script>" not in element.proto.body
 
 
 def test_an_empty_title_leaves_no_hole_in_a_sentence(small_gallery, trained):
@@ -51,25 +60,10 @@ def test_an_empty_title_leaves_no_hole_in_a_sentence(small_gallery, trained):
     header.provenance.dataset_title = " "
     header.config = header.config.model_copy(update={"dataset": "elsewhere"})
     Checkpoint(header, trained.tensors).save(small_gallery / "untitled.safetensors")
-    app = visit("", model="untitled")
-    texts = [*said(app), *app.selectbox(key="model").options]
-    assert any("was trained on untitled data but" in text for text in texts)
-    assert any("error on untitled data (" in text for text in texts)
-    assert any(" · untitled data · " in text for text in texts)
-
-
-@pytest.mark.parametrize(
-    ("row", "sentence"),
-    [
-        ([0.1] * 10, "all classes equally likely (10.0 %)"),
-        ([0.1002, 0.0998, *[0.1] * 8], "0 (10.0 %)"),
-        ([0.5, 0.5, *[0.0] * 8], "0 (50.0 %)"),
-        ([1.0], "0 (100.0 %)"),
-    ],
-)
-def test_a_prediction_names_a_class_only_if_the_classes_differ(row, sentence):
-    classes = [str(k) for k in range(len(row))]
-    assert predictions(np.array([row], np.float32), classes, 1) == [sentence]
+    app = report(visit(), "explore", sample(), "7", model="untitled")
+    assert any("was trained on untitled data but" in text for text in said(app))
+    title = live(app)["models"]["untitled"]["title"]
+    assert " · untitled data · " in title
 
 
 def extreme(trained, by: float) -> Checkpoint:
@@ -88,11 +82,12 @@ def test_extreme_weights_are_shown_as_far_as_they_are_finite(small_gallery, trai
     extreme(trained, by).save(tmp_path / "extreme.safetensors")
     app = bring(visit(), (tmp_path / "extreme.safetensors").read_bytes())
     _all_json(app)
-    assert not app.error
-    for more in ("density", "effect"):
-        app.session_state["more"] = more
-        _all_json(settle(app.run()))
-    _all_json(settle(app.switch_page("pages/compare.py").run()))
+    for view in ("explore", "compare"):
+        settle(app.switch_page(f"pages/{view}.py").run())
+        for more in ("export", "settings", "curves", "disagreements", "confusion", "classes"):
+            report(app, view, sample(), "7", more=more, open=more)
+            _all_json(app)
+            assert not app.error
 
 
 def _all_json(app) -> None:

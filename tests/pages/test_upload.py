@@ -1,21 +1,19 @@
-"""A visitor's own checkpoint: taken, shown on both pages, refused with a sentence."""
+"""A visitor's own checkpoint: accepted, shown on both pages, or refused with a sentence."""
 
+import base64
 import gc
 import weakref
 
-import numpy as np
 import pytest
 from streamlit.runtime import caching
 
 from densembed.cache import size
-from densembed.fields.field import view
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.checkpoint import _networks as networks
 from pages.widgets.common.cache import kept
 from pages.widgets.inputs.checkpoints import MAX_BYTES, MAX_KEPT, MAX_VALUES
 from tests.conftest import is_sentence
-from tests.pages.conftest import column, settle, visit, warnings
-from tests.pages.test_compare import sample
+from tests.pages.conftest import live, report, sample, settle, visit, warnings
 
 
 @pytest.fixture
@@ -31,52 +29,52 @@ def bring(app, data: bytes, key: str = "model", name: str = "own.safetensors"):
     return settle(app.file_uploader(key=f"file-{key}").set_value(file).run())
 
 
-def test_an_upload_is_explored_compared_and_found_again(small_gallery, own, tmp_path):
+def exported(app):
+    """The page after the view has shown the default model, which is the file uploaded last."""
+    return report(app, "explore", sample(), "7", more="export")
+
+
+@pytest.mark.parametrize("name", ["own.safetensors", "own", "own.bin", "own.safetensors.txt"])
+def test_an_upload_is_on_both_pages(small_gallery, own, tmp_path, name):
     """playground#20, cnn-explainer#17, #31: people want their own model."""
     data = (tmp_path / "own.safetensors").read_bytes()
-    app = bring(visit(), data)
-    expected = view(own, sample()).fields[-1].sum(0)
-    key = app.selectbox(key="model").value
-    assert key == f"upload-{own.digest[:12]}"
-    assert app.query_params["model"] == key
+    app = visit(model="small")
+    order = live(app)["order"]
+    app = bring(app, data, name=name)
+    key = f"upload-{own.digest[:12]}"  # the same for the same content, whatever its name
+    assert not app.error
+    assert live(app)["link"] == f"model={key}"
+    assert live(app)["order"] > order  # the view follows the link
+    exported(app)
     assert any("deleted when this session ends" in caption.value for caption in app.caption)
-    settle(app.switch_page("pages/compare.py").run())
-    assert app.selectbox(key="first").value == key
-    np.testing.assert_allclose(column(app, "first"), expected, 0, np.ptp(expected) / 10_000)
-    settle(app.switch_page("pages/explore.py").run())
-    assert app.selectbox(key="model").value == key
+    assert f"{key}.safetensors" in app.code[0].value
+    for page, parameter in (("compare", "first"), ("explore", "model")):
+        sent = live(settle(app.switch_page(f"pages/{page}.py").run()))
+        assert sent["defaults"][parameter] == key
+        assert base64.b64decode(sent["models"][key]["content"]) == data
+        assert sent["models"][key]["url"] is None
+        assert sent["models"][key]["samples"] == "/samples/of-data/digits"
+        assert "own" in sent["models"][key]["title"]
 
 
-def test_each_column_takes_a_file(small_gallery, own, trained, tmp_path):
-    app = visit("compare", first="small", second="small")
-    app = bring(app, (tmp_path / "own.safetensors").read_bytes(), "second")
-    for name, checkpoint in (("first", trained), ("second", own)):
-        expected = view(checkpoint, sample()).fields[-1].sum(0)
-        np.testing.assert_allclose(column(app, name), expected, 0, np.ptp(expected) / 10_000)
-    assert app.selectbox(key="first").value == "small"
+def test_an_upload_of_other_data_gets_no_wrong_images(small_gallery, trained, tmp_path):
+    header = trained.header.model_copy(deep=True)
+    header.classes = [f"letter {k}" for k in range(10)]
+    Checkpoint(header, trained.tensors).save(tmp_path / "letters.safetensors")
+    app = bring(visit(), (tmp_path / "letters.safetensors").read_bytes())
+    (model,) = [each for each in live(app)["models"].values() if each["content"]]
+    assert model["samples"] == "/samples/of-data/none"
 
 
-@pytest.mark.parametrize(("page", "key"), [("", "model"), ("compare", "second")])
-def test_a_link_to_an_upload_says_that_it_is_gone(small_gallery, page, key):
+@pytest.mark.parametrize(("page", "key"), [("", "model"), ("compare", "first"),
+                                           ("compare", "fourth")])  # fmt: skip
+def test_a_link_to_an_upload_reports_that_it_was_deleted(small_gallery, page, key):
     app = visit(page, **{key: "upload-0123456789ab"})
     (warning,) = warnings(app)
     assert "session" in warning
     assert "deleted" in warning
-    assert "upload-" not in app.selectbox(key=key).value
-
-
-def test_a_link_to_an_upload_works_where_the_file_is(small_gallery, own, tmp_path):
-    """The key is the file's content."""
-    app = bring(visit(), (tmp_path / "own.safetensors").read_bytes(), name="renamed.safetensors")
-    other = bring(visit(), (tmp_path / "own.safetensors").read_bytes())
-    assert app.query_params["model"] == other.query_params["model"]
-
-
-@pytest.mark.parametrize("name", ["own", "own.bin", "own.safetensors.txt"])
-def test_a_checkpoint_is_read_whatever_its_name_is(small_gallery, own, tmp_path, name):
-    app = bring(visit(model="small"), (tmp_path / "own.safetensors").read_bytes(), name=name)
-    assert not app.error
-    assert app.selectbox(key="model").value == f"upload-{own.digest[:12]}"
+    assert live(app)["link"] == ""
+    assert not warnings(settle(app.run()))
 
 
 @pytest.mark.parametrize("name", ["photo.heic", "photo"])
@@ -126,7 +124,8 @@ def test_what_is_no_checkpoint_is_refused_in_a_sentence(
     (error,) = app.error
     assert says in error.value
     assert is_sentence(error.value)
-    assert app.selectbox(key="model").value == "small"
+    assert list(live(app)["models"]) == ["small"]
+    assert live(app)["link"] == "model=small"
     assert not app.session_state["uploads"]
 
 
@@ -137,19 +136,8 @@ def test_only_the_last_files_are_kept(small_gallery, trained, tmp_path):
         Checkpoint(trained.header, tensors).save(tmp_path / "one.safetensors")
         bring(app, (tmp_path / "one.safetensors").read_bytes())
     assert len(app.session_state["uploads"]) == MAX_KEPT
-    offered = app.selectbox(key="model").options
-    assert sum("your file" in option for option in offered) == MAX_KEPT
-
-
-def test_words_of_an_upload_are_no_markup(small_gallery, trained, tmp_path):
-    header = trained.header.model_copy(deep=True)
-    header.provenance.dataset_title = "<b>**bold**</b>"
-    Checkpoint(header, trained.tensors).save(tmp_path / "odd.safetensors")
-    app = visit("compare", first="small", second="small", open="Model and recipe")
-    app = bring(app, (tmp_path / "odd.safetensors").read_bytes(), "second", "<i>.safetensors")
-    tables = [element.proto.body for element in app.get("html") if "<table" in element.proto.body]
-    assert "&lt;b&gt;" in tables[0]
-    assert "<b>" not in tables[0]
+    offered = [model["title"] for model in live(app)["models"].values()]
+    assert sum("your file" in title for title in offered) == MAX_KEPT
 
 
 def test_many_uploads_stay_within_their_bytes(small_gallery, trained, tmp_path, monkeypatch):
@@ -157,7 +145,7 @@ def test_many_uploads_stay_within_their_bytes(small_gallery, trained, tmp_path, 
         monkeypatch.setattr(cache, "budget", budget)
     app = visit()
     for k in range(8):
-        app = bring(app, _other(trained, 2.5 + k, tmp_path))
+        app = exported(bring(app, _other(trained, 2.5 + k, tmp_path)))
         for cache in (kept, networks):
             assert cache.used == sum(size(value) for value, _ in cache._values.values())
             assert cache.used <= cache.budget
@@ -180,7 +168,7 @@ def _end_session() -> None:
 
 
 def test_a_session_that_ends_gives_back(small_gallery, trained, tmp_path):
-    app = bring(visit(), _other(trained, 1.7, tmp_path))
+    app = exported(bring(visit(), _other(trained, 1.7, tmp_path)))
     (upload,) = app.session_state["uploads"].values()
     digest, alive = upload.checkpoint.digest, weakref.ref(upload.checkpoint)
     assert _computed_of(digest)
@@ -196,7 +184,7 @@ def test_a_session_that_ends_gives_back(small_gallery, trained, tmp_path):
 
 
 def test_a_file_that_is_removed_gives_back(small_gallery, trained, tmp_path):
-    app = bring(visit(), _other(trained, 1.8, tmp_path))
+    app = exported(bring(visit(), _other(trained, 1.8, tmp_path)))
     (upload,) = app.session_state["uploads"].values()
     assert _computed_of(upload.checkpoint.digest)
     settle(app.file_uploader(key="file-model").set_value(None).run())

@@ -188,7 +188,7 @@ def test_a_parameter_that_the_loss_does_not_reach_stays(small, monkeypatch, seed
         def forward(self, x):
             return self.linear(x.flatten(1))
 
-    monkeypatch.setattr(loop, "build", lambda *_: Idle())
+    monkeypatch.setattr(loop, "build", lambda *_, **__: Idle())
     first, *_, last = of(Snapshot, train(config(model="linear", seeds=seeds), small))
     assert (last.state["idle"] == 1).all()
     assert (last.state["linear.weight"] != first.state["linear.weight"]).any()

@@ -17,9 +17,12 @@ SHORT = {"model": "logistic-el-2", "epochs": 1, "batch_size": 100, "device": "cp
 
 
 def children() -> set[int]:
-    """Our processes, without the tracker that Python itself keeps until the end."""
+    """Our own children, without the tracker that Python itself keeps until the end.
+
+    Those of the browser and the server of other tests, which come and go, are not ours.
+    """
     found = set()
-    for process in psutil.Process().children(recursive=True):
+    for process in psutil.Process().children():
         try:
             if "resource_tracker" not in " ".join(process.cmdline()):
                 found.add(process.pid)

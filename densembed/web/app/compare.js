@@ -6,10 +6,10 @@
  * @import { Samples } from "./samples.js"
  */
 import { colours, scales, style } from "../resources.js";
-import { part } from "./host.js";
+import { messageOf, part } from "./host.js";
 import { describe } from "../engine/densembed.js";
 import { mount as mountColumns } from "../panels/columns.js";
-import { choice, list, make } from "./controls.js";
+import { choice, list, make, named } from "./controls.js";
 import { InputControls, inputParameters, sourcesOf } from "./input.js";
 import { number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { Response } from "./response.js";
@@ -65,6 +65,7 @@ class Compare {
   checkpoints = {};
   /** @type {Record<string, Response>} */
   responses = {};
+  chosen = "";  // the first model that was chosen last
   /** @type {number | undefined} */
   frame;
   /** @type {number | undefined} */
@@ -86,30 +87,75 @@ class Compare {
     this.sources = sourcesOf(host, first.readsDigits);
     this.parameters = this.parametersOf();
     this.state = readLink(this.parameters, new URLSearchParams()).state;
-    this.inputs = new InputControls(host, samples, this.sources, this.set);
+    this.inputs = this.controls();
     this.panel = new InputPanel(host, this.inputs);
     this.details = choice("More",
       (open) => this.set({ open: this.state.open === open ? null : open }), "pills");
     this.count = choice("Models", (models) => this.set({ models }));
     this.lists = NAMES.map((name) =>
       list(`${name[0].toUpperCase()}${name.slice(1)} model`,
-        (chosen) => this.set({ [name]: chosen })));
+        (chosen) => (name === NAMES[0] ? this.begin(chosen) : this.set({ [name]: chosen }))));
     this.by = choice("Align runs by", (by) => this.align(by));
     this.field = choice("Combine densities by", (field) => this.set({ field }));
     this.columns = part("columns");
     this.note = make("p", { className: "note" });
     root.classList.add("live");
+    this.inputPlace = make("div");
+    this.left = make("div", { className: "left" });
+    this.ways = make("div", { className: "bar ways" }, named("Align runs by", this.by),
+      named("Combine densities by", this.field));
+    this.choices = make("div", { className: "choices" },
+      make("div", {}, this.count.element,
+        make("div", { className: "models" }, ...this.lists.map(({ element }) => element))),
+      this.inputPlace);
+    this.more = make("div", { className: "bar details" }, this.details.element);
     root.replaceChildren(
       make("style", {}, style),
-      make("div", { className: "choices" },
-        make("div", {}, this.count.element,
-          make("div", { className: "models" }, ...this.lists.map(({ element }) => element))),
-        make("div", {}, this.inputs.bar)),
-      make("div", { className: "scene" },
-        make("div", { className: "left" }, this.panel.element, this.inputs.changes,
-          make("div", { className: "bar" }, this.by.element, this.field.element)),
+      this.choices,
+      make("div", { className: "scene" }, this.left,
         make("div", {}, this.columns.element, this.note)),
-      make("div", { className: "bar details" }, this.details.element));
+      this.more);
+    this.place();
+  }
+
+  controls() {
+    return new InputControls(this.host, this.samples, this.sources, this.set);
+  }
+
+  place() {
+    this.inputPlace.replaceChildren(this.inputs.bar);
+    this.left.replaceChildren(this.panel.element, this.inputs.changes, this.ways);
+  }
+
+  /**
+   * Compare with another first model, whose test images are the inputs.
+   * @param {string} key
+   */
+  async begin(key) {
+    this.chosen = key;
+    const { models } = this.host;
+    let first, samples;
+    try {
+      first = await models[key].open();
+      samples = await models[key].samples(first);
+    } catch (error) {
+      this.host.report([messageOf(error)]);
+      this.draw();
+      return;
+    }
+    if (this.chosen !== key) return;  // another one was chosen while this one was loaded
+    this.checkpoints[key] = first;
+    if (samples !== this.samples) {
+      this.samples = samples;
+      this.sources = sourcesOf(this.host, first.readsDigits);
+      const link = writeLink(this.parameters, this.state);
+      this.parameters = this.parametersOf();
+      this.state = readLink(this.parameters, link).state;
+      this.inputs = this.controls();
+      this.panel = new InputPanel(this.host, this.inputs);
+      this.place();
+    }
+    this.set({ first: key });
   }
 
   /** @param {string} link */
@@ -121,6 +167,7 @@ class Compare {
     problems.push(...this.inputs.problems(state));
     this.host.report(problems);
     await this.load();
+    this.wait();
   }
 
   /** @returns {Record<string, Parameter>} */
@@ -144,6 +191,11 @@ class Compare {
   set(changes) {
     Object.assign(this.state, changes);
     this.frame ??= requestAnimationFrame(() => { this.frame = undefined; this.load(); });
+    this.wait();
+  }
+
+  /** The link is written after a moment without a change. */
+  wait() {
     clearTimeout(this.resting);
     this.resting = setTimeout(() => this.rest(), AWAKE);
   }
@@ -174,9 +226,15 @@ class Compare {
     const keys = [...new Set(this.shown.map((name) => String(this.state[name])))];
     const closed = keys.filter((key) => !(key in this.checkpoints));
     if (closed.length) await Promise.all(closed.map(async (key) => {
-      this.checkpoints[key] = await this.host.models[key].open();
+      try {
+        this.checkpoints[key] = await this.host.models[key].open();
+      } catch (error) {
+        this.host.report([messageOf(error)]);
+        for (const name of NAMES) if (this.state[name] === key) this.state[name] = this.state.first;
+      }
     }));
-    this.draw();
+    // Another model may have been chosen meanwhile; the view is drawn when it is loaded.
+    if (this.shown.every((name) => String(this.state[name]) in this.checkpoints)) this.draw();
   }
 
   draw() {

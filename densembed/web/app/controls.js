@@ -1,5 +1,7 @@
 // Controls: each makes its element once, and shows the value that `show` gets.
 
+const LONG = 20;  // letters, from which a button has its text as a title, too
+
 /**
  * @template T
  * @typedef {object} Control
@@ -41,14 +43,23 @@ export function choice(label, choose, kind = "segments") {
   const show = (value, texts) => {
     if (JSON.stringify(texts) !== options) {
       options = JSON.stringify(texts);
-      element.replaceChildren(...Object.entries(texts).map(([slug, text]) => make(
-        "button", { type: "button", value: slug, onclick: () => choose(slug) }, text)));
+      element.replaceChildren(...Object.entries(texts).map(([slug, text]) => make("button",
+        { type: "button", value: slug, title: text.length > LONG ? text : "",
+          onclick: () => choose(slug) }, text)));
     }
     for (const button of element.querySelectorAll("button"))
       button.ariaPressed = String(button.value === value);
   };
   return { element, show };
 }
+
+/**
+ * A group of buttons under its label, which screen readers know already.
+ * @param {string} label
+ * @param {{ element: HTMLElement }} control
+ */
+export const named = (label, { element }) => make("div", { className: "field" },
+  make("span", { ariaHidden: "true" }, label), element);
 
 /**
  * A list to choose from.
@@ -71,6 +82,7 @@ export function list(label, choose) {
         make("option", { value: slug }, text)));
     }
     select.value = value ?? "";
+    select.title = texts[select.value] ?? "";
   };
   return { element, show };
 }
@@ -85,7 +97,7 @@ export function list(label, choose) {
 export function slider(label, { low, high, step }, words, choose) {
   const input = make("input", { type: "range", min: String(low), max: String(high),
     step: String(step), ariaLabel: label });
-  const output = make("output");
+  const output = make("span");  // an <output> would be announced beside the slider's own text
   input.oninput = () => choose(Number(input.value));
   const element = make("label", { className: "field slider" },
     make("span", {}, label), output, input);

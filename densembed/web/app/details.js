@@ -5,7 +5,7 @@
  * @import { State } from "./parameters.js"
  * @import { Response } from "./response.js"
  * @import { Samples } from "./samples.js"
- * @import { Scale, View } from "../panels/types.js"
+ * @import { Scale, StillsData, View } from "../panels/types.js"
  */
 import { colours, scales } from "../resources.js";
 import { part } from "./host.js";
@@ -30,6 +30,9 @@ export class Details {
    */
   constructor(host, set) {
     this.host = host;
+    this.set = set;
+    /** @type {{ of: unknown[], data: StillsData } | undefined} */
+    this.kept = undefined;
     /** @type {State} */
     this.state = {};
     this.titles = choice("More", (more) => set({ more: this.state.more === more ? null : more }),
@@ -61,11 +64,11 @@ export class Details {
     this.text.replaceChildren();
     const figures = opened === "about" ? this.about(response)
       : opened === "density" ? this.density(response, current)
-        : opened === "effect" ? this.effect(response, current, label)
-          : opened === "classes" ? this.classes(response, current, samples) : [];
-    this.stills.element.hidden = !figures.length;
-    if (figures.length && opened !== "classes")
-      mountStills(this.stills.root, { columns: figures.length, shared: null, figures });
+        : opened === "effect" ? this.effect(response, current, label) : [];
+    const atlas = opened === "classes" ? this.atlas(response, current, samples) : null;
+    const shown = atlas ?? { columns: figures.length, shared: null, figures };
+    this.stills.element.hidden = !shown.figures.length;
+    if (shown.figures.length) mountStills(this.stills.root, shown);
   }
 
   /** @param {string} sentence */
@@ -178,11 +181,30 @@ export class Details {
   }
 
   /**
+   * The mean field of each class, kept until the model or the step changes; null until the test
+   * images are loaded.
+   * @param {Response} response
+   * @param {number} current
+   * @param {Samples} samples
+   */
+  atlas(response, current, samples) {
+    const loading = samples.need(samples.tested);
+    if (loading) {
+      loading.then(() => this.set({}));
+      return null;
+    }
+    const of = [response.checkpoint, current, samples];
+    if (!this.kept || this.kept.of.some((value, k) => value !== of[k]))
+      this.kept = { of, data: this.classes(response, current, samples) };
+    return this.kept.data;
+  }
+
+  /**
    * The mean field of each class, over some of its test images.
    * @param {Response} response
    * @param {number} current
    * @param {Samples} samples
-   * @returns {View[]}
+   * @returns {StillsData}
    */
   classes({ checkpoint, shape, size }, current, samples) {
     const network = checkpoint.network(current);
@@ -200,9 +222,8 @@ export class Details {
       : "the densities are fixed, so it is the same for every input";
     const figures = means.map((values, k) => ({ values, shape, size, scale,
       title: samples.tested[k], note: "", alt: "Mean field, a heatmap, class" }));
-    mountStills(this.stills.root, { columns: 5, figures,
-      shared: { title: "mean field of each class", note, scale } });
-    return figures;
+    return { columns: 5, figures,
+      shared: { title: "mean field of each class", note, scale } };
   }
 }
 

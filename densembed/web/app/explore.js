@@ -1,7 +1,7 @@
 // Explore: one model, one input, and the field at every saved step of training.
 
 import { colours, scales, style } from "../resources.js";
-import { part } from "./host.js";
+import { messageOf, part } from "./host.js";
 import { mount as mountPair } from "../panels/pair.js";
 import { percentile } from "../engine/densembed.js";
 import { choice, list, make, slider, toggle } from "./controls.js";
@@ -50,6 +50,26 @@ function waysOf(checkpoint) {
   const linear = checkpoint.network(0).classWeights(0) !== null;
   return ["field", "overlay", "difference", "swipe",
     ...(checkpoint.hasDensities ? ["pixels", "densities"] : []), ...(linear ? ["class"] : [])];
+}
+
+/**
+ * Test error, data and parameters: on a phone the list of models has no room for them.
+ * @param {Checkpoint} checkpoint
+ */
+function facts({ errors, parameters, provenance: { dataset_title: data, test_images: images } }) {
+  const tested = `${images.toLocaleString("en")} test image${images === 1 ? "" : "s"}`;
+  const text = errors ? `${errorText(errors)} error on ${data} (${tested})` : data;
+  return `${text}, ${parameters.toLocaleString("en")} parameters.`;
+}
+
+/** The error of one member, or mean ± standard deviation. @param {number[]} errors */
+function errorText(errors) {
+  const count = errors.length;
+  const mean = errors.reduce((sum, each) => sum + each) / count;
+  if (count === 1) return `${mean.toFixed(2)} %`;
+  const squares = errors.reduce((sum, each) => sum + (each - mean) ** 2, 0);
+  const deviation = Math.sqrt(squares / (count - 1));
+  return `${mean.toFixed(2)} ± ${deviation.toFixed(2)} % (${count} members)`;
 }
 
 /**
@@ -106,6 +126,7 @@ class Explore {
   resting;
   /** @type {Response | undefined} */
   response;
+  chosen = "";  // the model that was chosen last
   /** @type {Response | undefined} */
   whole;  // the response for which the fields of all steps are computed
 
@@ -145,7 +166,8 @@ class Explore {
     root.replaceChildren(
       make("style", {}, style),
       this.choices,
-      make("div", { className: "scene" }, this.left, make("div", {}, this.ways, this.pair.element)),
+      make("div", { className: "scene" }, this.left,
+        make("div", { className: "right" }, this.ways, this.pair.element)),
       this.details.element);
   }
 
@@ -183,8 +205,18 @@ class Explore {
    * @param {string} key
    */
   async open(key) {
-    const checkpoint = await this.host.models[key].open();
-    const samples = await this.host.models[key].samples(checkpoint);
+    this.chosen = key;
+    const model = this.host.models[key];
+    let checkpoint, samples;
+    try {
+      checkpoint = await model.open();
+      samples = await model.samples(checkpoint);
+    } catch (error) {
+      this.host.report([messageOf(error)]);
+      this.place(String(this.state.model));
+      return;
+    }
+    if (this.chosen !== key) return;  // another one was chosen while this one was loaded
     const last = this.state.step === this.checkpoint.steps.at(-1);
     const link = writeLink(this.parameters,
       { ...this.state, model: key, step: last ? null : this.state.step });
@@ -210,7 +242,7 @@ class Explore {
     const { models } = this.host;
     this.model.show(key, Object.fromEntries(
       Object.entries(models).map(([name, { title }]) => [name, title])));
-    this.story.textContent = models[key].story;
+    this.story.textContent = `${facts(this.checkpoint)} ${models[key].story}`;
     this.inputPlace.replaceChildren(this.inputs.bar);
     this.left.replaceChildren(this.panel.element, this.inputs.changes);
     this.draw();
@@ -315,8 +347,7 @@ class Explore {
     const look = this.look(response, name);
     const blank = input.blank ? ", for a blank picture" : "";
     mountPair(this.pair.root, {
-      ...look, step, steps, by: "step",
-      size: response.size, shape: response.shape,
+      size: response.size, shape: response.shape, ...look, step, steps, by: "step",
       titles: steps.map((each) => checkpoint.moment(each)),
       notes: steps.map((each) =>
         `epoch ${Number(checkpoint.epochOf(each).toPrecision(3))}${blank}`),

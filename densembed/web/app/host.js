@@ -27,6 +27,7 @@ import { make } from "./controls.js";
  * @property {(sentences: string[]) => void} report problems of the link
  * @property {boolean} uploads whether the page takes pictures
  * @property {Uint8Array | null} upload the picture that the page took, as a model's input
+ * @property {Uint8Array | null} unlike the last drawing that is unlike the training images
  * @property {Record<string, string>} details details that the page itself shows, by their slugs
  */
 
@@ -43,3 +44,6 @@ export function part(name) {
   element.attachShadow({ mode: "open" }).append(make("style", {}, css), root);
   return { element, root };
 }
+
+/** The sentence of an error. @param {unknown} error */
+export const messageOf = (error) => (error instanceof Error ? error.message : String(error));

@@ -25,7 +25,7 @@ export class InputPanel {
     this.host = host;
     this.inputs = inputs;
     this.picture = part("stills");
-    this.heading = make("p", { className: "heading" });
+    this.heading = make("p", { className: "heading", ariaLive: "polite" });
     this.element = make("div", { className: "input" }, this.heading, this.picture.element,
       inputs.pad.element);
     this.picture.root.onpointerdown = (event) => this.drag(event);
@@ -35,7 +35,7 @@ export class InputPanel {
    * @param {Input} input
    * @param {State} state
    */
-  show({ pixels, note, content, blank }, state) {
+  show({ pixels, note, label, content, blank }, state) {
     this.state = state;
     const [channels, height, width] = this.inputs.samples.shape;
     const url = spriteOf([pixels], this.inputs.samples.shape);
@@ -43,15 +43,27 @@ export class InputPanel {
     this.heading.hidden = state.from !== "draw";
     fillHeading(this.heading, "draw a digit", blank ? "no digit yet"
       : content === "several digits" ? "several digits: draw one at a time"
-        : `scaled to ${note} (small picture)`);
+        : this.isUnlike(pixels) ? "unlike the training images"
+          : `scaled to ${note} (small picture)`);
     if (state.from === "draw") return this.inputs.showPad(url);
     const values = channels === 1 ? Float32Array.from(pixels, (value) => value / 255) : null;
     return mountStills(this.picture.root, { columns: 1, shared: null, figures: [{
-      values, shape: [height, width], size: [width, height], title: "the input", note,
-      alt: "The input of the model:", picture: values ? null : { url, opacity: 1 },
+      values, shape: [height, width], size: [width, height], title: "the input",
+      note: note.includes(",") ? note : `${note} · drag to move`,
+      alt: `The input of the model${label === null ? "" : `, class ${label}`}:`,
+      picture: values ? null : { url, opacity: 1 },
       scale: { low: 0, high: 1, name: "ink, 0 to 1", unit: "ink", open: false,
         stops: scales.ink },
     }] });
+  }
+
+  /**
+   * Whether the page knows that a drawing is unlike the training images.
+   * @param {Uint8Array} pixels
+   */
+  isUnlike(pixels) {
+    const { unlike } = this.host;
+    return unlike?.length === pixels.length && unlike.every((value, k) => value === pixels[k]);
   }
 
   /**

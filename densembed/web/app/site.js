@@ -8,12 +8,15 @@ import { describe, readCheckpoint } from "../engine/densembed.js";
 import { compare } from "./compare.js";
 import { make } from "./controls.js";
 import { explore } from "./explore.js";
+import { messageOf } from "./host.js";
 import { Samples, bytes } from "./samples.js";
 
 /**
  * @typedef {object} Site what Python wrote into the page
  * @property {Record<string, { title: string, story: string, script: string | null }>} models
  * @property {SamplesData & { images: string }} samples
+ * @property {string} [link] where the page opens without a link of its own
+ * @property {string} [upload] the picture of a page with one view, in base 64
  */
 
 /** @type {Record<string, { start: (root: HTMLElement, host: Host) => Promise<unknown>,
@@ -30,6 +33,7 @@ const OWN = "file-";
 
 /** @param {Site} site */
 export function start(site) {
+  if (!location.hash && site.link) history.replaceState(null, "", `#${site.link}`);
   new Page(site).open();
 }
 
@@ -59,8 +63,9 @@ class Page {
       models,
       defaults: {},
       link: "",
-      uploads: false,
-      upload: null,
+      uploads: site.upload !== undefined,
+      upload: site.upload === undefined ? null : bytes(site.upload),
+      unlike: null,
       details: {},
       rest: (parameters) => {
         const { view } = this.place;
@@ -90,10 +95,16 @@ class Page {
       link.toggleAttribute("aria-current", link.getAttribute("href") === `#${view}`);
     const root = make("div");
     this.main.replaceChildren(root);
+    // A view that has been left may still load a file or come to rest.
+    const { rest, report } = this.host;
+    /** @type {Host} */
+    const host = { ...this.host,
+      rest: (link, input) => { if (root.isConnected) rest(link, input); },
+      report: (sentences) => { if (root.isConnected) report(sentences); } };
     try {
-      await begin(root, this.host);
+      await begin(root, host);
     } catch (error) {
-      this.report([error instanceof Error ? error.message : String(error)]);
+      host.report([messageOf(error)]);
     }
   }
 
@@ -144,7 +155,7 @@ class Page {
           + "the page is closed.";
         this.host.models[last] = this.model(title, story, async () => checkpoint);
       } catch (error) {
-        problems.push(error instanceof Error ? error.message : String(error));
+        problems.push(messageOf(error));
       }
     }
     if (last) {
@@ -165,7 +176,13 @@ class Page {
 function once(load) {
   /** @type {Promise<T> | undefined} */
   let result;
-  return () => result ??= load();
+  return () => {
+    if (!result) {
+      result = load();
+      result.catch(() => { result = undefined; });
+    }
+    return result;
+  };
 }
 
 /**

@@ -70,19 +70,19 @@ function points(pixels, width) {
  */
 function transport(from, to) {
   const [x, y] = [from.x.slice(), from.y.slice()];
-  const order = Uint32Array.from(x.keys());
   const views = Array.from({ length: DIRECTIONS }, (_, k) => {
     const angle = (Math.PI * (k + 0.5)) / DIRECTIONS;
     const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
     const there = to.x.map((value, i) => cos * value + sin * to.y[i]);
     const sorted = Uint32Array.from(there.keys()).sort((i, j) => there[i] - there[j] || i - j);
-    const seen = Float64Array.from(sorted, (i) => there[i]);
-    return { cos, sin, seen, shares: shares(to.ink, sorted), order: order.slice() };
+    const places = Float64Array.from(sorted, (i) => there[i]);
+    const goal = { places, shares: shares(to.ink, sorted) };
+    return { cos, sin, goal, order: Uint32Array.from(x.keys()) };
   });
   const along = new Float64Array(x.length);
   for (let round = 0; round < ROUNDS; round++) {
     const [moveX, moveY] = [new Float64Array(x.length), new Float64Array(x.length)];
-    for (const { cos, sin, seen, shares: wanted, order } of views) {
+    for (const { cos, sin, goal: { places, shares: wanted }, order } of views) {
       for (let i = 0; i < x.length; i++) along[i] = cos * x[i] + sin * y[i];
       insertionSort(order, along); // after the first round it is nearly in order
       const own = shares(from.ink, order);
@@ -91,7 +91,7 @@ function transport(from, to) {
         const last = Math.max(next - 1, 0);
         const right = Math.min(next, wanted.length - 1);
         const part = right > last ? (own[k] - wanted[last]) / (wanted[right] - wanted[last]) : 0;
-        const move = seen[last] + part * (seen[right] - seen[last]) - along[order[k]];
+        const move = places[last] + part * (places[right] - places[last]) - along[order[k]];
         moveX[order[k]] += move * cos;
         moveY[order[k]] += move * sin;
       }

@@ -158,7 +158,7 @@ export function toInput(ink, height = 28, width = 28) {
   const core = quantile(strength, threshold);
   const mask = new Uint8Array(strength.length);
   for (let i = 0; i < mask.length; i++) mask[i] = Number(strength[i] > threshold);
-  const depth = distances(mask, 0, crop.height, crop.width);
+  const depth = distances(mask, 0, crop.width);
   const { marks, labels } = label(mask, depth, crop);
   const writing = selectWriting(marks, labels, crop);
   const [main] = [...writing].sort((a, b) => score(b) - score(a));
@@ -269,10 +269,10 @@ function quantile(values, above) {
 
 /**
  * Distance from each pixel to the nearest of a value, by Meijster's algorithm.
- * @param {Uint8Array} mask @param {number} value @param {number} height @param {number} width
+ * @param {Uint8Array} mask @param {number} value @param {number} width
  * @param {number} limit Distances above it are not exact.
  */
-function distances(mask, value, height, width, limit = Infinity) {
+function distances(mask, value, width, limit = Infinity) {
   const down = new Int32Array(mask.length); // the distance within a column
   for (let i = 0; i < width; i++) down[i] = mask[i] === value ? 0 : FAR;
   for (let i = width; i < mask.length; i++) down[i] = mask[i] === value ? 0 : down[i - width] + 1;
@@ -352,9 +352,9 @@ function label(mask, depth, { top, left, height, width }) {
     while (runs[run].parent !== run) run = runs[run].parent = runs[runs[run].parent].parent;
     return run;
   };
-  let [above, row] = [0, 0]; // the first run of the row above that may touch, and of this row
+  let row = 0; // the first run of the row
   for (let y = 0; y < height; y++) {
-    above = row;
+    let above = row; // the first run of the row above that may touch
     row = runs.length;
     while (above < row && runs[above].y < y - 1) above++;
     for (let x = 0; x < width; x++) {
@@ -392,10 +392,11 @@ function label(mask, depth, { top, left, height, width }) {
   return { marks: [...marks.values()].filter((mark) => extentOf(mark) >= least), labels };
 }
 
-/** @param {number} label @returns {Mark} */
-function newMark(label) {
+/** @param {number} number @returns {Mark} */
+function newMark(number) {
   const [top, left] = [Infinity, Infinity];
-  return { label, top, bottom: 0, left, right: 0, area: 0, halfWidth: 0, edges: [0, 0, 0, 0] };
+  const none = { area: 0, halfWidth: 0, edges: [0, 0, 0, 0] };
+  return { label: number, top, bottom: 0, left, right: 0, ...none };
 }
 
 /**
@@ -460,7 +461,7 @@ function isSecondDigit(mark, main) {
  * The labels of the digits and of the strokes that belong to them.
  * @param {Mark[]} digits @param {Mark[]} marks @param {Int32Array} labels @param {Box} box
  */
-function withNearStrokes(digits, marks, labels, { height, width }) {
+function withNearStrokes(digits, marks, labels, { width }) {
   const kept = new Set(digits.map((mark) => mark.label));
   const [main] = digits;
   const rest = marks.filter(
@@ -470,7 +471,7 @@ function withNearStrokes(digits, marks, labels, { height, width }) {
       touchedBy(mark) <= touchedBy(main),
   );
   if (!rest.length) return kept;
-  const far = distances(select(labels, kept), 1, height, width, NEAR * extentOf(main));
+  const far = distances(select(labels, kept), 1, width, NEAR * extentOf(main));
   const near = new Set();
   for (let i = 0; i < far.length; i++) if (far[i] <= NEAR * extentOf(main)) near.add(labels[i]);
   for (const mark of rest) if (near.has(mark.label)) kept.add(mark.label);
@@ -505,7 +506,8 @@ function fullStrokes(strength, mask, depth, labels, labelsKept, core, crop) {
       total += depth[i];
     }
   }
-  const lineWidth = Math.max(1, (4 * total) / area - 2); // of a line w wide, the mean is (w + 2) / 4
+  // The mean over a line that is w wide is (w + 2) / 4.
+  const lineWidth = Math.max(1, (4 * total) / area - 2);
   const size = Math.max(box.height, box.width);
   const thicker = Math.max((THIN * size - 20 * lineWidth) / (2 * (20 - THIN)), 0);
   const { top, left, height, width } = grow(box, Math.ceil(Math.max(thicker, 1 + lineWidth / 4)));
@@ -516,7 +518,7 @@ function fullStrokes(strength, mask, depth, labels, labelsKept, core, crop) {
     const from = (y + box.top) * crop.width + box.left;
     wide.set(kept.subarray(from, from + box.width), (y + box.top - top) * width + box.left - left);
   }
-  const around = distances(wide, 1, height, width, 3 + thicker + lineWidth / 4);
+  const around = distances(wide, 1, width, 3 + thicker + lineWidth / 4);
   if (thicker)
     for (let i = 0; i < ink.length; i++)
       if (around[i] < thicker + 1) ink[i] = Math.min(thicker + 1 - around[i], 1);
@@ -561,11 +563,11 @@ function normalise(ink, height, width, rows, columns) {
   const narrow = new Float32Array(columns * box.height); // turned: its lines are columns
   for (let column = 0; column < columns; column++) {
     const { first, taps } = across[column];
-    for (let y = 0; y < box.height; y++) {
-      const from = (y + box.top) * width + box.left + first;
+    for (let row = 0; row < box.height; row++) {
+      const from = (row + box.top) * width + box.left + first;
       let sum = 0;
       for (let k = 0; k < taps.length; k++) sum += taps[k] * ink[from + k];
-      narrow[column * box.height + y] = sum;
+      narrow[column * box.height + row] = sum;
     }
   }
   const small = new Float32Array(rows * columns);
@@ -580,7 +582,8 @@ function normalise(ink, height, width, rows, columns) {
       if (sum > peak) peak = sum;
     }
   }
-  return Uint8Array.from(small, (value) => Math.round(255 * Math.min(Math.max(value / peak, 0), 1)));
+  const share = (/** @type {number} */ value) => Math.min(Math.max(value / peak, 0), 1);
+  return Uint8Array.from(small, (value) => Math.round(255 * share(value)));
 }
 
 /**

@@ -1,6 +1,6 @@
 // Compare: two to four models at one place of their trainings, and the differences from the first.
 /** @import { ColumnsData } from "./types.js" */
-import { find } from "./dom.js";
+import { fill, find } from "./dom.js";
 import { Panel } from "./panel.js";
 import { Stage, mounter } from "./stage.js";
 import { escape, round } from "./text.js";
@@ -85,7 +85,7 @@ class Columns extends Stage {
     const sides = this.data.sides.flatMap((side) => side.probabilities ? [side] : []);
     const lines = sides.map(({ name, predictions, at }) =>
       `${name}: ${predictions.at(at[index])}`);
-    this.prediction.innerHTML = `Predictions<small>${escape(note) || "&nbsp;"}</small>`;
+    fill(this.prediction, `Predictions<small>${escape(note) || "&nbsp;"}</small>`);
     this.slider.setAttribute("aria-valuetext", [this.place(index), ...lines].join("; "));
     if (!sides.length) return;
     this.fillLegend(lines);

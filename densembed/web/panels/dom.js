@@ -12,6 +12,15 @@ export function find(root, selector, type) {
 }
 
 /**
+ * Give an element its content if it is new: a screen reader hears of every change.
+ * @param {Element} element
+ * @param {string} html
+ */
+export function fill(element, html) {
+  if (element.innerHTML !== html) element.innerHTML = html;
+}
+
+/**
  * Where the pointer is in an element, in shares of its width and height.
  * @param {MouseEvent} event
  * @param {Element} element

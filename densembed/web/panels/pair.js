@@ -1,6 +1,6 @@
 // Explore: the field before training and at the slider's step, and the predictions at both.
 /** @import { PairData } from "./types.js" */
-import { find } from "./dom.js";
+import { fill, find } from "./dom.js";
 import { Panel } from "./panel.js";
 import { REST, Stage, mounter } from "./stage.js";
 import { escape } from "./text.js";
@@ -21,6 +21,7 @@ class Pair extends Stage {
     this.before = new Panel(find(root, ".before", HTMLElement), callbacks);
     this.after = new Panel(find(root, ".after", HTMLElement), callbacks);
     this.numbers = find(root, ".numbers", HTMLElement);
+    this.after.plot.setAttribute("aria-describedby", this.numbers.id);
   }
 
   /**
@@ -70,7 +71,7 @@ class Pair extends Stage {
       note: (minus ? "minus before training, " : "") + note,
     });
     const prediction = escape(data.predictions.at(index) ?? "");
-    this.prediction.innerHTML = `Prediction<small>${prediction}</small>`;
+    fill(this.prediction, `Prediction<small>${prediction}</small>`);
     const rows = probabilities && [0, index].map((k) => probabilities.at(k) ?? []);
     if (rows) this.fillBars(rows, ([before, after]) => `${before} before, ${after} now`);
     this.numbers.textContent = data.numbers.at(index) ?? "";

@@ -2,7 +2,7 @@
 /** @import { Scale, View } from "./types.js" */
 import { contour } from "./contour.js";
 import { describe, draw } from "./densities.js";
-import { clip, find, pointIn } from "./dom.js";
+import { clip, fill, find, pointIn } from "./dom.js";
 import { SAVE, onSave, svg } from "./save.js";
 import { COLOUR_BAR, barInSvg, fillBar, ramp } from "./scale.js";
 import { escape, shorten, signed } from "./text.js";
@@ -28,7 +28,7 @@ const PANEL = `
  */
 export function fillHeading(element, title, note) {
   element.title = title;
-  element.innerHTML = `${escape(title)}<small>${escape(note) || "&nbsp;"}</small>`;
+  fill(element, `${escape(title)}<small>${escape(note) || "&nbsp;"}</small>`);
 }
 
 export class Panel {

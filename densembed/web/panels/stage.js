@@ -1,6 +1,6 @@
 // What Explore and Compare share: panels and predictions at the place of a slider, which can play.
 /** @import { Callbacks, Component, StageData } from "./types.js" */
-import { find } from "./dom.js";
+import { fill, find } from "./dom.js";
 import { escape } from "./text.js";
 
 export const REST = 400;  // ms without a move after which a place is reported
@@ -29,6 +29,7 @@ export class Stage {
     /** @type {Callbacks} */
     this.callbacks = {};
     this.prediction = find(root, ".opinion .heading", HTMLElement);
+    this.spoken = find(root, "[aria-live]", HTMLElement);
     this.bars = find(root, ".bars", HTMLElement);
     this.legend = find(root, ".legend", HTMLElement);
     this.play = find(root, ".steps button", HTMLElement);
@@ -86,8 +87,8 @@ export class Stage {
 
   /** @param {string[]} names one per colour */
   fillLegend(names) {
-    this.legend.innerHTML = names.map((name, k) =>
-      `<span><i style="background: ${this.data.colours[k]}"></i>${escape(name)}</span>`).join("");
+    fill(this.legend, names.map((name, k) =>
+      `<span><i style="background: ${this.data.colours[k]}"></i>${escape(name)}</span>`).join(""));
   }
 
   /**
@@ -117,6 +118,10 @@ export class Stage {
     this.slider.value = String(this.index);
     this.output.textContent = this.place(this.index);
     this.root.dataset.step = String(this.data.steps[this.index]);
+    // A screen reader hears the predictions where they come to rest.
+    this.spoken.ariaBusy = "true";
+    clearTimeout(this.speaking);
+    this.speaking = setTimeout(() => { this.spoken.ariaBusy = "false"; }, REST);
   }
 
   /** @param {number} index */

@@ -1,4 +1,4 @@
-"""What components show: encoded fields, colour scales, pictures, predictions."""
+"""What components show: encoded fields, colour scales, pictures."""
 
 import base64
 
@@ -12,9 +12,6 @@ from densembed.figures.theme import DENSITY_SCALE, SIGNED_SCALE, stops
 LEVELS = 65535
 """A field has 16 bits per cell: the error is at most 1/131070 of the range over all steps."""
 
-EQUAL = 1e-3
-"""Largest difference of equal probabilities, relative to the largest one."""
-
 
 def pack(values: np.ndarray) -> dict:
     """Numbers (steps, rows, columns) with 16 bits each between the lowest and the highest."""
@@ -25,23 +22,9 @@ def pack(values: np.ndarray) -> dict:
     return {"stack": text(packed), "shape": values.shape[1:], "low": low, "high": high}
 
 
-def predictions(probabilities: np.ndarray | None, classes: list[str], steps: int) -> list[str]:
-    """The prediction at each step in words; None if the picture has no ink."""
-    if probabilities is None:
-        return ["none: no digit found"] * steps
-    return [_prediction(row, classes) for row in probabilities]
-
-
-def _prediction(row: np.ndarray, classes: list[str]) -> str:
-    share = f"({100 * row.max():.1f} %)"
-    if len(row) > 1 and np.ptp(row) <= EQUAL * row.max():
-        return f"all classes equally likely {share}"
-    return f"{classes[row.argmax()]} {share}"
-
-
-def as_url(pixels: Tensor, invert: bool = False) -> str:
-    """A picture as a data URL; `invert` as in `to_png`."""
-    return "data:image/png;base64," + base64.b64encode(to_png(pixels, invert)).decode()
+def as_url(pixels: Tensor) -> str:
+    """A picture as a data URL."""
+    return "data:image/png;base64," + base64.b64encode(to_png(pixels)).decode()
 
 
 def text(values: np.ndarray) -> str:

@@ -15,6 +15,7 @@ from densembed.figures import export
 from densembed.figures.film import film
 from densembed.figures.printed import DPI, KINDS, SIZES, WIDTHS
 from densembed.training.checkpoint import Checkpoint
+from densembed.web.site import view_page
 from pages.widgets.common.cache import response_of
 from pages.widgets.common.component import component
 from pages.widgets.common.parameter import Parameter, Slugs
@@ -107,8 +108,8 @@ def export_explored(
             lambda: export.npz(pixels, response, index, **more()),
         ),
         (
-            "Figure, HTML", f"{stem}.html", "text/html",
-            lambda: export.html(checkpoint, pixels, response, index),
+            "Page, HTML", f"{stem}.html", "text/html",
+            lambda: view_page({name: checkpoint}, pixels, parameters),
         ),
         *printed(stem, columns, page),
         ("Animation, GIF", f"{name}.gif", "image/gif", lambda: film(response, "GIF", title)),
@@ -127,9 +128,9 @@ def export_explored(
         "are "
         "in pixels from the upper left corner. The figures for print show the field before "
         "training "
-        "and at the step of the slider; the HTML page contains "
-        f"{export.steps_in_page(response, index)}; "
-        "the animations contain every saved step. To save a field as it is shown, as SVG or PNG, "
+        "and at the step of the slider; the animations contain every saved step. The page is this "
+        "view with all its controls, and works without a server. To save a field as it is shown, "
+        "as SVG or PNG, "
         "use the buttons at its upper right. This program computes the same numbers if the file of "
         "the model is in its folder:"
     )

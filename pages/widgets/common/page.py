@@ -17,42 +17,19 @@ STYLE = """
 /* Streamlit writes white on the light colour of the dark theme. */
 [data-testid="stBaseButton-primary"] {color: light-dark(#fff, #14202b) !important;}
 [data-testid="stSelectbox"] input {text-overflow: ellipsis;}
-.st-key-choices [data-testid="stCaptionContainer"] {margin-top: -8px;}
-.st-key-choices [data-testid="stCaptionContainer"] p {line-height: 1.3;}
 .panel {text-align: center; font-weight: 600; margin: 0 0 -0.75rem 0;}
 .panel small {font-weight: 400; opacity: 0.7;}
 @media (max-width: 640px) {
-  /* On a phone the fields and what changes them come into one view: words are small, and where a
-     control shows what it is its label is only heard. */
   [data-testid="stMainBlockContainer"] h1 {font-size: 1.4rem;}
   [data-testid="stMainBlockContainer"] :is(h2, h3) {font-size: 1.15rem;}
-  .st-key-choices [data-testid="stVerticalBlock"],
-  .st-key-choices > * > [data-testid="stHorizontalBlock"],
-  .st-key-choices > [data-testid="stHorizontalBlock"] {gap: 0.5rem;}
-  .st-key-choices [data-testid="stWidgetLabel"] {
-    position: absolute; width: 1px; height: 1px; min-height: 0; overflow: hidden;
-    clip-path: inset(50%);
-  }
-  .st-key-choices [data-testid="stCaptionContainer"] {margin-top: 0;}
-  .st-key-class {order: 1;}
-  .st-key-scene > :has(> .st-key-showing), .st-key-scene > .st-key-showing {order: -1;}
-  /* The picture that the model gets, small, beside what changes it; a pad stays large. */
-  .st-key-scene [data-testid="stColumn"]:has(.st-key-the-input) > [data-testid="stVerticalBlock"] {
-    flex-flow: row; align-items: center;
-  }
-  .st-key-scene [data-testid="stColumn"]:has(.st-key-the-input) >
-    [data-testid="stVerticalBlock"]:has(details[open]) {align-items: flex-start;}
-  .st-key-scene [data-testid="stLayoutWrapper"]:has(> * > .st-key-the-input) {
-    flex: 0 0 128px; position: sticky; top: 4rem;
-  }
 }
 @media print {
   [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]),
   [data-testid="stFullScreenFrame"], [data-testid="stPlotlyChart"] {height: auto !important;}
-  [data-testid="stElementContainer"] {break-inside: avoid;}
+  [data-testid="stElementContainer"]:not(:has(.live)) {break-inside: avoid;}
   [data-testid="stElementContainer"]:has(h1, h2, h3, h4),
   [data-testid="stElementContainer"]:has(+ * [data-testid="stPlotlyChart"]) {break-after: avoid;}
-  .st-key-tour {display: none;}
+  .st-key-tour, [class*="st-key-bring"] {display: none;}
   .js-plotly-plot, .js-plotly-plot > .plot-container {
     width: 100% !important; height: auto !important;
   }

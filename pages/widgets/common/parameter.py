@@ -191,7 +191,6 @@ class Parameter:
         default: its value without the link.
         expected: what a link may contain, after "which is not", instead of the options' own text.
         instead: what the page shows without the link, after "Showing", instead of the default.
-        always: whether the link contains the default too, as for a model, which may be deleted.
     """
 
     key: str
@@ -200,7 +199,6 @@ class Parameter:
     default: Any = None
     expected: str = ""
     instead: str = ""
-    always: bool = False
 
     def linked(self) -> Any:
         """The value in the link; None without a valid one."""
@@ -216,7 +214,7 @@ class Parameter:
         if text is None or self.key in st.session_state or self.linked() is not None:
             return
         del st.query_params[self.key]
-        expected = "" if self.always else self.expected or str(self.options)
+        expected = self.expected or str(self.options)
         if isinstance(self.options, Text):
             expected = self.options.wrong(text)
         name_wrong(self.label, text, expected, self.instead or self.options.text(self.default))
@@ -260,29 +258,15 @@ class Parameter:
     def write(self, value: Any) -> None:
         """Write the value to the link."""
         in_link(self.key)
-        if value is None or (value == self.default and not self.always):
+        if value in (None, self.default):
             st.query_params.pop(self.key, None)
             return
         st.query_params[self.key] = self.options.write(value)
-        if self.always:
-            st.session_state[f"{self.key}-linked"] = self.options.write(value)
 
     def drop(self) -> None:
         """Check the value in the link, and remove it: the widget is not on the page now."""
         self.check()
         st.query_params.pop(self.key, None)
-
-
-def requested(key: str) -> str:
-    """The text in the link of a parameter that is always there, or the value of the session.
-
-    A link from another page brings a text that this page has not written: it replaces the value of
-    the session.
-    """
-    linked = in_link(key, "")
-    if linked and linked != st.session_state.get(f"{key}-linked"):
-        st.session_state.pop(key, None)
-    return st.session_state.get(key, linked)
 
 
 def turned_back() -> bool:

@@ -37,6 +37,9 @@ def routes(pages: Iterable[str]) -> list[Route]:
         f'<head><script type="importmap">{json.dumps({"imports": imports})}</script>'
         f'<script type="module" src="{imports["pages/"]}common/shell.js"></script>{preload}'
     )
+    for name in scripts:  # with Streamlit's own script, not after it, one after another
+        if name.startswith(("densembed/panels/", "pages/")):
+            head += f'<link rel="modulepreload" href="{base}/modules/{digest}/{name}">'
     html = (files("streamlit") / "static" / "index.html").read_text(encoding="utf-8")
     html = html.replace("<head>", head, 1)
 

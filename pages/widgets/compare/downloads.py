@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Mapping
 
 import streamlit as st
 
@@ -9,6 +10,7 @@ from densembed.data.codec import to_png
 from densembed.fields.agreement import summary
 from densembed.figures import export
 from densembed.figures.printed import sheet
+from densembed.web.site import view_page
 from pages.widgets.common.cache import response_of
 from pages.widgets.common.downloads import pick_columns, printed
 from pages.widgets.compare.models import ComparedModel, Moment
@@ -16,8 +18,14 @@ from pages.widgets.inputs.checkpoints import file_of
 from pages.widgets.inputs.choose import Input
 
 
-def export_compared(compared: list[ComparedModel], moment: Moment, image: Input) -> None:
-    """Buttons to download numbers and figures, the settings, the models, the input; a program."""
+def export_compared(
+    compared: list[ComparedModel], moment: Moment, image: Input, parameters: Mapping[str, str]
+) -> None:
+    """Buttons to download numbers and figures, the settings, the models, the input; a program.
+
+    Args:
+        parameters: of the view's link.
+    """
     pixels = image.pixels
     able = [
         (entry, at)
@@ -29,7 +37,6 @@ def export_compared(compared: list[ComparedModel], moment: Moment, image: Input)
     fields = {entry.name: views[entry.name].fields[at] / parts[entry.name] for entry, at in able}
     steps = {entry.name: entry.checkpoint.steps[at] for entry, at in able}
     x, y = views["first"].x, views["first"].y
-    titles = {entry.name: f"{entry.model} ({entry.name}), {entry.moment(at)}" for entry, at in able}
     top = max(view.top / parts[name] for name, view in views.items())
     columns = pick_columns()
     data = sorted({entry.checkpoint.header.provenance.dataset_title for entry, _ in able})
@@ -41,6 +48,7 @@ def export_compared(compared: list[ComparedModel], moment: Moment, image: Input)
         changes = {f"{name} − first": flat[name] - flat["first"] for name in list(flat)[1:]}
         return sheet(pixels.numpy(), named, top, title, kind, columns, changes, moment.unit)
 
+    keys = {entry.name: entry.key for entry in compared}
     binary = "application/octet-stream"
     files = [
         ("Numbers, CSV", "compared.csv", "text/csv", lambda: export.cells(x, y, fields)),
@@ -49,14 +57,16 @@ def export_compared(compared: list[ComparedModel], moment: Moment, image: Input)
             lambda: export.compared_npz(pixels, x, y, fields, steps),
         ),
         (
-            "Figure, HTML", "compared.html", "text/html",
-            lambda: export.compared_html(pixels, x, y, fields, titles, top, moment.unit, title),
+            "Page, HTML", "compared.html", "text/html",
+            lambda: view_page(
+                {entry.key: entry.checkpoint for entry in compared}, pixels,
+                {**parameters, **keys}, "compare",
+            ),
         ),
         *printed("compared", columns, page),
         ("Settings, CSV", "settings.csv", "text/csv", lambda: _settings(compared)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
     ]  # fmt: skip
-    keys = {entry.name: entry.key for entry in compared}
     for name, key in keys.items():
         file_name = f"{name}-{key}.safetensors"
         files.append((f"{name.capitalize()} model", file_name, binary, file_of(key)))

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 import streamlit as st
 
@@ -62,9 +63,10 @@ def default_models() -> dict[str, str]:
 
 
 def compared_models(parameters: Mapping[str, str]) -> list[ComparedModel]:
-    """The models of a link; stops the page if one of them was deleted."""
+    """The models of a link, or the default ones in place of those that were deleted."""
     defaults = default_models()
-    names = NAMES[: int(parameters.get("models", "2"))]
+    count = parameters.get("models")
+    names = NAMES[: int(count) if count in ("3", "4") else 2]
     compared = []
     for name in names:
         key, checkpoint = model_of(parameters, name, defaults[name])
@@ -141,10 +143,14 @@ class Moment:
 
 def moment_of(compared: list[ComparedModel], parameters: Mapping[str, str]) -> Moment:
     """The place of the slider in a link, which is at the end without one."""
-    by = parameters.get("by", "step")
+    by = parameters.get("by")
+    by = by if by in SLIDERS else "step"
     places_of = [align_steps(entry.checkpoint, entry.checkpoint.steps, by) for entry in compared]
     places = sorted({place for places in places_of for place in places})
-    wanted = float(parameters.get(by, places[-1]))
+    try:
+        wanted = float(parameters.get(by, "inf"))
+    except ValueError:
+        wanted = inf
     place = places[max(0, bisect_right(places, wanted) - 1)]
     indices = [max(0, bisect_right(own, place) - 1) for own in places_of]
     return Moment(by, indices, parameters.get("field") == MEAN)

@@ -18,6 +18,7 @@ OWN = "upload-"
 """Prefix of the key of an uploaded file, by which links to such files are recognised."""
 BRING = "Upload a model"
 KEPT = "Your file, which is deleted when this session ends. Links to it work only until then."
+DELETED = "This model was deleted."
 MAX_BYTES = 5 * 2**20
 MAX_KEPT = 3
 MAX_VALUES = 2**20
@@ -81,12 +82,13 @@ def first_choice(options: Collection[str]) -> str:
 
 
 def opened(key: str) -> Checkpoint:
-    """The checkpoint of a key of `titles`."""
-    if key not in uploads():
-        return gallery.find(key).open()
-    checkpoint = uploads()[key].checkpoint
-    _shown().add(checkpoint.digest)
-    return checkpoint
+    """The checkpoint with a key as in `titles`. Raises CheckpointError if there is none."""
+    if upload := uploads().get(key):
+        _shown().add(upload.checkpoint.digest)
+        return upload.checkpoint
+    if entry := gallery.find(key):
+        return entry.open()
+    raise CheckpointError(DELETED)
 
 
 def file_of(key: str) -> Callable[[], bytes]:
@@ -135,17 +137,23 @@ def upload_model(key: str, shown: str, follow: Callable[[], None]) -> None:
                 )  # fmt: skip
     if complaint := st.session_state.pop(f"file-{key}-refused", None):
         st.error(plain(complaint))
-    _report_deleted_upload(key)
 
 
-def _report_deleted_upload(key: str) -> None:
-    wanted = st.query_params.get(key, "")
-    if wanted.startswith(OWN) and wanted not in uploads():
+def report_deleted_uploads(names: Iterable[str]) -> None:
+    """Report and remove links to uploaded files that this session does not have.
+
+    Args:
+        names: the parameters that name models.
+    """
+    links = {name: st.query_params.get(name, "") for name in names}
+    gone = [name for name, key in links.items() if key.startswith(OWN) and key not in uploads()]
+    if gone:
         st.warning(
             "This link points to an uploaded model, which was deleted when its session ended. "
             "Upload the file again to see it."
         )
-        del st.query_params[key]
+    for name in gone:
+        del st.query_params[name]
 
 
 def _take(key: str, follow: Callable[[], None]) -> None:

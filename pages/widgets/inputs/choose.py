@@ -1,6 +1,6 @@
 """Inputs: a test image of a data set, an uploaded picture, and remarks about both."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import streamlit as st
@@ -154,6 +154,12 @@ def unlike(given: Input, checkpoint: Checkpoint) -> bool:
     return novelty.unlike_training(picture, checkpoint) is True
 
 
+def strange_drawing(given: Input | None, checkpoints: Iterable[Checkpoint]) -> Tensor | None:
+    """The drawing, if it is unlike the training images of one of the models."""
+    drawn = given is not None and given.source == DRAW
+    return given.pixels if drawn and any(unlike(given, each) for each in checkpoints) else None
+
+
 def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
     """Warn about an input for which predictions are unreliable.
 
@@ -176,7 +182,7 @@ def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
                 "always "
                 "picks a class, so treat this answer with caution."
             )
-    else:
+    elif given.source:
         others: dict[str, list[str]] = {}
         for name, checkpoint in checkpoints.items():
             if checkpoint.config.dataset != given.source:

@@ -1,7 +1,5 @@
 """The input that Explore shows, as the browser reports it."""
 
-from torch import Tensor
-
 from densembed.data.images import Content
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.inputs.choose import DRAW, SAMPLES, UPLOAD, Input
@@ -22,12 +20,9 @@ def explored(report: Report, checkpoint: Checkpoint, picture: Input | None) -> I
     if source == UPLOAD and picture is not None:
         return Input(pixels, None, UPLOAD, picture.content, picture.clean)
     if source in (UPLOAD, DRAW) and report.label is None:
-        return Input(pixels, None, source, _content(pixels))
+        content = Content.DIGIT if pixels.any() else Content.BLANK
+        return Input(pixels, None, source, content if checkpoint.reads_digits else Content.IMAGE)
     dataset = test_images(checkpoint)
     if dataset is None or report.label not in dataset.classes:
         return Input(pixels, None, "")
     return Input(pixels, dataset.classes.index(report.label), dataset.name)
-
-
-def _content(pixels: Tensor) -> Content:
-    return Content.DIGIT if pixels.any() else Content.BLANK

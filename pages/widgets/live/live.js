@@ -9,6 +9,7 @@ import { readCheckpoint } from "densembed/engine/densembed.js";
 import { compare } from "densembed/app/compare.js";
 import { make } from "densembed/app/controls.js";
 import { explore } from "densembed/app/explore.js";
+import { messageOf } from "densembed/app/host.js";
 import { Samples, bytes } from "densembed/app/samples.js";
 import { find } from "densembed/panels/dom.js";
 
@@ -27,6 +28,7 @@ import { find } from "densembed/panels/dom.js";
  * @property {string} link
  * @property {number} order increases when the view is to follow `link`
  * @property {string} upload the uploaded picture as a model's input, in base 64, or empty
+ * @property {string} unlike a drawing that is unlike the training images, likewise
  * @property {Record<string, string>} details that Python shows, by slug
  *
  * @typedef {{ link: string, pixels: string, label: string | null }} Report
@@ -107,7 +109,8 @@ class Live {
     this.root = find(root, ".view", HTMLElement);
     /** @type {Host} */
     this.host = {
-      models: {}, defaults: {}, link: "", uploads: true, upload: null, details: {},
+      models: {}, defaults: {}, link: "", uploads: true, upload: null, unlike: null,
+      details: {},
       rest: (link, { pixels, label }) => this.tell?.({ link, pixels: base64(pixels), label }),
       report: (sentences) => this.say(sentences),
     };
@@ -127,12 +130,13 @@ class Live {
       })]));
     Object.assign(host, { defaults: data.defaults, details: data.details });
     if (data.upload !== last?.upload) host.upload = data.upload ? bytes(data.upload) : null;
+    host.unlike = data.unlike ? bytes(data.unlike) : null;
     if (last && data.order === last.order) return this.shown?.refresh();
     host.link = data.link;
     try {
       this.shown = await VIEWS[data.view](this.root, host);
     } catch (error) {
-      this.say([error instanceof Error ? error.message : String(error)]);
+      this.say([messageOf(error)]);
     }
     return undefined;
   }

@@ -11,11 +11,12 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from densembed.data import DATASETS
+from densembed.data import DATASETS, is_available
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint, CheckpointError
 from pages.widgets.common.component import component
-from pages.widgets.inputs.checkpoints import opened, titles, uploads
+from pages.widgets.common.link import plain
+from pages.widgets.inputs.checkpoints import KEPT, opened, report_deleted_uploads, titles, uploads
 from pages.widgets.inputs.test_images import test_images
 
 SHARED = (
@@ -23,8 +24,12 @@ SHARED = (
     "blur", "noise",
 )  # fmt: skip
 """Parameters of the input, which the visitor takes along from one view to the other."""
+MODELS = ("model", "models", "first", "second", "third", "fourth")
+"""Parameters that name models, which a view shows again when the visitor comes back to it."""
 SERVERS = ("tour", "printed", "beside", "handful")
 """Parameters that the views do not know: those of widgets of the page."""
+STREAMLITS = ("embed", "embed_options")
+"""Parameters that Streamlit keeps for itself."""
 _component = component("pages/live/live", isolate_styles=False)
 
 
@@ -45,7 +50,9 @@ class Report:
 
 
 def reported(view: str) -> Report | None:
-    """The last report of a view in this session; None until the browser has sent one."""
+    """The last report of a view since the page was opened; None until the browser has sent one."""
+    if st.session_state["arrived"]:
+        st.session_state.pop(f"{view}-report", None)  # of another link
     report = st.session_state.get(f"{view}-report")
     if not isinstance(report, dict) or not isinstance(report.get("link"), str):
         return None  # it comes from a browser
@@ -54,14 +61,15 @@ def reported(view: str) -> Report | None:
     except (binascii.Error, TypeError, ValueError):
         return None
     label = report.get("label")
-    return Report(
-        dict(parse_qsl(report["link"])), pixels, label if isinstance(label, str) else None
-    )
+    link = report["link"].encode(errors="replace").decode()  # without lone surrogates
+    parameters = {name: value for name, value in parse_qsl(link) if name.lower() not in STREAMLITS}
+    return Report(parameters, pixels, label if isinstance(label, str) else None)
 
 
 def show_view(
-    view: str, defaults: Mapping[str, str], details: Mapping[str, str], upload: Tensor | None = None
-) -> None:
+    view: str, defaults: Mapping[str, str], details: Mapping[str, str],
+    upload: Tensor | None = None, unlike: Tensor | None = None,
+) -> None:  # fmt: skip
     """Show a view.
 
     Args:
@@ -69,12 +77,19 @@ def show_view(
         defaults: keys of the models that it shows if its link does not name them.
         details: titles of the details that the page shows below it, by their slugs.
         upload: the input (C, H, W) uint8 that the visitor uploaded.
+        unlike: the input that the visitor drew, if it is unlike the training images. The pad says
+            so: a message above it would move it under the pen.
     """
+    report_deleted_uploads(defaults)
     if st.session_state["arrived"]:
         follow_link()
-        for name, value in st.session_state.get("input", {}).items():
+        last = reported(view)
+        shown = last.parameters if last else {}
+        models = {name: shown[name] for name in MODELS if name in shown}
+        for name, value in {**models, **st.session_state.get("input", {})}.items():
             if name not in st.query_params:
                 st.query_params[name] = value
+        _keep_input(st.query_params.to_dict())
     data = {
         "view": view,
         "models": _models([*st.query_params.values(), *defaults.values()]),
@@ -83,11 +98,16 @@ def show_view(
             {name: value for name, value in st.query_params.items() if name not in SERVERS}
         ),
         "order": st.session_state.get("order", 0),
-        "upload": "" if upload is None else base64.b64encode(upload.numpy().tobytes()).decode(),
+        "upload": _text(upload),
+        "unlike": _text(unlike),
         "details": dict(details),
     }
     _component(data=data, key=view, on_report_change=lambda: _keep(view))
     st.session_state["link-read"] = True
+
+
+def _text(pixels: Tensor | None) -> str:
+    return "" if pixels is None else base64.b64encode(pixels.numpy().tobytes()).decode()
 
 
 def follow_link() -> None:
@@ -100,23 +120,29 @@ def _keep(view: str) -> None:
     if report := reported(view):
         own = {name: value for name, value in st.query_params.items() if name in SERVERS}
         st.query_params.from_dict({**own, **report.parameters})
-        st.session_state["input"] = {
-            name: value for name, value in report.parameters.items() if name in SHARED
-        }
+        _keep_input(report.parameters)
+
+
+def _keep_input(parameters: Mapping[str, str]) -> None:
+    st.session_state["input"] = {
+        name: value for name, value in parameters.items() if name in SHARED
+    }
 
 
 def _models(also: list[str]) -> dict[str, dict]:
     """What the browser needs of every model, by its key."""
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     base = f"/{base}" if base else ""
+    # The browser keeps test images by their URL, which therefore changes after a download.
+    available = "+".join(name for name in DATASETS if is_available(name))
     models = {}
     for key, title in titles(also).items():
         if upload := uploads().get(key):
             dataset = test_images(upload.checkpoint)
-            name = dataset.name if dataset and dataset.name in DATASETS else "digits"
+            name = dataset.name if dataset else "none"
             place = {
                 "url": None, "content": base64.b64encode(upload.data).decode(),
-                "samples": f"{base}/samples/of-data/{name}",
+                "samples": f"{base}/samples/of-data/{name}", "story": KEPT,
             }  # fmt: skip
         else:
             entry = gallery.find(key)
@@ -128,16 +154,25 @@ def _models(also: list[str]) -> dict[str, dict]:
                 continue  # deleted in this moment
             place = {
                 "url": f"{base}/checkpoints/{key}.safetensors?{version}", "content": "",
-                "samples": f"{base}/samples/of-model/{key}?{version}",
+                "samples": f"{base}/samples/of-model/{key}?{version}+{available}",
+                "story": gallery.DESCRIPTIONS.get(key, ""),
             }  # fmt: skip
-        models[key] = {"title": title, "story": gallery.DESCRIPTIONS.get(key, ""), **place}
+        models[key] = {"title": title, **place}
     return models
 
 
 def model_of(parameters: Mapping[str, str], name: str, default: str) -> tuple[str, Checkpoint]:
-    """The key and the checkpoint that a report shows under a name; stops the page without it."""
+    """The key and the checkpoint of the model that a link names, else of the default one.
+
+    The view follows the link again if the model was deleted, and reports that.
+    """
     key = parameters.get(name, default)
     try:
         return key, opened(key)
-    except (CheckpointError, AttributeError):
+    except CheckpointError:
+        follow_link()
+    try:
+        return default, opened(default)
+    except CheckpointError as error:
+        st.error(plain(str(error)))
         st.stop()

@@ -1,0 +1,109 @@
+"""How the views are laid out, on the static site: on a phone, for a finger, and in words."""
+
+import numpy as np
+import pytest
+
+from tests.browser.conftest import expect, painted, places, point, until
+from tests.browser.test_site import FIELD, FIXED, MOVING, OF, address, built, site  # noqa: F401
+
+TARGETS = """root => {
+  const found = [];
+  const visit = (root) => {
+    for (const each of root.querySelectorAll("*")) {
+      if (each.shadowRoot) visit(each.shadowRoot);
+      if (each.matches("button, select, summary, input[type=number]") && each.offsetHeight)
+        found.push([each.textContent.trim().slice(0, 20), each.offsetHeight
+          + 10 * (getComputedStyle(each, "::after").content !== "none")]);
+    }
+  };
+  visit(root);
+  return found;
+}"""
+
+
+@pytest.fixture(params=[False, True], ids=["samples", "draw"])
+def phone(request, site):  # noqa: F811
+    page = site(f"explore?from={'draw' if request.param else 'samples'}", 420)
+    painted(page, FIELD)
+    return page
+
+
+def test_on_a_phone_one_view_has_the_fields_and_what_changes_them(phone):
+    ways, given, prediction, before, after, steps = (
+        places(phone, f".live {selector}")[0]
+        for selector in (
+            ".ways", ".input :is(.plot, .pad):visible", ".pair .opinion .heading", ".before",
+            ".after", ".pair .steps",
+        )
+    )  # fmt: skip
+    assert ways["y"] + ways["height"] <= given["y"] < prediction["y"] < before["y"] == after["y"]
+    assert before["x"] + before["width"] <= after["x"]
+    assert after["y"] + after["height"] <= steps["y"]
+    assert after["y"] + after["height"] - given["y"] <= 760  # of 900
+
+
+@pytest.mark.parametrize("width", [320, 1024])
+def test_test_images_are_in_one_row_beside_shuffle(site, width):  # noqa: F811
+    page = site("explore", width)
+    images = places(page, ".thumbnails button")
+    assert len({box["y"] for box in images}) == 1
+    (row,) = places(page, ".thumbnails .row")
+    assert images[-1]["x"] + images[-1]["width"] <= row["x"] + row["width"] <= width
+
+
+@pytest.mark.parametrize("view", ["explore?more=density&show=densities", "compare?models=3",
+                                  "explore?from=draw"])  # fmt: skip
+def test_a_finger_has_targets_of_44_pixels(site, view):  # noqa: F811
+    page = site(view, 420, has_touch=True, is_mobile=True)
+    expect(page.locator(".live canvas").first).to_be_attached()
+    page.get_by_text("Move, turn, morph").click()
+    targets = page.locator(".live").evaluate(TARGETS)
+    assert len(targets) > 10
+    assert [each for each in targets if each[1] < 44] == []
+
+
+def test_a_model_has_its_error_data_and_parameters_below_its_name(site):  # noqa: F811
+    page = site("explore")
+    for key in (MOVING, FIXED):
+        page.get_by_role("combobox", name="Model").select_option(key)
+        checkpoint = OF[key]
+        (error,), images = checkpoint.header.errors, checkpoint.header.provenance.test_images
+        expect(page.locator(".choices .note")).to_contain_text(f"{error:.2f} % error on")
+        expect(page.locator(".choices .note")).to_contain_text(
+            f"({images} test images), {checkpoint.parameters:,} parameters."
+        )
+
+
+def test_a_long_name_is_whole_over_its_field(site):  # noqa: F811
+    page = site("compare?models=4")
+    painted(page, ".columns .field.first")
+    for heading in page.locator(".columns .field .heading").all():
+        assert heading.evaluate("each => each.scrollWidth <= each.clientWidth")
+    plots = places(page, ".columns .field .plot")
+    assert len({box["y"] for box in plots}) == 1
+
+
+def test_a_screen_reader_hears_the_prediction_at_rest(site):  # noqa: F811
+    page = site("explore")
+    heard = page.locator(".pair [aria-live=polite]")
+    before = heard.inner_text()
+    page.get_by_role("group", name="Class").get_by_role("button", name="3", exact=True).click()
+    until(page, lambda: heard.inner_text() != before)
+    expect(heard).to_have_attribute("aria-busy", "false")
+    expect(heard).to_contain_text("3 (")
+    described = page.locator(".pair .after .plot").get_attribute("aria-describedby")
+    expect(page.locator(f".pair #{described}")).to_contain_text("spread")
+    expect(page.get_by_role("img", name="The input of the model, class 3")).to_be_visible()
+
+
+def test_the_pad_stays_under_the_pen(site):  # noqa: F811
+    page = site("explore?from=draw")
+    point(page, ".draw_pad canvas", 0.4, 0.2)
+    (before,) = places(page, ".draw_pad canvas")
+    page.mouse.down()
+    for x, y in np.linspace((0.4, 0.2), (0.5, 0.8), 9):
+        point_x, point_y = before["x"] + x * before["width"], before["y"] + y * before["height"]
+        page.mouse.move(point_x, point_y)
+    (during,) = places(page, ".draw_pad canvas")
+    page.mouse.up()
+    assert during == before == places(page, ".draw_pad canvas")[0]
