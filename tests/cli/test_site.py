@@ -43,7 +43,7 @@ def test_the_page_finds_its_files_whatever_their_names(site, trained_file, tmp_p
     for script in scripts:
         address = urlsplit(f"http://localhost/{script}")  # as a browser takes it apart
         content = (out / unquote(address.path[1:])).read_text()
-        encoded = re.fullmatch(r".*\)\[.*\] = \"(.*)\";\n", content)[1]
+        encoded = re.fullmatch(r".*\)\[.*\] = \"(.*)\";", content)[1]
         assert base64.b64decode(encoded) == trained_file.read_bytes()
         assert not set(script) & set('?#\\"<')
 
