@@ -1002,5 +1002,3 @@ def test_a_finger_draws_on_a_phone(site):
     until(page, lambda: len(pad.evaluate(strokes)) == 1)
     page.get_by_role("button", name="Clear").tap()
     expect(page.get_by_text("no digit yet")).to_be_visible()
-    pad.tap(position={"x": box["width"] / 2, "y": box["height"] / 2})  # a dot, wide as the pen
-    follows(page)
