@@ -176,7 +176,10 @@ class Compare {
     return {
       models: oneOf("Models", ["2", "3", "4"], "2"),
       ...Object.fromEntries(NAMES.map((name, k) =>
-        [name, oneOf(`${name} model`, keys, host.defaults[name] ?? keys[k % keys.length])])),
+        [name, {
+          ...oneOf(`${name} model`, keys, host.defaults[name] ?? keys[k % keys.length]),
+          always: name in host.defaults,
+        }])),
       ...inputParameters(this.samples, this.sources),
       by: oneOf("Align runs by", Object.keys(SLIDERS), "step"),
       field: oneOf("Combine densities by", Object.keys(FIELDS), "sum"),
@@ -203,7 +206,9 @@ class Compare {
   async rest() {
     const { inputs, state } = this;
     const ink = await inputs.ink(state);
-    this.host.rest(writeLink(this.parameters, { ...state, ink }).toString(), inputs.input(state));
+    const link = writeLink(this.parameters, { ...state, ink });
+    for (const name of NAMES) if (!this.shown.includes(name)) link.delete(name);
+    this.host.rest(link.toString(), inputs.input(state));
   }
 
   /** Align by another unit; the slider keeps its place in the training of the first model. */

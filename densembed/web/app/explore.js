@@ -85,7 +85,7 @@ function parametersOf(host, checkpoint, samples, sources) {
   const count = checkpoint.hasDensities ? checkpoint.network(0).densities : 0;
   const channels = checkpoint.inputShape[0] === CHANNELS.length ? CHANNELS : [];
   return {
-    model: oneOf("Model", keys, defaultOf(host)),
+    model: { ...oneOf("Model", keys, defaultOf(host)), always: "model" in host.defaults },
     ...inputParameters(samples, sources),
     step: number("Step of training", steps[0], steps[steps.length - 1], steps[steps.length - 1]),
     show: oneOf("Show", waysOf(checkpoint), "field", OLD_WAYS),
@@ -231,6 +231,7 @@ class Explore {
     }
     this.parameters = this.parametersOf();
     const { state } = readLink(this.parameters, link);
+    this.host.report([]);  // what was wrong with the link concerns the model before
     const step = checkpoint.steps.findLast((each) => each <= Number(state.step)) ?? 0;
     this.state = { ...state, step };
     this.place(key);
@@ -242,7 +243,7 @@ class Explore {
     const { models } = this.host;
     this.model.show(key, Object.fromEntries(
       Object.entries(models).map(([name, { title }]) => [name, title])));
-    this.story.textContent = `${facts(this.checkpoint)} ${models[key].story}`;
+    this.story.textContent = `${facts(this.checkpoint)} ${models[key]?.story ?? ""}`;
     this.inputPlace.replaceChildren(this.inputs.bar);
     this.left.replaceChildren(this.panel.element, this.inputs.changes);
     this.draw();

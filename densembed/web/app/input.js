@@ -32,6 +32,7 @@ import { spriteOf } from "./pictures.js";
 const SOURCES = { samples: "Test images", upload: "Upload", draw: "Draw" };
 /** @type {Record<string, string>} */
 const OLD_SOURCES = { Samples: "samples", Upload: "upload", Draw: "draw" };
+const DOT = 0.25;  // largest extent of a dot; a digit takes up 0.7 of the side
 const NONE = "none";
 const SHOWN = 16;  // thumbnails
 const SEEDS = 10 ** 6;
@@ -234,12 +235,14 @@ export class InputControls {
   own(state) {
     const [channels, height, width] = this.samples.shape;
     if (state.from === "upload") return this.host.upload ?? this.linked;
-    this.content = "digit";
+    this.content = this.linked && isDot(this.linked, this.samples.shape) ? "no ink" : "digit";
     if (!this.strokes.length && this.linked) return this.linked;
     const base = this.linked && enlarged(this.linked, height, width, SIDE);
     const { pixels, content } = toInput(this.raster.draw(this.strokes, base), height, width);
     this.content = content;
-    return channels === 1 ? pixels : new Uint8Array(this.samples.size);
+    if (channels !== 1) return new Uint8Array(this.samples.size);
+    // A dot is no digit, but it stays in the link as it is.
+    return content === "no ink" ? reduced(this.raster.ink, height, width) : pixels;
   }
 
   /** The text of a drawn or uploaded picture in a link; null for others. @param {State} state */
@@ -274,9 +277,9 @@ export class InputControls {
       pixels = transform(pixels, shape, changes);
       notes.push("edited");
     }
-    return { pixels, label: own ? null : name, note: notes.join(", "),
-      blank: !pixels.some((value) => value > 0),
-      content: state.from === "draw" ? this.content : "digit" };
+    const content = state.from === "draw" ? this.content : "digit";
+    return { pixels, label: own ? null : name, note: notes.join(", "), content,
+      blank: content === "no ink" || !pixels.some((value) => value > 0) };
   }
 
   /**
@@ -292,6 +295,33 @@ export class InputControls {
     this.ends = { from, to, at: morph(from, to, this.samples.shape) };
     return this.ends.at;
   }
+}
+
+/**
+ * The mean ink in each pixel of an input, 0 to 255.
+ * @param {Float32Array} ink of `SIDE` × `SIDE` pixels, 0 to 1
+ * @param {number} height
+ * @param {number} width
+ */
+function reduced(ink, height, width) {
+  const sums = new Float64Array(height * width);
+  ink.forEach((value, k) => {
+    const row = Math.floor(Math.floor(k / SIDE) * height / SIDE);
+    sums[row * width + Math.floor((k % SIDE) * width / SIDE)] += value;
+  });
+  return Uint8Array.from(sums, (sum) => Math.round(255 * sum * height * width / SIDE ** 2));
+}
+
+/**
+ * Whether the ink of a picture is too small for a digit, as that of a click on the pad.
+ * @param {Uint8Array} pixels
+ * @param {[channels: number, height: number, width: number]} shape
+ */
+function isDot(pixels, [, height, width]) {
+  const places = [...pixels.keys()].filter((k) => pixels[k]);
+  const extent = (/** @type {number[]} */ values) => 1 + Math.max(...values) - Math.min(...values);
+  const rows = places.map((k) => Math.floor(k / width) % height);
+  return Math.max(extent(rows), extent(places.map((k) => k % width))) <= DOT * width;
 }
 
 /**

@@ -7,8 +7,11 @@
  * @property {string} label what the page calls it
  * @property {Value} usual the value of a link without this parameter
  * @property {(text: string) => Value | undefined} read the value of a text; undefined if invalid
+ * @property {boolean} [always] whether a link names the usual value, too
  * @property {string} expected what a link may contain, after "which is not"
  */
+
+const MOST = 4;  // sentences about a link
 
 /**
  * One of several slugs.
@@ -104,6 +107,9 @@ export function readLink(parameters, link) {
   }
   for (const key of link.keys())
     if (!(key in parameters)) problems.push(`This view has no parameter “${short(key)}”.`);
+  const more = problems.length - MOST;
+  if (more > 0)
+    problems.splice(MOST - 1, more + 1, `${more + 1} more problems with this link.`);
   return { state, problems };
 }
 
@@ -117,9 +123,9 @@ const short = (written) => (written.length > 40 ? `${written.slice(0, 40)}…` :
  */
 export function writeLink(parameters, state) {
   const link = new URLSearchParams();
-  for (const [key, { usual }] of Object.entries(parameters)) {
+  for (const [key, { usual, always }] of Object.entries(parameters)) {
     const value = state[key];
-    if (value === null || value === undefined || value === usual) continue;
+    if (value === null || value === undefined || value === usual && !always) continue;
     link.set(key, String(typeof value === "number" ? Number(value.toPrecision(10)) : value));
   }
   return link;

@@ -63,6 +63,8 @@ export class Response {
     const { probabilities } = this.result(k);
     const most = Math.max(...probabilities);
     const label = probabilities.indexOf(most);
+    if (most === Math.min(...probabilities))
+      return `all classes equally likely (${(100 * most).toFixed(1)} %)`;
     return `${this.checkpoint.classes[label]} (${(100 * most).toFixed(1)} %)`;
   }
 

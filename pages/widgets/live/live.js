@@ -83,10 +83,15 @@ function modelOf(key, { title, story, url, content, samples }, report) {
   const name = `${key}.safetensors`;
   const open = () => once(url ?? content, async () => readCheckpoint(
     url === null ? bytes(content).buffer : await (await get(url)).arrayBuffer(), name));
-  return { title, story, open, samples: (checkpoint) => samplesAt(samples).catch((error) => {
-    report(error.message);
-    return Samples.empty(checkpoint);
-  }) };
+  return { title, story, open, samples: async (checkpoint) => {
+    report("");
+    try {
+      return await samplesAt(samples);
+    } catch (error) {
+      report(messageOf(error));
+      return Samples.empty(checkpoint);
+    }
+  } };
 }
 
 /** @param {Uint8Array} values */
@@ -102,6 +107,7 @@ class Live {
   /** @type {{ refresh: () => void } | undefined} */
   shown;
   missing = "";  // a sentence about test images
+  reported = "";  // the last report
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -111,7 +117,7 @@ class Live {
     this.host = {
       models: {}, defaults: {}, link: "", uploads: true, upload: null, unlike: null,
       details: {},
-      rest: (link, { pixels, label }) => this.tell?.({ link, pixels: base64(pixels), label }),
+      rest: (link, { pixels, label }) => this.report({ link, pixels: base64(pixels), label }),
       report: (sentences) => this.say(sentences),
     };
   }
@@ -133,12 +139,21 @@ class Live {
     host.unlike = data.unlike ? bytes(data.unlike) : null;
     if (last && data.order === last.order) return this.shown?.refresh();
     host.link = data.link;
+    this.reported = "";
     try {
       this.shown = await VIEWS[data.view](this.root, host);
     } catch (error) {
       this.say([messageOf(error)]);
     }
     return undefined;
+  }
+
+  /** Report where the view came to rest, if that is new. @param {Report} report */
+  report(report) {
+    const text = JSON.stringify(report);
+    if (text === this.reported) return;
+    this.reported = text;
+    this.tell?.(report);
   }
 
   /** @param {string[]} sentences */
