@@ -103,6 +103,8 @@ def test_back_goes_a_page_at_a_time_and_restores_it(visit):
     page.go_back()
     chosen(arrived(page, "Explore"), "3")
     shows(page, INPUT, moved)
+    page.go_forward()
+    chosen(arrived(page, "Compare"), "5")
 
 
 def chosen(page: Page, name: str) -> None:
