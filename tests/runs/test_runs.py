@@ -276,9 +276,7 @@ def test_damaged_data_are_named(new, tmp_path):
         (folder / f"{name}-{kind}-ubyte.gz").write_bytes(b"damaged")
     run = new(dataset="mnist")
     assert execute(str(run.path), str(tmp_path / "data")) == "failed"
-    assert end_of(run)["reason"].startswith(
-        "MNIST cannot be read: train-images-idx3-ubyte.gz"
-    )
+    assert end_of(run)["reason"].startswith("MNIST cannot be read: train-images-idx3-ubyte.gz")
     assert is_sentence(end_of(run)["reason"])
 
 
