@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pages.widgets.common.component import modules
+from densembed.web.modules import modules
+from pages.widgets.common.component import FOLDERS
 from tests.browser.conftest import expect, painted, serve, settle, visitor
 from tests.browser.test_pages import go
 
@@ -38,14 +39,14 @@ def test_components_below_a_path(browser, tmp_path):
 
 def test_the_browser_keeps_modules_until_one_changes(visit):
     page = visit("/train")  # a deep link
-    page.evaluate("names => Promise.all(names.map(name => import(name)))", list(modules()))
+    page.evaluate("names => Promise.all(names.map(name => import(name)))", list(modules(**FOLDERS)))
     links = page.locator("link[rel=modulepreload]").evaluate_all("links => links.map(l => l.href)")
     assert any(link.endswith("/pages/common/copy_link.js") for link in links)
     assert all(page.request.get(link).ok for link in links)
     imports = json.loads(page.locator("script[type=importmap]").text_content())["imports"]
     server, here = page.url.removesuffix("/train"), imports["densembed/"]
     answer = page.request.get(f"{server}{here}panels/panel.js")
-    assert answer.text() == modules()["densembed/panels/panel.js"]
+    assert answer.text() == modules(**FOLDERS)["densembed/panels/panel.js"]
     assert "immutable" in answer.headers["cache-control"]
     # A page that was open when the server was updated has an earlier address.
     older = here.replace(here.split("/")[-3], "0")

@@ -116,6 +116,7 @@ def follow_link() -> None:
 
 
 def _keep(view: str) -> None:
+    st.session_state["arrived"] = False  # callbacks run before the page begins
     st.session_state[f"{view}-report"] = st.session_state[view].report
     if report := reported(view):
         own = {name: value for name, value in st.query_params.items() if name in SERVERS}
