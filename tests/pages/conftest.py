@@ -148,7 +148,9 @@ def views_own() -> set[str]:
     """The parameters that the views read in the browser."""
     names = ("explore", "compare", "input")
     text = "".join((ROOT / f"densembed/web/app/{name}.js").read_text() for name in names)
-    found = re.findall(r"^ +(\w+): (?:oneOf|number|someOf|flag|text)\(", text, re.MULTILINE)
+    found = re.findall(
+        r"^ +(\w+): (?:\{ \.\.\.)?(?:oneOf|number|someOf|flag|text)\(", text, re.MULTILINE
+    )
     return {*found, "right", "down", "size", "turn", "blur", "noise"}
 
 

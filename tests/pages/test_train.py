@@ -17,6 +17,7 @@ from tests.pages.conftest import (
     as_read,
     assert_shows,
     charts,
+    component,
     settle,
     shown_input,
     stills,
@@ -173,7 +174,7 @@ def test_finished_run(small_gallery, runs_root):
     np.testing.assert_allclose(
         values(charts(app)["curve"], "y"), [e.test_error[0] for e in checkpoint.header.epochs]
     )
-    assert run.identifier in visit(model=run.identifier).selectbox(key="model").value
+    assert run.identifier in component(visit(model=run.identifier), "live")["models"]
 
 
 @pytest.mark.parametrize("run", ["20200101-000000-abcdef", "../../x", "%00", "x" * 500])

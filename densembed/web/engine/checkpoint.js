@@ -246,6 +246,7 @@ function checkedHeader(document, shown, fail) {
       );
   } catch (error) {
     if (error instanceof Unsupported) throw error;
+    throw fail("has a damaged header, which is not JSON.");
   }
   try {
     return readHeader(document);
@@ -359,6 +360,17 @@ function asFloat32(dtype, buffer, offset, count) {
 }
 
 /**
+ * Why values of a type cannot be used, and how they are converted.
+ *
+ * @param {string} dtype
+ */
+const inexact = (dtype) =>
+  dtype.includes("float")
+    ? " that are not exact in float32. Convert its tensors with .float()"
+    : ", where a model has floating-point numbers. Convert its tensors with .float(), and " +
+      "multiply quantised ones by their scale,";
+
+/**
  * @param {Header} header
  * @param {[string, number[]][]} expected
  * @param {Map<string, { shape: number[], read: () => Float32Array | string }>} views
@@ -387,8 +399,8 @@ function checkedTensors(header, expected, views, fail) {
     const values = tensor.read();
     if (typeof values === "string")
       throw fail(
-        `has ${values} values in ${key} that are not exact in float32. Convert its tensors with ` +
-          ".float() and save them with the file's metadata by safetensors.torch.save_file.",
+        `has ${values} values in ${key}${inexact(values)} and save them with the file's ` +
+          "metadata by safetensors.torch.save_file.",
       );
     if (!values.every((value) => Math.abs(value) < Infinity))
       throw fail(`has values in ${key} that are not finite.`);

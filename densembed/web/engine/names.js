@@ -84,7 +84,7 @@ const MODELS = {
   linear: { build: () => ({}), words: "Linear classifier" },
   "mlp-{size}": {
     build: ({ sizes: [hidden] }) => ({ hidden }),
-    words: "MLP, {} hidden units",
+    words: "MLP with {} hidden units",
     max: MAX_HIDDEN,
   },
   "{family}-el-{size}": { build: (given) => densities({}, given), words: "{}-EL, B = {}" },

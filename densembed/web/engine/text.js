@@ -98,7 +98,7 @@ function matching(a, b) {
  */
 export function closest(name, choices) {
   const word = name.slice(0, 80).toLowerCase();
-  let best = 0.6;
+  let best = 0.7;
   /** @type {string | null} */
   let meant = null;
   for (const choice of choices) {
@@ -119,5 +119,6 @@ export function closest(name, choices) {
  */
 export function unknown(kind, name, choices) {
   const meant = closest(name, choices);
-  return `Unknown ${kind} ${quoted(name, 80)}${meant ? ` (did you mean ${quoted(meant)}?)` : ""}`;
+  const shown = printable([...name].slice(0, 80).join(""));
+  return `Unknown ${kind} '${shown}'${meant ? ` (did you mean ${quoted(meant)}?)` : ""}`;
 }
