@@ -257,6 +257,11 @@ class Compare {
     this.by.show(String(state.by), { step: "step", epoch: "epoch", fraction: "fraction" });
     this.field.show(String(state.field), FIELDS);
     this.details.show(state.open === null ? null : String(state.open), host.details);
+    const { hidden } = this;
+    this.choices.hidden = hidden.includes("sidebar");
+    inputs.changes.hidden = hidden.includes("change");
+    this.ways.hidden = hidden.includes("ways");
+    this.more.hidden = hidden.includes("more");
     this.showColumns(input);
   }
 

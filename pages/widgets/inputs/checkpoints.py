@@ -142,12 +142,16 @@ def upload_model(key: str, shown: str, follow: Callable[[], None]) -> None:
 def report_deleted_uploads(names: Iterable[str]) -> None:
     """Report and remove links to uploaded files that this session does not have.
 
+    The report stays while the page is open.
+
     Args:
         names: the parameters that name models.
     """
     links = {name: st.query_params.get(name, "") for name in names}
     gone = [name for name, key in links.items() if key.startswith(OWN) and key not in uploads()]
-    if gone:
+    if gone or st.session_state["arrived"]:
+        st.session_state["upload-gone"] = bool(gone)
+    if st.session_state["upload-gone"]:
         st.warning(
             "This link points to an uploaded model, which was deleted when its session ended. "
             "Upload the file again to see it."

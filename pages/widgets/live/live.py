@@ -83,10 +83,8 @@ def show_view(
     report_deleted_uploads(defaults)
     if st.session_state["arrived"]:
         follow_link()
-        last = reported(view)
-        shown = last.parameters if last else {}
-        models = {name: shown[name] for name in MODELS if name in shown}
-        for name, value in {**models, **st.session_state.get("input", {})}.items():
+        last = st.session_state.get(f"{view}-models", {}) | st.session_state.get("input", {})
+        for name, value in last.items():
             if name not in st.query_params:
                 st.query_params[name] = value
         _keep_input(st.query_params.to_dict())
@@ -122,6 +120,9 @@ def _keep(view: str) -> None:
         own = {name: value for name, value in st.query_params.items() if name in SERVERS}
         st.query_params.from_dict({**own, **report.parameters})
         _keep_input(report.parameters)
+        st.session_state[f"{view}-models"] = {
+            name: value for name, value in report.parameters.items() if name in MODELS
+        }
 
 
 def _keep_input(parameters: Mapping[str, str]) -> None:
