@@ -61,7 +61,8 @@ def test_run_is_watched_to_its_end_and_shown_in_explore(visit):
     page.get_by_role("link", name="Show in Explore").click()
     expect(page.get_by_role("heading", name="look at")).to_be_visible()
     settle(page)
-    expect(page.get_by_role("combobox", name="Model")).to_have_value(re.compile("B = 3 ·"))
+    model = page.get_by_label("Model", exact=True).locator("option:checked")
+    expect(model).to_have_text(re.compile("B = 3 ·"))
     painted(page, ".pair .after")
 
 
