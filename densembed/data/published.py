@@ -117,6 +117,8 @@ class Published(ABC):
             absent = [self.folder / name for name in self._absent(data_dir, archive.names)]
             for wanted in [*absent, archive.path] if absent else []:
                 expected = data_dir / wanted
+                if expected.is_file():
+                    continue  # another process has just written it
                 if os.path.lexists(expected):
                     raise self._error(
                         f"needs the file {expected}, but a folder, a named pipe or a broken link "
