@@ -38,9 +38,8 @@ STYLE = """
 begin(
     "How does a density become a layer?",
     "A density φᵢ is a function over the signal x whose integral, its mass, is 1. **Γ** is the "
-    "mass of "
-    "each density in each pixel; **Γx** is the mean of x under each density. All plots share one "
-    "axis.",
+    "mass of each density in each pixel; **Γx** is the mean of x under each density. All plots "
+    "share one axis.",
 )
 st.html(STYLE)
 with st.container(key="lab"):

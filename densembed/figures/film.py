@@ -31,7 +31,7 @@ def film(seen: View, kind: str, title: str) -> bytes:
     rows, columns = seen.fields[0].shape[-2:]
     factor = PANEL / max(rows, columns)
     width, height = round(columns * factor), round(rows * factor) + 2 * LINE
-    figure = Figure((width / 72, height / 72), dpi=72)  # a point is a pixel
+    figure = Figure((width / 72, height / 72), dpi=72)  # one pixel per point
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_axes((0, LINE / height, 1, 1 - 2 * LINE / height))
     axes.set_axis_off()

@@ -1,5 +1,6 @@
 """Executors for independent tasks: this process, processes of this machine, or a Dask scheduler."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -45,12 +46,12 @@ class InProcess:
             yield index
 
 
-class _DaskExecutor:
+class _DaskExecutor(ABC):
     """Sends tasks to the workers of a Dask client."""
 
+    @abstractmethod
     def _client(self, tasks: int) -> AbstractContextManager:
         """The client for a number of tasks."""
-        raise NotImplementedError
 
     def run(
         self,

@@ -4,6 +4,8 @@ A page that writes an error to the console, or shows a traceback, fails its test
 """
 
 import contextlib
+import functools
+import http.server
 import os
 import re
 import shutil
@@ -11,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,9 +23,23 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 from playwright.sync_api import expect as expect_once
 
+from densembed.data import load_dataset
+from densembed.runs.gallery import Entry
+from densembed.web.site import write_site
+from tests.browser.gallery import (
+    COLOUR,
+    FIXED,
+    LETTERS,
+    LINEAR,
+    MLP,
+    MOVING,
+    PAPER,
+    ROOT,
+    SMALL,
+    made,
+)
 from tests.waiting import PAUSE, wait_for, work
 
-ROOT = Path(__file__).parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = [
     "--no-sandbox",
@@ -318,3 +335,57 @@ def press(page: Page, selector: str, shares: list[tuple[float, float]]) -> None:
 def drag(page: Page, selector: str, shares: list[tuple[float, float]]) -> None:
     press(page, selector, shares)
     page.mouse.up()
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory) -> Path:
+    """A site with models of the digits, one of colour pictures and one with other classes."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "colour.safetensors").write_bytes(made("logistic-el-mnn-3-2", (3, 12, 21)))
+    (folder / "letters.safetensors").write_bytes(made("logistic-el-3", (1, 28, 28)))
+    keys = (MOVING, FIXED, SMALL, LINEAR, MLP)
+    entries = [Entry(key, PAPER / f"{key}.safetensors") for key in keys]
+    entries += [Entry(key, folder / f"{key}.safetensors") for key in (COLOUR, LETTERS)]
+    write_site(folder / "out", entries, load_dataset("digits"))
+    return folder / "out"
+
+
+class Silent(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def address(built) -> Iterator[str]:
+    handler = functools.partial(Silent, directory=built)
+    with http.server.ThreadingHTTPServer(("localhost", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture
+def site(browser, address) -> Iterator[Callable[..., Page]]:
+    """Opens a view by its link. No request may leave the site, no error be in the console."""
+    faults: list[str] = []
+    contexts = []
+
+    def open_link(link: str = "explore", width: int = 1440, at: str = address, **options) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, reduced_motion="reduce", **options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(LONGEST)
+        page.on("console", lambda message: message.type == "error" and faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda request: faults.append(request.url)
+                if not request.url.startswith((at, "data:", "blob:")) else None)  # fmt: skip
+        page.goto(f"{at}index.html#{link}")
+        expect(page.locator(".live")).to_be_visible()
+        return page
+
+    yield open_link
+    for context in contexts:
+        context.close()
+    assert faults == []

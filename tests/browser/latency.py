@@ -200,6 +200,8 @@ def controls(page: Page, repeats: int) -> Iterator[tuple[str, list[float], float
     for name, target in (("One density", 50), ("Effect of each pixel", 50), ("All classes", 200)):
         times = []
         for _ in range(max(3, repeats // 3)):
+            press(page, "Step of training", "ArrowLeft")()  # its fields are not known yet
+            quiet(page)
             times.append(took(page, pill(page, "More", name), ".details .part"))
             pill(page, "More", name)()
             quiet(page)
@@ -219,10 +221,11 @@ def compared(browser: Browser, server: str, repeats: int) -> Iterator[tuple[str,
 def memory(server: str) -> float:
     """MB of the process that serves this address."""
     port = server.rpartition(":")[2]
-    (process,) = (
-        each for each in psutil.Process().children(recursive=True) if port in each.cmdline()
-    )
-    return process.memory_info().rss / 2**20
+    for each in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.ZombieProcess):
+            if port in each.cmdline():
+                return each.memory_info().rss / 2**20
+    raise LookupError(f"No process serves {server}.")
 
 
 def crowd(browser: Browser, server: str, repeats: int) -> tuple[list[float], float]:

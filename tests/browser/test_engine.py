@@ -24,9 +24,9 @@ from densembed.fields.measures import (
     weighted_field,
 )
 from densembed.functional.densities import FAMILIES
-from densembed.models.names import MODELS, build, describe
+from densembed.models.names import MODELS, describe
 from densembed.training.checkpoint import Checkpoint, CheckpointError
-from tests.browser.conftest import ROOT
+from tests.browser.gallery import ROOT, made
 from tests.training import test_checkpoint as files
 
 ENGINE = ROOT / "densembed/web/engine"
@@ -253,20 +253,6 @@ def test_every_shipped_checkpoint(engine, path):
     agree(
         engine, path.read_bytes(), pictures((1, 28, 28)), snapshots=[0, -1], resolutions=[1, 3, 4]
     )
-
-
-def made(model: str, shape: tuple[int, int, int], change=lambda name, value: value) -> bytes:
-    """A checkpoint of a network with parameters around their initial values."""
-    torch.manual_seed(3)
-    state = build(model, shape, classes=5).state_dict()
-    parts = {
-        name: change(name, value + 0.3 * torch.randn(value.shape))[None, None]
-        for name, value in state.items()
-    }
-    head = files.header(
-        config={"model": model}, input_shape=shape, classes=list("abcde"), steps=[0], epochs=[]
-    )
-    return files.content(head, parts)
 
 
 NAMES = [

@@ -21,7 +21,12 @@ MODULES = ROOT / "densembed/web/input"
 PAPER = ROOT / "checkpoints/paper/logistic-el-mnn-10-5.safetensors"
 # As the pad of the app draws and sends it. The second input is of the strokes alone, which grow.
 DRAW = """async ([cases, height, width]) => {
-  const { Raster, inkOf, toInput } = await import("/strokes.js");
+  const { Raster, toInput } = await import("/strokes.js");
+  const inkOf = ({ data, width, height }) =>
+    Float32Array.from({ length: width * height }, (_, i) => {
+      const [red, green, blue, alpha] = data.subarray(4 * i, 4 * i + 4);
+      return ((1 - (0.299 * red + 0.587 * green + 0.114 * blue) / 255) * alpha) / 255;
+    });
   const canvas = (side) => Object.assign(document.createElement("canvas"),
     { width: side, height: side });
   const plain = ({ pixels, content, clean }) => ({ pixels: Array.from(pixels), content, clean });

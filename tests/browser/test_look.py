@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.browser.conftest import expect, painted, places, point, until
-from tests.browser.test_site import FIELD, FIXED, MOVING, OF, address, built, site  # noqa: F401
+from tests.browser.gallery import FIELD, FIXED, MOVING, OF
 
 TARGETS = """root => {
   const found = [];
@@ -22,7 +22,7 @@ TARGETS = """root => {
 
 
 @pytest.fixture(params=[False, True], ids=["samples", "draw"])
-def phone(request, site):  # noqa: F811
+def phone(request, site):
     page = site(f"explore?from={'draw' if request.param else 'samples'}", 420)
     painted(page, FIELD)
     return page
@@ -43,7 +43,7 @@ def test_on_a_phone_one_view_has_the_fields_and_what_changes_them(phone):
 
 
 @pytest.mark.parametrize("width", [320, 1024])
-def test_test_images_are_in_one_row_beside_shuffle(site, width):  # noqa: F811
+def test_test_images_are_in_one_row_beside_shuffle(site, width):
     page = site("explore", width)
     images = places(page, ".thumbnails button")
     assert len({box["y"] for box in images}) == 1
@@ -53,7 +53,7 @@ def test_test_images_are_in_one_row_beside_shuffle(site, width):  # noqa: F811
 
 @pytest.mark.parametrize("view", ["explore?more=density&show=densities", "compare?models=3",
                                   "explore?from=draw"])  # fmt: skip
-def test_a_finger_has_targets_of_44_pixels(site, view):  # noqa: F811
+def test_a_finger_has_targets_of_44_pixels(site, view):
     page = site(view, 420, has_touch=True, is_mobile=True)
     expect(page.locator(".live canvas").first).to_be_attached()
     page.get_by_text("Move, turn, morph").click()
@@ -62,7 +62,7 @@ def test_a_finger_has_targets_of_44_pixels(site, view):  # noqa: F811
     assert [each for each in targets if each[1] < 44] == []
 
 
-def test_a_model_has_its_error_data_and_parameters_below_its_name(site):  # noqa: F811
+def test_a_model_has_its_error_data_and_parameters_below_its_name(site):
     page = site("explore")
     for key in (MOVING, FIXED):
         page.get_by_role("combobox", name="Model").select_option(key)
@@ -74,7 +74,7 @@ def test_a_model_has_its_error_data_and_parameters_below_its_name(site):  # noqa
         )
 
 
-def test_a_long_name_is_whole_over_its_field(site):  # noqa: F811
+def test_a_long_name_is_whole_over_its_field(site):
     page = site("compare?models=4")
     painted(page, ".columns .field.first")
     for heading in page.locator(".columns .field .heading").all():
@@ -83,7 +83,7 @@ def test_a_long_name_is_whole_over_its_field(site):  # noqa: F811
     assert len({box["y"] for box in plots}) == 1
 
 
-def test_a_screen_reader_hears_the_prediction_at_rest(site):  # noqa: F811
+def test_a_screen_reader_hears_the_prediction_at_rest(site):
     page = site("explore")
     heard = page.locator(".pair [aria-live=polite]")
     before = heard.inner_text()
@@ -96,7 +96,7 @@ def test_a_screen_reader_hears_the_prediction_at_rest(site):  # noqa: F811
     expect(page.get_by_role("img", name="The input of the model, class 3")).to_be_visible()
 
 
-def test_the_pad_stays_under_the_pen(site):  # noqa: F811
+def test_the_pad_stays_under_the_pen(site):
     page = site("explore?from=draw")
     point(page, ".draw_pad canvas", 0.4, 0.2)
     (before,) = places(page, ".draw_pad canvas")

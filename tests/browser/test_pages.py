@@ -8,14 +8,12 @@ import pytest
 import torch
 from playwright.sync_api import Page
 
-from densembed.data import load_dataset
 from densembed.data.images import read_picture
 from densembed.fields.agreement import confusion_matrix, disagreement, predict
 from densembed.fields.field import view
 from densembed.markup import JOINER
 from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import (
-    ROOT,
     chart,
     choose,
     drawn,
@@ -27,20 +25,12 @@ from tests.browser.conftest import (
     until,
     width_needed,
 )  # fmt: skip
+from tests.browser.gallery import FIELD, FIXED, INPUT, MOVING, OF, PAPER, SMALL, TEST, sample
 
-PAPER = ROOT / "checkpoints/paper"
-MOVING, FIXED, SMALL = "logistic-el-mnn-10-5-digits", "logistic-el-15-digits", "logistic-el-5"
-OF = {key: Checkpoint.open(PAPER / f"{key}.safetensors") for key in (MOVING, FIXED, SMALL)}
-TEST = load_dataset("digits").test
-FIELD, INPUT = ".pair .after", ".left .stills figure"
 FIRST, SECOND = ".columns .field.first", ".columns .field.second"
 STRANGE = '<img src="//stranger.example/a.png"> ![](http://stranger.example/b) $x$ :red[c] **d**'
 TITLES = {"Explore": "look at", "Compare": "What differs", "Paper": "be reproduced",
           "Lab": "density", "Train": "learn"}  # fmt: skip
-
-
-def sample(label: int = 7) -> torch.Tensor:
-    return TEST.images[(TEST.labels == label).nonzero()[0, 0]]
 
 
 def field(pixels: torch.Tensor, key: str = MOVING, index: int = -1) -> np.ndarray:

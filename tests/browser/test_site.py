@@ -2,12 +2,8 @@
 
 import base64
 import contextlib
-import functools
-import http.server
 import io
 import re
-import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -17,7 +13,7 @@ import torch
 from PIL import Image
 from playwright.sync_api import Locator, Page
 
-from densembed.data import as_input, load_dataset
+from densembed.data import as_input
 from densembed.data.codec import from_text, to_text
 from densembed.data.decode import ImageError
 from densembed.data.transform import Transform
@@ -31,12 +27,9 @@ from densembed.fields.measures import (
     input_gradient,
     weighted_field,
 )
-from densembed.runs.gallery import Entry
 from densembed.training.checkpoint import Checkpoint, CheckpointError
-from densembed.web.site import EXAMPLES, write_site
+from densembed.web.site import EXAMPLES
 from tests.browser.conftest import (
-    LONGEST,
-    ROOT,
     choose,
     drag,
     expect,
@@ -47,78 +40,22 @@ from tests.browser.conftest import (
     shows,
     until,
 )  # fmt: skip
-from tests.browser.test_engine import made
-
-PAPER = ROOT / "checkpoints/paper"
-MOVING, FIXED, SMALL, LINEAR, MLP = (
-    "logistic-el-mnn-10-5-digits", "logistic-el-15-digits", "logistic-el-5", "linear", "mlp-50",
-)  # fmt: skip
-COLOUR, LETTERS = "colour", "letters"
-OF = {key: Checkpoint.open(PAPER / f"{key}.safetensors") for key in (MOVING, FIXED, SMALL, LINEAR)}
-STEPS = OF[MOVING].steps
-TEST = load_dataset("digits").test
-FIELD, INPUT = ".pair .after", ".left .stills figure"
-
-
-def sample(label: int = 7, example: int = 1) -> torch.Tensor:
-    return TEST.images[(TEST.labels == label).nonzero()[example - 1, 0]]
-
-
-@pytest.fixture(scope="session")
-def built(tmp_path_factory) -> Path:
-    """A site with models of the digits, one of colour pictures and one with other classes."""
-    folder = tmp_path_factory.mktemp("site")
-    (folder / "colour.safetensors").write_bytes(made("logistic-el-mnn-3-2", (3, 12, 21)))
-    (folder / "letters.safetensors").write_bytes(made("logistic-el-3", (1, 28, 28)))
-    keys = (MOVING, FIXED, SMALL, LINEAR, MLP)
-    entries = [Entry(key, PAPER / f"{key}.safetensors") for key in keys]
-    entries += [Entry(key, folder / f"{key}.safetensors") for key in (COLOUR, LETTERS)]
-    write_site(folder / "out", entries, load_dataset("digits"))
-    return folder / "out"
-
-
-class Silent(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_) -> None:
-        pass
-
-
-@pytest.fixture(scope="session")
-def address(built) -> Iterator[str]:
-    handler = functools.partial(Silent, directory=built)
-    with http.server.ThreadingHTTPServer(("localhost", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://localhost:{server.server_port}/"
-        server.shutdown()
-
-
-Open = Callable[..., Page]
-
-
-@pytest.fixture
-def site(browser, address) -> Iterator[Open]:
-    """Opens a view by its link. No request may leave the site, no error be in the console."""
-    faults: list[str] = []
-    contexts = []
-
-    def open_link(link: str = "explore", width: int = 1440, at: str = address, **options) -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, reduced_motion="reduce", **options
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(LONGEST)
-        page.on("console", lambda message: message.type == "error" and faults.append(message.text))
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda request: faults.append(request.url)
-                if not request.url.startswith((at, "data:", "blob:")) else None)  # fmt: skip
-        page.goto(f"{at}index.html#{link}")
-        expect(page.locator(".live")).to_be_visible()
-        return page
-
-    yield open_link
-    for context in contexts:
-        context.close()
-    assert faults == []
+from tests.browser.gallery import (
+    COLOUR,
+    FIELD,
+    FIXED,
+    INPUT,
+    LETTERS,
+    LINEAR,
+    MLP,
+    MOVING,
+    OF,
+    PAPER,
+    SMALL,
+    STEPS,
+    made,
+    sample,
+)
 
 
 def parameters(link: str) -> dict:

@@ -722,7 +722,7 @@ def test_a_list_refuses_half_a_file(tmp_path):
 
 
 def test_opening_a_file_does_not_import_the_compiler(trained_file):
-    """Which takes a second or two at every start: of the app, a worker, a command."""
+    """The import of the compiler takes one to two seconds of each start of an app or a worker."""
     opens = "import sys; from densembed.cli.main import main; main(['info', sys.argv[1]])"
     says = "; print([name for name in ('torch._dynamo', 'sympy') if name in sys.modules])"
     command = [sys.executable, "-c", opens + says, str(trained_file)]

@@ -2,18 +2,19 @@
 /**
  * @import { Checkpoint } from "../engine/densembed.js"
  * @import { Host } from "./host.js"
- * @import { Parameter, State } from "./parameters.js"
+ * @import { Parameter } from "./parameters.js"
  * @import { Samples } from "./samples.js"
  */
-import { colours, scales, style } from "../resources.js";
-import { messageOf, part } from "./host.js";
 import { describe } from "../engine/densembed.js";
 import { mount as mountColumns } from "../panels/columns.js";
+import { colours, scales, style } from "../resources.js";
 import { choice, list, make, named } from "./controls.js";
+import { messageOf, part } from "./host.js";
 import { InputControls, inputParameters, sourcesOf } from "./input.js";
+import { InputPanel } from "./input_panel.js";
 import { number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { Response } from "./response.js";
-import { InputPanel } from "./input_panel.js";
+import { View } from "./view.js";
 
 const NAMES = ["first", "second", "third", "fourth"];
 /** @type {Record<string, string>} */
@@ -29,7 +30,6 @@ const OLD_DETAILS = { "Models and settings": "settings", "Model and recipe": "se
 const PARTS = ["menu", "sidebar", "change", "ways", "more", "predictions", "differences", "numbers",
   "steps"];
 const FIELDS = { sum: "sum", mean: "mean" };
-const AWAKE = 300;  // ms of rest after which the link is written
 
 /**
  * The places of a checkpoint's snapshots: steps, epochs, or fractions of the planned training.
@@ -60,16 +60,12 @@ export async function compare(root, host) {
   return view;
 }
 
-class Compare {
+class Compare extends View {
   /** @type {Record<string, Checkpoint>} */
   checkpoints = {};
   /** @type {Record<string, Response>} */
   responses = {};
   chosen = "";  // the first model that was chosen last
-  /** @type {number | undefined} */
-  frame;
-  /** @type {number | undefined} */
-  resting;
 
   /**
    * @param {HTMLElement} root
@@ -79,8 +75,7 @@ class Compare {
    * @param {Samples} samples
    */
   constructor(root, host, key, first, samples) {
-    this.host = host;
-    this.set = this.set.bind(this);
+    super(host);
     this.keys = Object.keys(host.models);
     this.checkpoints[key] = first;
     this.samples = samples;
@@ -166,7 +161,7 @@ class Compare {
       problems.push("The picture in the link is damaged or of another size than the model’s.");
     problems.push(...this.inputs.problems(state));
     this.host.report(problems);
-    await this.load();
+    await this.update();
     this.wait();
   }
 
@@ -188,19 +183,6 @@ class Compare {
       open: oneOf("More", Object.keys(this.host.details), null, OLD_DETAILS),
       hide: someOf("Hide", PARTS),
     };
-  }
-
-  /** @param {State} changes */
-  set(changes) {
-    Object.assign(this.state, changes);
-    this.frame ??= requestAnimationFrame(() => { this.frame = undefined; this.load(); });
-    this.wait();
-  }
-
-  /** The link is written after a moment without a change. */
-  wait() {
-    clearTimeout(this.resting);
-    this.resting = setTimeout(() => this.rest(), AWAKE);
   }
 
   async rest() {
@@ -227,7 +209,7 @@ class Compare {
   }
 
   /** Open what is not open yet, then draw. */
-  async load() {
+  async update() {
     const keys = [...new Set(this.shown.map((name) => String(this.state[name])))];
     const closed = keys.filter((key) => !(key in this.checkpoints));
     if (closed.length) await Promise.all(closed.map(async (key) => {
@@ -257,11 +239,9 @@ class Compare {
     this.by.show(String(state.by), { step: "step", epoch: "epoch", fraction: "fraction" });
     this.field.show(String(state.field), FIELDS);
     this.details.show(state.open === null ? null : String(state.open), host.details);
-    const { hidden } = this;
-    this.choices.hidden = hidden.includes("sidebar");
-    inputs.changes.hidden = hidden.includes("change");
-    this.ways.hidden = hidden.includes("ways");
-    this.more.hidden = hidden.includes("more");
+    this.hide({
+      sidebar: this.choices, change: inputs.changes, ways: this.ways, more: this.more,
+    });
     this.showColumns(input);
   }
 
@@ -270,10 +250,6 @@ class Compare {
     this.keys = Object.keys(this.host.models);
     this.parameters = this.parametersOf();
     this.set({});
-  }
-
-  get hidden() {
-    return String(this.state.hide ?? "").split(",").map((name) => name.trim());
   }
 
   /** @param {import("./input.js").Input} input */

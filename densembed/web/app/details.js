@@ -7,18 +7,18 @@
  * @import { Samples } from "./samples.js"
  * @import { Scale, StillsData, View } from "../panels/types.js"
  */
-import { colours, scales } from "../resources.js";
-import { part } from "./host.js";
 import { describe, percentile } from "../engine/densembed.js";
 import { mount as mountStills } from "../panels/stills.js";
+import { colours, scales } from "../resources.js";
 import { choice, count, make } from "./controls.js";
+import { part } from "./host.js";
+import { TOP } from "./response.js";
 
 const TITLES = {
   about: "What am I looking at?", density: "One density", effect: "Effect of each pixel",
   classes: "All classes",
 };
 const AVERAGED = 20;  // test images per class
-const TOP = 99.5;  // percentile at which the scale of effects ends
 const DENSITY = "density per pixel²";
 
 export const DETAILS = Object.keys(TITLES);

@@ -1,22 +1,23 @@
 // Explore: one model, one input, and the field at every saved step of training.
 
-import { colours, scales, style } from "../resources.js";
-import { messageOf, part } from "./host.js";
-import { mount as mountPair } from "../panels/pair.js";
 import { percentile } from "../engine/densembed.js";
+import { mount as mountPair } from "../panels/pair.js";
+import { colours, scales, style } from "../resources.js";
 import { choice, list, make, slider, toggle } from "./controls.js";
 import { DETAILS, Details } from "./details.js";
+import { messageOf, part } from "./host.js";
 import { InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { flag, number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
 import { Response } from "./response.js";
+import { View } from "./view.js";
 
 /**
  * @import { Checkpoint } from "../engine/densembed.js"
  * @import { Host } from "./host.js"
  * @import { Input } from "./input.js"
- * @import { Parameter, State } from "./parameters.js"
+ * @import { Parameter } from "./parameters.js"
  * @import { Samples } from "./samples.js"
  * @import { Scale } from "../panels/types.js"
  */
@@ -40,7 +41,6 @@ const TOGETHER = "together";
 const CHANNELS = ["red", "green", "blue"];
 const DIM = 0.4;  // brightness of the input under its densities
 const MOST = 97;  // percentile of the weights at which their colour scale ends
-const AWAKE = 300;  // ms of rest after which the colour scale takes all steps into account
 
 /**
  * @param {Checkpoint} checkpoint
@@ -119,11 +119,7 @@ export async function explore(root, host) {
   return view;
 }
 
-class Explore {
-  /** @type {number | undefined} */
-  frame;
-  /** @type {number | undefined} */
-  resting;
+class Explore extends View {
   /** @type {Response | undefined} */
   response;
   chosen = "";  // the model that was chosen last
@@ -137,8 +133,7 @@ class Explore {
    * @param {Samples} samples
    */
   constructor(root, host, checkpoint, samples) {
-    this.host = host;
-    this.set = this.set.bind(this);
+    super(host);
     const { set } = this;
     this.checkpoint = checkpoint;
     this.samples = samples;
@@ -246,15 +241,7 @@ class Explore {
     this.story.textContent = `${facts(this.checkpoint)} ${models[key]?.story ?? ""}`;
     this.inputPlace.replaceChildren(this.inputs.bar);
     this.left.replaceChildren(this.panel.element, this.inputs.changes);
-    this.draw();
-  }
-
-  /** @param {State} changes */
-  set(changes) {
-    Object.assign(this.state, changes);
-    this.frame ??= requestAnimationFrame(() => { this.frame = undefined; this.draw(); });
-    clearTimeout(this.resting);
-    this.resting = setTimeout(() => this.rest(), AWAKE);
+    this.update();
   }
 
   /** What waits until nothing has changed for a moment: the link, and the scale of all steps. */
@@ -262,13 +249,13 @@ class Explore {
     const { state, parameters, response, inputs } = this;
     if (response && this.whole !== response) {
       this.whole = response;
-      this.draw();
+      this.update();
     }
     const ink = await inputs.ink(state);
     this.host.rest(writeLink(parameters, { ...state, ink }).toString(), inputs.input(state));
   }
 
-  draw() {
+  update() {
     const { checkpoint, state, inputs } = this;
     inputs.load(state)?.then(() => this.set({}));
     const input = inputs.input(state);
@@ -283,12 +270,11 @@ class Explore {
     this.panel.show(input, state);
     this.showWays();
     this.showPair(input, response);
-    this.hideParts();
+    this.hide({
+      sidebar: this.choices, change: inputs.changes, ways: this.ways, more: this.details.element,
+    });
     this.details.show(state, response, this.classIndex, this.samples);
-    if (this.whole !== response) {
-      clearTimeout(this.resting);
-      this.resting = setTimeout(() => this.rest(), AWAKE);
-    }
+    if (this.whole !== response) this.wait();
   }
 
   /** Show what the host has changed: its models, or the uploaded picture. */
@@ -296,18 +282,6 @@ class Explore {
     this.parameters = this.parametersOf();
     this.place(String(this.state.model));
     this.set({});
-  }
-
-  get hidden() {
-    return String(this.state.hide ?? "").split(",").map((name) => name.trim());
-  }
-
-  hideParts() {
-    const { hidden } = this;
-    this.choices.hidden = hidden.includes("sidebar");
-    this.inputs.changes.hidden = hidden.includes("change");
-    this.ways.hidden = hidden.includes("ways");
-    this.details.element.hidden = hidden.includes("more");
   }
 
   /** The index of the class whose weights are shown: by default of the prediction. */

@@ -47,3 +47,20 @@ export function part(name) {
 
 /** The sentence of an error. @param {unknown} error */
 export const messageOf = (error) => (error instanceof Error ? error.message : String(error));
+
+/**
+ * What a function loads, once; it is loaded again after a failure.
+ * @template T
+ * @param {() => Promise<T>} load
+ */
+export function once(load) {
+  /** @type {Promise<T> | undefined} */
+  let result;
+  return () => {
+    if (!result) {
+      result = load();
+      result.catch(() => { result = undefined; });
+    }
+    return result;
+  };
+}

@@ -1,14 +1,14 @@
 // The controls for the input, and the input that they make: a test image or a drawing, which may be
 // moved, turned and blurred, or be on its way to another test image.
 
-import { part } from "./host.js";
-import { morph } from "../input/morph.js";
 import { fromText, toText, MAX_TEXT } from "../input/codec.js";
+import { morph } from "../input/morph.js";
 import { Raster, SIDE, toInput } from "../input/strokes.js";
 import { transform } from "../input/transform.js";
 import { mount as mountPad } from "../panels/draw_pad.js";
 import { mount as mountThumbnails } from "../panels/thumbnails.js";
 import { choice, count, list, make, slider } from "./controls.js";
+import { part } from "./host.js";
 import { number, oneOf, text } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
 

@@ -1,14 +1,14 @@
-// The input as a picture that can be dragged, or the pad to draw on.
+// The input: a picture that can be dragged, or a pad to draw on.
 /**
  * @import { Host } from "./host.js"
  * @import { Input, InputControls } from "./input.js"
  * @import { State } from "./parameters.js"
  */
-import { scales } from "../resources.js";
-import { part } from "./host.js";
 import { fillHeading } from "../panels/panel.js";
 import { mount as mountStills } from "../panels/stills.js";
+import { scales } from "../resources.js";
 import { make } from "./controls.js";
+import { part } from "./host.js";
 import { spriteOf } from "./pictures.js";
 
 const FAR = 8;  // pixels that a picture can be moved

@@ -4,7 +4,7 @@
 import { meanDisplacement, measure, percentile } from "../engine/densembed.js";
 
 export const RESOLUTION = 4;  // cells per pixel on each axis
-const TOP = 99.5;  // percentile of a field at which its colour scale ends
+export const TOP = 99.5;  // percentile of a field at which its colour scale ends
 
 /**
  * A function whose results are kept by its argument.

@@ -8,14 +8,6 @@
  * @property {number[]} counts images of each class
  */
 
-/** The bytes in a text in base 64. @param {string} text */
-export function bytes(text) {
-  const letters = atob(text);
-  const values = new Uint8Array(letters.length);
-  for (let k = 0; k < letters.length; k++) values[k] = letters.charCodeAt(k);
-  return values;
-}
-
 export class Samples {
   /**
    * @param {SamplesData} data

@@ -5,11 +5,12 @@
  * @import { SamplesData } from "./samples.js"
  */
 import { describe, readCheckpoint } from "../engine/densembed.js";
+import { bytes } from "../panels/fields.js";
 import { compare } from "./compare.js";
 import { make } from "./controls.js";
 import { explore } from "./explore.js";
-import { messageOf } from "./host.js";
-import { Samples, bytes } from "./samples.js";
+import { messageOf, once } from "./host.js";
+import { Samples } from "./samples.js";
 
 /**
  * @typedef {object} Site what Python wrote into the page
@@ -167,22 +168,6 @@ class Page {
     }
     if (problems.length) this.report(problems);
   }
-}
-
-/**
- * @template T
- * @param {() => Promise<T>} load
- */
-function once(load) {
-  /** @type {Promise<T> | undefined} */
-  let result;
-  return () => {
-    if (!result) {
-      result = load();
-      result.catch(() => { result = undefined; });
-    }
-    return result;
-  };
 }
 
 /**

@@ -128,19 +128,6 @@ function segment(ink, x0, y0, x1, y1, radius) {
 }
 
 /**
- * The ink of a picture on white, such as a canvas that was drawn on.
- * @param {{data: Uint8ClampedArray, width: number, height: number}} image
- */
-export function inkOf({ data, width, height }) {
-  const ink = new Float32Array(width * height);
-  for (let i = 0, k = 0; i < ink.length; i++, k += 4) {
-    const light = 0.299 * data[k] + 0.587 * data[k + 1] + 0.114 * data[k + 2];
-    ink[i] = ((1 - light / 255) * data[k + 3]) / 255;
-  }
-  return ink;
-}
-
-/**
  * The model's input of a raster.
  * @param {Float32Array} ink Of `SIDE` × `SIDE` pixels, row by row, 0 to 1.
  * @param {number} height Of the input.

@@ -1,5 +1,5 @@
 // What Explore and Compare share: panels and predictions at the place of a slider, which can play.
-/** @import { Callbacks, Component, StageData } from "./types.js" */
+/** @import { Callbacks, StageData } from "./types.js" */
 import { fill, find } from "./dom.js";
 import { escape } from "./text.js";
 
@@ -183,16 +183,3 @@ export const mounter = (Arrangement) => (parent, data, callbacks = {}) => {
   root.stage ??= new Arrangement(root, data);
   root.stage.update(data, callbacks);
 };
-
-/**
- * The component of Streamlit that shows an arrangement.
- * @template Data
- * @param {Mount<Data>} mount
- * @returns {(component: Component<Data>) => void}
- */
-export const component = (mount) => ({ parentElement, data, setStateValue, setTriggerValue }) =>
-  mount(parentElement, data, {
-    step: (step) => setStateValue("step", step),
-    divider: (place) => setStateValue("divider", place),
-    density: (number) => setTriggerValue("density", number),
-  });

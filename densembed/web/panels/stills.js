@@ -1,12 +1,12 @@
 // Fields without a slider: one, a few side by side, or many small ones under one heading and on one
 // colour scale.
-/** @import { PackedStillsData, StillsData } from "./types.js" */
+/** @import { Component, PackedStillsData, StillsData } from "./types.js" */
 import { find } from "./dom.js";
-import { Fields } from "./fields.js";
+import { unpack } from "./fields.js";
 import { Panel, fillHeading } from "./panel.js";
 import { SAVE, onSave, svg } from "./save.js";
 import { COLOUR_BAR, barInSvg, fillBar } from "./scale.js";
-import { component, mounter } from "./stage.js";
+import { mounter } from "./stage.js";
 
 class Stills {
   /** @type {{ figure: HTMLElement, panel: Panel }[]} */
@@ -64,11 +64,9 @@ class Stills {
 
 export const mount = mounter(Stills);
 
-/** @type {(parent: HTMLElement, data: PackedStillsData) => void} */
-const mountPacked = (parent, { figures, ...rest }) => mount(parent, {
+/** @param {Component<PackedStillsData>} component */
+export default ({ parentElement, data: { figures, ...rest } }) => mount(parentElement, {
   ...rest,
   figures: figures.map((each) =>
-    ({ ...each, values: each.stack === null ? null : new Fields(each).at(0) })),
+    ({ ...each, values: each.stack === null ? null : unpack(each) })),
 });
-
-export default component(mountPacked);

@@ -49,7 +49,7 @@ export interface View {
   path?: number[];
 }
 
-/** Fields (steps, rows, columns) with 16 bits per number, in base 64. */
+/** A field with 16 bits per number, in base 64. */
 export interface Packed {
   stack: string;
   shape: [rows: number, columns: number];
@@ -98,14 +98,6 @@ export interface PairData extends StageData {
   contours: boolean;
 }
 
-/** The same from Python: fields are packed, the arrays of `dots` 32-bit floats in base 64. */
-export interface PackedPairData extends Omit<PairData, "fields" | "densities" | "shape">,
-  Partial<Omit<Packed, "stack">> {
-  stack: string | null;
-  dots: (Omit<Densities, "loc" | "scale" | "weights">
-    & { count: number, loc: string, scale: string, weights: string }) | null;
-}
-
 /** A model of Compare, whose series have an entry per snapshot. */
 export interface Side {
   name: string;
@@ -129,12 +121,6 @@ export interface ColumnsData extends StageData {
   sides: Side[];
   measures: string[];
   note: string;
-}
-
-/** The same from Python: the fields of a side are those of a stack at `each`. */
-export interface PackedColumnsData extends Omit<ColumnsData, "sides"> {
-  stacks: Packed[];
-  sides: (Omit<Side, "fields"> & { stack: number, each: number[] })[];
 }
 
 /** Fields without a slider. */

@@ -125,13 +125,10 @@ def export_explored(
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
     st.caption(
         "The numbers are densities per square pixel at the centres of the cells, whose coordinates "
-        "are "
-        "in pixels from the upper left corner. The figures for print show the field before "
-        "training "
-        "and at the step of the slider; the animations contain every saved step. The page is this "
-        "view with all its controls, and works without a server. To save a field as it is shown, "
-        "as SVG or PNG, "
-        "use the buttons at its upper right. This program computes the same numbers if the file of "
-        "the model is in its folder:"
+        "are in pixels from the upper left corner. The figures for print show the field before "
+        "training and at the step of the slider; the animations contain every saved step. The page "
+        "is this view with all its controls, and works without a server. To save a field as it is "
+        "shown, as SVG or PNG, use the buttons at its upper right. This program computes the same "
+        "numbers if the file of the model is in its folder:"
     )
     st.code(export.snippet(f"{name}.safetensors", pixels, response.steps[index]), wrap_lines=True)

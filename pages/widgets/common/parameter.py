@@ -5,6 +5,7 @@ Values in a link are slugs such as `overlay`, so that the text of a button can c
 message, and loses a parameter that two pages share when the browser goes back.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +19,12 @@ from pages.widgets.common.link import in_link, name_wrong
 FEW = 10
 
 
-class Options:
+class Options(ABC):
     """The values of a parameter; `str` says what a link may contain."""
 
+    @abstractmethod
     def read(self, text: str) -> Any:
         """The value that a link's text stands for. Raises ValueError for an invalid text."""
-        raise NotImplementedError
 
     def write(self, value: Any) -> str:
         """The text of a value in a link."""

@@ -42,8 +42,7 @@ def table(compared: list[ComparedModel]) -> None:
     )
     st.caption(
         "≠ marks rows that differ; values that differ from the first model are bold. Test errors "
-        "of "
-        "models with several members are mean ± standard deviation."
+        "of models with several members are mean ± standard deviation."
     )
 
 

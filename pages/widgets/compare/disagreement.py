@@ -51,8 +51,7 @@ def _predict(
     for entry, _ in others:
         st.info(
             f"The {entry.name} model takes other pictures or has other classes than the first, so "
-            "its "
-            "predictions cannot be compared."
+            "its predictions cannot be compared."
         )
     with st.spinner(f"Predicting {len(dataset.test):,} test images …"):
         predictions = {entry.name: _answers(entry, dataset, index) for entry, index in able}
@@ -121,9 +120,8 @@ def disagree(compared: list[ComparedModel], chosen: list[int]) -> None:
     one, two = len(counts.first_only), len(counts.second_only)
     st.markdown(
         f"{len(labels):,} test images of {plain(dataset.title)}: **{one:,}** are predicted "
-        "correctly "
-        f"only by the first model and **{two:,}** only by the {other}, {counts.both:,} by both and "
-        f"{counts.neither:,} by neither. {verdict(counts)}"
+        f"correctly only by the first model and **{two:,}** only by the {other}, {counts.both:,} "
+        f"by both and {counts.neither:,} by neither. {verdict(counts)}"
     )
     if one + two:
         st.caption(

@@ -75,12 +75,10 @@ def export_compared(
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
     st.caption(
         "The numbers are densities per square pixel at the centres of the cells, whose coordinates "
-        "are "
-        "in pixels from the upper left corner: the "
-        f"{'mean' if moment.mean else 'sum'} of each model's densities, as above. To save a field "
-        "as "
-        "it is shown, as SVG or PNG, use the buttons at its upper right. This program computes the "
-        "same numbers and differences if the files of the models are in its folder:"
+        f"are in pixels from the upper left corner: the {'mean' if moment.mean else 'sum'} of each "
+        "model's densities, as above. To save a field as it is shown, as SVG or PNG, use the "
+        "buttons at its upper right. This program computes the same numbers and differences if the "
+        "files of the models are in its folder:"
     )
     named = {name: f"{name}-{keys[name]}.safetensors" for name in fields}
     st.code(export.compared_snippet(named, pixels, steps, parts), wrap_lines=True)

@@ -94,8 +94,7 @@ def remark_inputs(compared: list[ComparedModel], given: Input) -> None:
         colour = "colour" if channels == 3 else f"{channels}-channel" if channels > 1 else "grey"
         st.info(
             f"The {entry.name} model takes {colour} pictures of {height} × {width}, so it cannot "
-            "take this "
-            "input. Its training curves and settings can be compared below."
+            "take this input. Its training curves and settings can be compared below."
         )
 
 
@@ -115,8 +114,7 @@ def remark_fields(compared: list[ComparedModel]) -> None:
         st.caption(
             f"The {' and the '.join(even)} {'has' if len(even) == 1 else 'have'} no learned "
             "densities: one weight per pixel, or per cell of a feature map, is the special case of "
-            "one "
-            "uniform density on each. The field is the same everywhere, at any step."
+            "one uniform density on each. The field is the same everywhere, at any step."
         )
 
 

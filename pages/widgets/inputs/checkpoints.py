@@ -194,8 +194,7 @@ def keep(data: bytes, name: str) -> str:
     if len(data) > MAX_BYTES:
         raise CheckpointError(
             f"The file has {len(data) / 2**20:,.1f} MB, more than the {MAX_BYTES >> 20} MB that "
-            "are allowed. "
-            "Choose a smaller file."
+            "are allowed. Choose a smaller file."
         )
     checkpoint = Checkpoint.from_bytes(data)
     if len(checkpoint.steps) * prod(checkpoint.header.input_shape) > MAX_VALUES:

@@ -179,8 +179,7 @@ def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
         if strange:
             st.warning(
                 f"This picture is unlike the training images of {' and '.join(strange)}. A model "
-                "always "
-                "picks a class, so treat this answer with caution."
+                "always picks a class, so treat this answer with caution."
             )
     elif given.source:
         others: dict[str, list[str]] = {}

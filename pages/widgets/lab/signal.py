@@ -225,8 +225,8 @@ def _adaptive_convolution(x: np.ndarray):
 def _pooling(x: np.ndarray):
     beta = Parameter("beta", "β", OneOf(BETA_STEPS, nearest=True), 5.0).draw(
         st.select_slider,
-        caption="Weights a pixel by e^(βx): minimum to the left, mean at 0, maximum to the right "
-        "(Section 3.4, eqs. 16 and 17).",
+        caption="A pixel has the weight e^(βx): minimum to the left, mean at 0, maximum to the "
+        "right (Section 3.4, eqs. 16 and 17).",
         **KEPT,
     )
     left, right = st.columns(2)
@@ -290,7 +290,7 @@ def _density(x: np.ndarray):
         size / 2,
         float(scales[row]),
         0.01,
-        "How widely it looks: a narrow one picks a pixel, a wide one averages (eqs. 18, 21).",
+        "The width of the density: narrow ones read one pixel, wide ones average (eqs. 18, 21).",
     )
     truncate = Parameter("truncate", "Truncate to the signal", Flag(), False).draw(
         st.toggle,

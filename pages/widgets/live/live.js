@@ -9,9 +9,10 @@ import { readCheckpoint } from "densembed/engine/densembed.js";
 import { compare } from "densembed/app/compare.js";
 import { make } from "densembed/app/controls.js";
 import { explore } from "densembed/app/explore.js";
-import { messageOf } from "densembed/app/host.js";
-import { Samples, bytes } from "densembed/app/samples.js";
+import { messageOf, once } from "densembed/app/host.js";
+import { Samples } from "densembed/app/samples.js";
 import { find } from "densembed/panels/dom.js";
+import { bytes } from "densembed/panels/fields.js";
 
 /**
  * @typedef {object} ModelData
@@ -36,10 +37,11 @@ import { find } from "densembed/panels/dom.js";
 
 const VIEWS = { explore, compare };
 /**
- * Checkpoints and test images by their URLs, kept when another page of the app is shown.
- * @type {Map<string, Promise<any>>}
+ * How checkpoints and test images are loaded, by their URLs: they are kept when another page of the
+ * app is shown.
+ * @type {Map<string, () => Promise<any>>}
  */
-const fetched = new Map();
+const loaders = new Map();
 
 /**
  * @template T
@@ -47,14 +49,10 @@ const fetched = new Map();
  * @param {() => Promise<T>} load
  * @returns {Promise<T>}
  */
-function once(key, load) {
-  let promise = fetched.get(key);
-  if (!promise) {
-    promise = load();
-    promise.catch(() => fetched.delete(key));
-    fetched.set(key, promise);
-  }
-  return promise;
+function shared(key, load) {
+  const loader = loaders.get(key) ?? once(load);
+  loaders.set(key, loader);
+  return loader();
 }
 
 /** @param {string} url */
@@ -65,7 +63,7 @@ async function get(url) {
 }
 
 /** @param {string} url @returns {Promise<Samples>} */
-const samplesAt = (url) => once(url, async () => {
+const samplesAt = (url) => shared(url, async () => {
   /** @type {SamplesData} */
   const data = await (await get(url)).json();
   const separator = url.includes("?") ? "&" : "?";
@@ -81,7 +79,7 @@ const samplesAt = (url) => once(url, async () => {
  */
 function modelOf(key, { title, story, url, content, samples }, report) {
   const name = `${key}.safetensors`;
-  const open = () => once(url ?? content, async () => readCheckpoint(
+  const open = () => shared(url ?? content, async () => readCheckpoint(
     url === null ? bytes(content).buffer : await (await get(url)).arrayBuffer(), name));
   return { title, story, open, samples: async (checkpoint) => {
     report("");

@@ -65,10 +65,8 @@ def table2() -> None:
         )
         st.markdown(
             "These pictures were compressed as JPEG, unlike the paper's. For comparison, the "
-            "linear "
-            f"model, which has no densities, has an error of {ours} with recipe {table['recipe']} "
-            "and "
-            f"{theirs} in the paper."
+            f"linear model, which has no densities, has an error of {ours} with recipe "
+            f"{table['recipe']} and {theirs} in the paper."
         )
 
 
@@ -141,6 +139,5 @@ def robustness_section() -> None:
         )  # fmt: skip
         st.caption(
             f"{table['test_images']:,} test images of {title(table['dataset'])}. No network was "
-            "trained on "
-            "transformed pictures. " + _made_by("robustness")
+            "trained on transformed pictures. " + _made_by("robustness")
         )

@@ -39,8 +39,7 @@ def show() -> None:
     dataset = load_dataset(own if is_available(own) else "digits")
     st.markdown(
         "The network looks where it is bright. With a micro network (a) the densities move with "
-        "the "
-        "input. Without one (b, c), the field is the same for every input. Choose other inputs:"
+        "the input. Without one (b, c), the field is the same for every input. Choose other inputs:"
     )
     classes, tested = list(dataset.classes), dataset.tested
     chosen = []
@@ -66,11 +65,9 @@ def show() -> None:
             )  # fmt: skip
     shown = ", ".join(f"[{describe(model)}](/?model={model})" for model in FIGURE1)
     st.caption(
-        "All fields of a model share one scale, which ends at the "
-        f"{TOP_PERCENTILE:g}th percentile of the brightest field. The models have different "
-        "scales: "
-        "25 densities have a smaller sum than 225. "
-        f"[All three on one scale, in Compare]({ONE_SCALE}). In Explore: {shown}."
+        f"All fields of a model share one scale, which ends at the {TOP_PERCENTILE:g}th percentile "
+        "of the brightest field. The models have different scales: 25 densities have a smaller sum "
+        f"than 225. [All three on one scale, in Compare]({ONE_SCALE}). In Explore: {shown}."
         + _trained_by(checkpoints)
     )
     if dataset.name != own:

@@ -19,8 +19,6 @@ def show() -> None:
     st.caption(
         f"Mean and standard deviation of {times['runs']} epochs of MNIST, 60,000 images, on "
         f"{times['machine']['device']}, with {times['machine']['threads']} CPU threads. Reproduce "
-        "with "
-        "`python -m densembed reproduce times`. The paper shows times on a GeForce GTX 1050 in a "
-        "figure "
-        "without numbers, so they are not repeated here."
+        "with `python -m densembed reproduce times`. The paper shows times on a GeForce GTX 1050 "
+        "in a figure without numbers, so they are not repeated here."
     )

@@ -1,0 +1,39 @@
+"""The checkpoints and test images of the browser tests."""
+
+from pathlib import Path
+
+import torch
+
+from densembed.data import load_dataset
+from densembed.models.names import build
+from densembed.training.checkpoint import Checkpoint
+from tests.training import test_checkpoint as files
+
+ROOT = Path(__file__).parents[2]
+PAPER = ROOT / "checkpoints/paper"
+MOVING, FIXED, SMALL, LINEAR, MLP = (
+    "logistic-el-mnn-10-5-digits", "logistic-el-15-digits", "logistic-el-5", "linear", "mlp-50",
+)  # fmt: skip
+COLOUR, LETTERS = "colour", "letters"
+OF = {key: Checkpoint.open(PAPER / f"{key}.safetensors") for key in (MOVING, FIXED, SMALL, LINEAR)}
+STEPS = OF[MOVING].steps
+TEST = load_dataset("digits").test
+FIELD, INPUT = ".pair .after", ".left .stills figure"
+
+
+def sample(label: int = 7, example: int = 1) -> torch.Tensor:
+    return TEST.images[(TEST.labels == label).nonzero()[example - 1, 0]]
+
+
+def made(model: str, shape: tuple[int, int, int], change=lambda name, value: value) -> bytes:
+    """A checkpoint of a network with parameters around their initial values."""
+    torch.manual_seed(3)
+    state = build(model, shape, classes=5).state_dict()
+    parts = {
+        name: change(name, value + 0.3 * torch.randn(value.shape))[None, None]
+        for name, value in state.items()
+    }
+    head = files.header(
+        config={"model": model}, input_shape=shape, classes=list("abcde"), steps=[0], epochs=[]
+    )
+    return files.content(head, parts)
