@@ -9,6 +9,9 @@ from densembed.cache import prepare_server
 from densembed.models import plugins
 from pages.widgets.common.link import plain
 
+PAPER = "https://arxiv.org/abs/2006.12779"
+CODE = "https://github.com/francescocicala/density-embedding-layers"
+
 
 def main() -> None:
     st.session_state.routed = True  # see pages.widgets.common.page.begin
@@ -23,6 +26,7 @@ def main() -> None:
         ],
         position="top",
     )
+    st.set_page_config(page_title=f"{page.title} – densembed")
     try:
         plugins.load()
     except plugins.PluginError as error:
@@ -31,7 +35,17 @@ def main() -> None:
         from pages.widgets.train.cluster import cluster
 
         cluster()  # resumes unfinished runs, whichever page is visited first
+    st.set_page_config(page_title=f"{page.title} – densembed")
     page.run()
+    about()
+
+
+def about() -> None:
+    """The last line of every page: what this is, and where to read more."""
+    st.caption(
+        f"About: densembed implements [Density-embedding layers]({PAPER}) (Cicala and Bortolussi, "
+        f"2020), and shows where such networks look. The [authors’ code]({CODE}) is on GitHub."
+    )
 
 
 if __name__ == "__main__":  # Streamlit runs this file for every view of a page

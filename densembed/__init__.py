@@ -1,29 +1,13 @@
-"""Density-embedding layers (Cicala & Bortolussi, 2020): adaptive receptive fields in torch."""
+"""Density-embedding layers (Cicala & Bortolussi, 2020): adaptive receptive fields in torch.
 
-from densembed.functional.densities import Density
-from densembed.models.architectures import DensityNetwork
-from densembed.models.names import build, parameter_count
-from densembed.models.plugins import load_from_environment, register_density, register_model
-from densembed.training.checkpoint import Checkpoint, CheckpointError, load
-from densembed.training.config import RunConfig
-from densembed.training.loop import train
-from densembed.training.recorder import Recorder
-from densembed.version import __version__
+The public names are in `__init__.pyi`. Their modules, and torch, are imported when they are used.
+"""
 
-__all__ = [
-    "Checkpoint",
-    "CheckpointError",
-    "Density",
-    "DensityNetwork",
-    "Recorder",
-    "RunConfig",
-    "__version__",
-    "build",
-    "load",
-    "parameter_count",
-    "register_density",
-    "register_model",
-    "train",
-]
+import lazy_loader
+
+from densembed.models.plugins import load_from_environment
+from densembed.version import __version__ as __version__
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 load_from_environment()

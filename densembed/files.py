@@ -6,6 +6,11 @@ import secrets
 from pathlib import Path
 
 
+def in_home(path: str | os.PathLike) -> Path:
+    """A path in which `~` is the home folder, also where no shell has replaced it."""
+    return Path(os.path.expanduser(path))
+
+
 def check_regular(path: str | os.PathLike) -> None:
     """Raise OSError for a named pipe or a device, as reading could wait without end.
 
@@ -13,6 +18,23 @@ def check_regular(path: str | os.PathLike) -> None:
     """
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise OSError(errno.EINVAL, "Not a regular file", os.fspath(path))
+
+
+def read_regular(path: str | os.PathLike, size: int = -1) -> bytes:
+    """The first `size` bytes of a file, or all of them, without waiting for any.
+
+    Raises OSError for a named pipe, a device, or a file of the system without an end, such as
+    /proc/kmsg.
+    """
+    check_regular(path)
+
+    def open_without_waiting(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # Windows lacks it
+
+    with open(path, "rb", opener=open_without_waiting) as file:
+        if (data := file.read(size)) is None:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), os.fspath(path))
+    return data
 
 
 def replace_file(path: Path, data: bytes) -> None:

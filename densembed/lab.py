@@ -19,6 +19,7 @@ from densembed.functional.gamma import axes_gamma
 from densembed.functional.uniform import bounded_logit
 from densembed.layers import (
     AdaptiveConv1d,
+    AdaptiveDensityEmbedding,
     AdaptivePool1d,
     DensityConv1d,
     DensityEmbedding,
@@ -47,6 +48,7 @@ LAYERS = {
     "conv": "convolution",
     "adaptive-conv": "adaptive convolution",
     "pool": "adaptive pooling",
+    "micro": "micro network",
 }
 KERNELS = {"average": "average", "bell": "bell", "edge": "edge"}
 
@@ -348,6 +350,64 @@ def embedding(
         references=(_reference("F.adaptive_avg_pool1d", pooled, action, 0.0 if same else None),),
         stepped=family == "uniform",
     )
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A layer whose densities a micro network has moved, with what moved them.
+
+    Args:
+        reading: of the layer.
+        readings: (B₀,), the readings of the micro network.
+        shifts: (B,), how far each density has moved from where it lies for x = 0, in pixels.
+    """
+
+    reading: Reading
+    readings: np.ndarray
+    shifts: np.ndarray
+
+
+@torch.no_grad()
+def micro_network(x: np.ndarray, family: str, *, count: int, inner: int, gain: float) -> Moved:
+    """Section 4.2: `count` densities at α(x), which a micro network computes from x.
+
+    The micro network is one of `inner` densities on an even grid and a linear map (eq. 22). Its
+    weights grow from −gain for the first reading to gain for the last, divided by `inner`, so that
+    the densities move towards the side with more signal. They lie on an even grid for x = 0.
+    """
+    size = len(x)
+    small = DensityEmbedding((size,), num_densities=inner, family=family)
+    loc, scale = grid_places(size, inner, family)
+    _place(small, loc[:, None], scale[:, None])
+    linear_map = nn.Linear(inner, count).double()
+    layer = AdaptiveDensityEmbedding(
+        nn.Sequential(small, nn.Flatten(), linear_map), (size,), num_densities=count, family=family
+    ).double()
+    loc, scale = grid_places(size, count, family)
+    grid = DensityEmbedding((size,), num_densities=count, family=family)
+    _place(grid, loc[:, None], scale[:, None])
+    linear_map.weight.copy_(gain * torch.linspace(-1, 1, inner, dtype=torch.float64) / inner)
+    linear_map.bias.copy_(grid.alpha.flatten())
+    layer.beta.copy_(grid.beta)
+    batch = _batch(x)
+    moved = layer.placement(batch)[0].flatten().numpy()
+    action = layer(batch).flatten().numpy()
+    pooled = F.adaptive_avg_pool1d(batch, count)
+    same = family == "uniform" and size % count == 0 and gain == 0
+    reading = Reading(
+        x=x,
+        phi=layer.receptive_field(batch, resolution=resolution(size))[0, 0].numpy(),
+        gamma=layer.gamma(batch)[0, 0].numpy(),
+        expectation=action,
+        centres=moved,
+        width=size / count,
+        output=action,
+        output_centres=moved,
+        output_width=size / count,
+        references=(_reference("F.adaptive_avg_pool1d", pooled, action, 0.0 if same else None),),
+        stepped=family == "uniform",
+    )
+    return Moved(reading, small(batch).flatten().numpy(), moved - loc)
 
 
 @dataclass(frozen=True)

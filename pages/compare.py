@@ -1,4 +1,4 @@
-"""What differs between these models?"""
+"""What differs between these models? The view is `densembed/web/app/compare.js`."""
 
 import streamlit as st
 
@@ -15,7 +15,12 @@ from pages.widgets.compare.models import (
     remark_inputs,
 )
 from pages.widgets.inputs.checkpoints import require_models, upload_model
-from pages.widgets.inputs.choose import UPLOAD, remark, strange_drawing, upload_picture
+from pages.widgets.inputs.choose import (
+    remark,
+    strange_drawing,
+    takes_pictures,
+    upload_picture,
+)
 from pages.widgets.live.input import explored
 from pages.widgets.live.live import follow_link, reported, show_view
 
@@ -38,29 +43,32 @@ report = reported("compare")
 parameters = report.parameters if report else {}
 compared = compared_models(parameters)
 first = compared[0].checkpoint
-picture = upload_picture(first) if parameters.get("from") == UPLOAD else None
-given = report and explored(report, first, picture)
+picture = upload_picture(first) if takes_pictures(parameters) else None
+shown = report and explored(report, first, picture)
 able = {
     f"the {entry.name} model": entry.checkpoint
     for entry in compared
-    if given and entry.takes(given)
+    if shown and entry.takes(shown)
 }
-if given and given.own:
-    remark(given, able)
+if shown and shown.own:
+    remark(shown, able)
 show_view(
-    "compare", default_models(), DETAILS,
-    None if picture is None else picture.pixels, strange_drawing(given, able.values()),
-)  # fmt: skip
-if given:
-    if not given.own:
-        remark(given, able)  # below the view: the pad must not move
-    remark_inputs(compared, given)
+    "compare",
+    default_models(st.query_params.get("first", "")),
+    DETAILS,
+    None if picture is None else picture.pixels,
+    strange_drawing(shown, able.values()),
+)
+if shown:
+    if not shown.own:
+        remark(shown, able)  # below the view: the pad must not move
+    remark_inputs(compared, shown)
 remark_fields(compared)
 with st.container(horizontal=True, vertical_alignment="center"):
     upload_model("first", compared[0].key, follow_link)
     copy_link()
 
-opened = parameters.get("open") if given else None
+opened = parameters.get("open") if shown else None
 moment = moment_of(compared, parameters)
 if report and opened != "export":
     PRINTED.drop()
@@ -75,4 +83,4 @@ elif opened == "confusion":
 elif opened == "classes":
     atlases(compared, moment)
 elif opened == "export":
-    export_compared(compared, moment, given, parameters)
+    export_compared(compared, moment, shown, parameters)

@@ -1,4 +1,4 @@
-"""What does this network look at?"""
+"""What does this network look at? The view is `densembed/web/app/explore.js`."""
 
 import streamlit as st
 
@@ -7,39 +7,40 @@ from pages.widgets.common.page import begin, hide_menu
 from pages.widgets.explore.tour import tour
 from pages.widgets.inputs.checkpoints import first_choice, require_models, upload_model
 from pages.widgets.inputs.choose import (
-    UPLOAD,
     offer_download,
     remark,
     strange_drawing,
+    takes_pictures,
     upload_picture,
 )
+from pages.widgets.inputs.compare_with import compare_with
 from pages.widgets.live.input import explored
 from pages.widgets.live.live import follow_link, model_of, reported, show_view
 
-begin(
-    "What does this network look at?",
-    "The network looks where it is bright: its **receptive field** is the sum of its densities "
-    "over the picture. With a micro network (mNN) the field moves with the input.",
-)
+begin("What does this network look at?")
 hide_menu()
 tour()
 default = first_choice(require_models())
 report = reported("explore")
 parameters = report.parameters if report else st.query_params.to_dict()
 key, checkpoint = model_of(parameters, "model", default)
-picture = upload_picture(checkpoint) if parameters.get("from") == UPLOAD else None
+picture = upload_picture(checkpoint) if takes_pictures(parameters) else None
 shown = report and explored(report, checkpoint, picture)
 if shown and shown.own:
     remark(shown, {"this model": checkpoint})
 show_view(
-    "explore", {"model": default}, {"export": "Export"},
-    None if picture is None else picture.pixels, strange_drawing(shown, [checkpoint]),
-)  # fmt: skip
+    "explore",
+    {"model": default},
+    {"export": "Export"},
+    None if picture is None else picture.pixels,
+    strange_drawing(shown, [checkpoint]),
+)
 if shown and not shown.own:
     # Below the view: above it the pad would move when the visitor begins to draw.
     remark(shown, {"this model": checkpoint})
 with st.container(horizontal=True, vertical_alignment="center"):
     upload_model("model", key, follow_link)
+    compare_with(key)
     offer_download(checkpoint, follow_link)
     copy_link()
 if report and shown and parameters.get("more") == "export":

@@ -2,18 +2,20 @@
 
 from pages.widgets.common.link import close_link
 from pages.widgets.common.page import begin
-from pages.widgets.paper import deviations, evidence, figure1, table1, times
-from pages.widgets.paper.tables import ARXIV
+from pages.widgets.paper import (
+    answer,
+    deviations,
+    evidence,
+    figure1,
+    table1,
+    table2,
+    times,
+)
 
 # The sections of the page, in this order: each is a module with `show()`.
-SECTIONS = (table1, figure1, times, evidence, deviations)
+SECTIONS = (answer, table1, table2, figure1, times, evidence, deviations)
 
-begin(
-    "Can the paper's results be reproduced?",
-    f"In 2020 Cicala and Bortolussi proposed [layers that learn where to look]({ARXIV}). Here is "
-    "their Table 1, each model trained several times from scratch, next to the published "
-    "error. Lower (further left) is better.",
-)
+begin("Can the paper's results be reproduced?", answer.question())
 for section in SECTIONS:
     section.show()
 close_link()

@@ -9,7 +9,7 @@ from densembed.models.names import describe
 from densembed.runs import Run, gallery, read_only
 from densembed.runs.folder import creation_time, is_identifier
 from densembed.runs.sweep import Sweep
-from densembed.training.checkpoint import CheckpointError
+from densembed.training.header import CheckpointError
 from pages.widgets.common.link import close_link, in_link, notice, quoted
 from pages.widgets.common.page import begin
 from pages.widgets.inputs.checkpoints import first_choice
@@ -20,6 +20,23 @@ from pages.widgets.train.run_view import pictures, run_view
 from pages.widgets.train.sweep_form import sweep_form
 from pages.widgets.train.sweep_view import sweep_list, sweep_view
 
+STYLE = """
+<style>
+/* The form beside the run, so that both are seen at once; below each other on a narrow screen. */
+.st-key-with-run, .st-key-without-run {gap: 2rem;}
+:has(> .st-key-train-form) {flex: 0 0 300px !important; width: 300px; min-width: 0;}
+:has(> .st-key-train-run) {flex: 1 1 620px !important; width: auto; min-width: 0;}
+.st-key-train-form [data-testid="stColumn"] {min-width: 0 !important; flex: 1 1 0 !important;}
+@media (max-width: 1150px) {
+  :has(> .st-key-train-form), :has(> .st-key-train-run) {flex: 1 1 100% !important;}
+  .st-key-with-run > :has(> .st-key-train-run) {order: -1;}
+  .st-key-train-form {max-width: 640px;}
+}
+@media print {
+  :has(> .st-key-train-form) {display: none;}
+}
+</style>
+"""
 ONE, SEVERAL = "One model", "A sweep"
 SHOWN = "shown-training"  # in the session: the identifier of the run or sweep shown last
 
@@ -50,17 +67,22 @@ def _follow_link() -> None:
 
 def _one() -> None:
     _report_missing("sweep", Sweep.find)
-    if not read_only():
-        train_form()
-        show_error()
     identifier = in_link("run", "")
-    if run := Run.find(identifier):
-        st.query_params["run"] = identifier  # a page link's does not reach the address by itself
-        st.session_state[SHOWN] = identifier
-        run_view(run)
-    else:
-        _report_missing("run", Run.find)
-        _example()
+    run = Run.find(identifier)
+    st.html(STYLE)
+    with st.container(horizontal=True, key="with-run" if run else "without-run"):
+        if not read_only():
+            with st.container(key="train-form"):
+                train_form()
+                show_error()
+        with st.container(key="train-run"):
+            if run:
+                st.query_params["run"] = identifier  # a page link's does not reach the address
+                st.session_state[SHOWN] = identifier
+                run_view(run)
+            else:
+                _report_missing("run", Run.find)
+                _example()
     run_list(identifier)
 
 
@@ -103,7 +125,7 @@ def _example() -> None:
         checkpoint = shipped[first_choice(shipped)].open()
     except (CheckpointError, StopIteration):  # an empty gallery
         return
-    st.subheader(f"For example: {describe(checkpoint.config.model)}", anchor=False)
+    st.header(f"For example: {describe(checkpoint.config.model)}", anchor=False)
     pictures(checkpoint, Course.of_epochs(checkpoint.header.epochs))
 
 

@@ -1,5 +1,6 @@
-"""What all tests share. Nothing here reads or writes outside of pytest's temporary folders."""
+"""Fixtures of all tests. Nothing here reads or writes outside of pytest's temporary folders."""
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ QUICK = {"data", "fields", "figures", "functional", "layers", "models", "trainin
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Nor do quick tests wait for what the others import."""
+    """Do not collect other tests for `-m quick`, as their imports take seconds."""
     if config.option.markexpr == "quick" and collection_path.is_dir():
         return (collection_path.parent == TESTS and collection_path.name not in QUICK) or None
     return None
@@ -29,14 +30,16 @@ def pytest_ignore_collect(collection_path, config):
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        slow = "slow" in item.keywords or "compile" in item.name  # which takes seconds
+        # torch.compile and torch.export take seconds.
+        traced = any(word in item.name for word in ("compile", "test_export_", "exported"))
+        slow = "slow" in item.keywords or traced
         if item.path.parent.name in QUICK and not slow:
             item.add_marker("quick")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def isolated(tmp_path_factory):
-    """No test sees the runs, the gallery or the cache of whoever starts it."""
+    """No test uses the runs, the gallery or the cache of the user who starts it."""
     root = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DENSEMBED_RUNS", str(root / "runs"))
@@ -63,6 +66,25 @@ def gallery_root(tmp_path, monkeypatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("DENSEMBED_GALLERY", str(folder))
     return folder
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """Mounts a file system of a size, such as "256k"; the test is skipped where none may be."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(size: str) -> Path:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("No file system may be mounted here.")
+        return folder
+
+    yield mount
+    if folder.is_mount():
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -20,10 +20,10 @@ from densembed.functional.densities import FAMILIES, Density
 
 RUN = ["tests/layers", "tests/test_densities.py", "tests/test_gamma.py"]
 MADE_OF = ("in_channels", "out_channels", "channels", "in_features", "out_features", "sizes")
-"""Arguments that say how large a layer is, not how it works."""
+"""Arguments for the size of a layer, not for its behaviour."""
 
 
-class Watch:
+class LayerCoverage:
     """A pytest plugin that notes which layers are made, how, and by which tests."""
 
     def __init__(self):
@@ -56,9 +56,9 @@ class Watch:
         def noted(this, *args, **kwargs):
             make(this, *args, **kwargs)
             if type(this) is layer and self.test:
-                given = signature.bind(this, *args, **kwargs)
-                given.apply_defaults()
-                self.note(this, dict(given.arguments))
+                arguments = signature.bind(this, *args, **kwargs)
+                arguments.apply_defaults()
+                self.note(this, dict(arguments.arguments))
 
         layer.__init__ = noted
 
@@ -84,13 +84,13 @@ def kind(value) -> tuple[str, float | None]:
 
 
 def shown(values: list) -> str:
-    """All that an argument was: each word, and numbers from the least to the greatest."""
-    found = defaultdict(set)
+    """All values of an argument: each word, and the range of the numbers."""
+    words = defaultdict(set)
     for value in values:
         parts = value if isinstance(value, tuple | list) else [value]
         for word, number in map(kind, parts):
-            found[word + " each" * (parts is value)].add(number)
-    return ", ".join(word.format(span(numbers)) for word, numbers in sorted(found.items()))
+            words[word + " each" * (parts is value)].add(number)
+    return ", ".join(word.format(span(numbers)) for word, numbers in sorted(words.items()))
 
 
 def span(numbers: set) -> str:
@@ -98,7 +98,7 @@ def span(numbers: set) -> str:
     return " to ".join(f"{number:g}" for number in dict.fromkeys(ordered[:1] + ordered[-1:]))
 
 
-def layer_table(watch: Watch) -> Table:
+def layer_table(watch: LayerCoverage) -> Table:
     table = Table("layer", "dimensions", "families", "options", "tests", box=box.SIMPLE_HEAD)
     for name in sorted(name for name in layers.__all__):
         options = dict(watch.options[name])
@@ -110,7 +110,7 @@ def layer_table(watch: Watch) -> Table:
     return table
 
 
-def family_table(watch: Watch) -> Table:
+def family_table(watch: LayerCoverage) -> Table:
     files = sorted({file for counts in watch.families.values() for file in counts})
     table = Table("family", *files, box=box.SIMPLE_HEAD)
     for family in FAMILIES:
@@ -119,7 +119,7 @@ def family_table(watch: Watch) -> Table:
 
 
 def main() -> int:
-    watch = Watch()
+    watch = LayerCoverage()
     for name in layers.__all__:
         watch.over(getattr(layers, name))
     status = pytest.main(

@@ -4,18 +4,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from densembed.functional.densities import FAMILIES
-from densembed.models import names, plugins
+from densembed.functional.families import WORDS
+from densembed.models import names, plugins, registry
 
 
 @contextmanager
 def restored() -> Iterator[None]:
-    registries = (FAMILIES, names.MODELS, plugins._origins, plugins._loaded)
-    kept = [dict(registry) for registry in registries]
+    registries = (
+        FAMILIES,
+        WORDS,
+        names.MODELS,
+        registry.BUILDERS,
+        plugins._origins,
+        plugins._loaded,
+    )
+    kept = [dict(each) for each in registries]
     failures = list(plugins._failure)
     try:
         yield
     finally:
-        for registry, before in zip(registries, kept, strict=True):
-            registry.clear()
-            registry.update(before)
+        for each, before in zip(registries, kept, strict=True):
+            each.clear()
+            each.update(before)
         plugins._failure[:] = failures

@@ -5,7 +5,7 @@ import torch
 
 from densembed.data import Dataset, Split, load_dataset
 from densembed.fields.field import field
-from densembed.models.names import build
+from densembed.models.registry import build
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, Resume, Snapshot, train
 from densembed.training.optimiser import Adam
@@ -13,9 +13,12 @@ from densembed.training.step import StackedParameters, step, stepper
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 MODELS = [
-    "linear", "logistic-el-4", "logistic-el-mnn-4-2", "gaussian-el-mnn-4-2",
+    "linear",
+    "logistic-el-4",
+    "logistic-el-mnn-4-2",
+    "gaussian-el-mnn-4-2",
     "adaptive-conv-pool-logistic-el-3",
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")

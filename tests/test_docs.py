@@ -1,4 +1,4 @@
-"""The examples for engineers run as they are printed."""
+"""The examples for engineers, and those in docstrings, run as they are printed."""
 
 import doctest
 import importlib
@@ -11,7 +11,8 @@ import pytest
 from densembed import layers
 from tests.registry import restored
 
-PAGE = (Path(__file__).parents[1] / "docs" / "engineers.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "engineers.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"^## ([^\n]+)$(?:(?!^## ).)*?^```python\n(.*?)^```$", re.M | re.S)
 EXAMPLES = dict(EXAMPLE.findall(PAGE))
 
@@ -65,20 +66,17 @@ def test_the_table_of_arguments_is_that_of_the_signatures():
     assert ours <= {word.partition("=")[0] for word in listed}
 
 
-DOCTESTS = (
-    "densembed.functional.densities",
-    "densembed.layers.convolution",
-    "densembed.layers.embedding",
-    "densembed.layers.features",
-    "densembed.layers.linear",
-    "densembed.layers.pooling",
-    "densembed.layers.quadrature",
-    "densembed.models.architectures",
-    "densembed.models.names",
-)
+def modules_with_examples() -> list[str]:
+    """Names of the package's modules that have examples in docstrings."""
+    package = ROOT / "densembed"
+    return [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in sorted(package.rglob("*.py"))
+        if ">>> " in path.read_text("utf-8")
+    ]
 
 
-@pytest.mark.parametrize("module", DOCTESTS)
+@pytest.mark.parametrize("module", modules_with_examples())
 def test_examples_in_docstrings(module):
     result = doctest.testmod(importlib.import_module(module))
     assert result.attempted

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from scipy.special import expit, logit
+from scipy.stats import logistic
 
 from densembed import lab
 from densembed.functional.densities import FAMILIES
@@ -148,10 +150,37 @@ def test_uniform_densities_on_the_grid_are_adaptive_average_pooling():
 @pytest.mark.parametrize("truncate", [False, True])
 def test_a_picture_is_the_product_of_its_factors(digits, truncate):
     pixels = digits.test.images[3, 0].double().numpy() / 255
-    seen = lab.picture(pixels, "gaussian", loc=(20.0, 9.0), scale=(2.0, 5.0), truncate=truncate)
-    assert np.allclose(seen.gamma, np.outer(seen.rows, seen.columns), atol=1e-15)
-    assert abs(seen.columns.argmax() + 0.5 - 20) <= 0.5
-    assert abs(seen.rows.argmax() + 0.5 - 9) <= 0.5
-    assert lab.rounded(seen.expectation - seen.parts.sum()) == 0
-    assert seen.gamma.sum() == pytest.approx(1, abs=1e-9 if truncate else 0.05)
-    assert truncate or seen.gamma.sum() < 1
+    embedded = lab.picture(pixels, "gaussian", loc=(20.0, 9.0), scale=(2.0, 5.0), truncate=truncate)
+    assert np.allclose(embedded.gamma, np.outer(embedded.rows, embedded.columns), atol=1e-15)
+    assert abs(embedded.columns.argmax() + 0.5 - 20) <= 0.5
+    assert abs(embedded.rows.argmax() + 0.5 - 9) <= 0.5
+    assert lab.rounded(embedded.expectation - embedded.parts.sum()) == 0
+    assert embedded.gamma.sum() == pytest.approx(1, abs=1e-9 if truncate else 0.05)
+    assert truncate or embedded.gamma.sum() < 1
+
+
+@pytest.mark.parametrize("gain", [0.0, 2.0, -3.5])
+def test_a_micro_network_moves_densities_by_its_readings(gain):
+    size, count, inner = 23, 5, 3
+    moved = lab.micro_network(NOISE, "logistic", count=count, inner=inner, gain=gain)
+
+    def readings(loc: np.ndarray, spread: float) -> np.ndarray:
+        # The deviation of a uniform density is spread / √3, of a logistic one scale · π / √3.
+        edges = logistic.cdf(np.arange(size + 1), loc[:, None], spread / math.pi)
+        return np.diff(edges) @ NOISE
+
+    small = readings((np.arange(inner) + 0.5) * size / inner, size / inner / 2)
+    np.testing.assert_allclose(moved.readings, small, 1e-9)
+    grid = (np.arange(count) + 0.5) * size / count
+    alpha = logit(grid / size) / 4 + gain * np.linspace(-1, 1, inner) @ small / inner
+    places = size * expit(4 * alpha)
+    np.testing.assert_allclose(moved.reading.centres, places, 1e-9)
+    np.testing.assert_allclose(moved.shifts, places - grid, 0, 1e-9)
+    np.testing.assert_allclose(moved.reading.expectation, readings(places, size / count / 2), 1e-9)
+
+
+def test_a_micro_network_without_gain_is_average_pooling():
+    moved = lab.micro_network(NOISE[:20], "uniform", count=5, inner=3, gain=0)
+    (reference,) = moved.reading.references
+    assert reference.promise == 0
+    assert reference.difference == 0

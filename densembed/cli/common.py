@@ -1,21 +1,28 @@
-"""What the commands share: their description, their errors, and the names that they accept."""
+"""What the commands share: their description, their errors, and the names that they accept.
+
+Nothing here imports torch, so that help and errors appear at once.
+"""
 
 import argparse
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryFile
 
-from densembed.data import DATASETS, Dataset, check_name, is_available, load_dataset
-from densembed.functional.densities import FAMILIES
+from densembed.data.grids import read_grid
+from densembed.data.names import NAMES
+from densembed.files import in_home
+from densembed.functional.families import WORDS
 from densembed.models.names import templates
+from densembed.paths import SUFFIX, checkpoint_path, gallery_folder
+from densembed.text import closest, printable, quoted
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C: 128 plus the number of the signal, as in shells."""
-
-MOST_WARNINGS = 20
-"""Most warnings of a kind that are printed."""
 
 STATUSES = (
     "exit status: 0 on success, 2 if an argument, a file or the training failed,\n"
@@ -37,7 +44,10 @@ class Command:
         name: name on the command line.
         text: one line for the help, in lower case and without a full stop.
         add_arguments: adds the command's arguments to its parser.
-        run: runs the command with the parsed arguments and returns the exit status (None: 0).
+        run: the function that runs the command, as "module:function" of this package. Its module,
+            and with it torch, is imported when the command runs. It is called with the parsed
+            arguments and returns the exit status (None: 0).
+        check: raises UsageError or ValueError for wrong arguments, before that import.
         examples: argument lists for the help.
         lists_names: whether the help lists the models, families and data sets.
         several_files: whether the command continues after a file that fails.
@@ -47,8 +57,9 @@ class Command:
     name: str
     text: str
     add_arguments: Callable[[argparse.ArgumentParser], object]
-    run: Callable[[argparse.Namespace], int | None]
+    run: str
     examples: Sequence[str]
+    check: Callable[[argparse.Namespace], object] = lambda options: None
     lists_names: bool = False
     several_files: bool = False
     interrupted: str = "Interrupted."
@@ -64,7 +75,7 @@ class Command:
             epilog="\n\n".join(parts),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        parser.set_defaults(run=self.run, parser=parser, interrupted=self.interrupted, shown=set())
+        parser.set_defaults(command=self, parser=parser, shown=set())
         parser.add_argument(
             "--plugin",
             action="append",
@@ -74,13 +85,20 @@ class Command:
         )
         self.add_arguments(parser)
 
+    def __call__(self, options: argparse.Namespace) -> int:
+        """Run the command, and return the exit status."""
+        self.check(options)
+        module, _, name = self.run.partition(":")
+        return getattr(import_module(f"{__package__}.{module}"), name)(options) or 0
+
 
 def names() -> str:
     """The forms of model names, the families of densities and the data sets, for the help."""
     lines = {
         "models": f"{templates()}; for example linear, mlp-50, logistic-el-5, logistic-el-mnn-10-5",
-        "families": ", ".join(FAMILIES),
-        "data sets": f"{', '.join(DATASETS)}, or folder:PATH with one subfolder per class",
+        "families": ", ".join(WORDS),
+        "data sets": f"{', '.join(NAMES)}, folder:PATH with one subfolder per class, "
+        "or csv:PATH with one signal per row",
     }
     return "\n".join(
         textwrap.fill(
@@ -98,34 +116,113 @@ def as_path(text: str) -> Path:
     """The type of arguments that are paths. An empty one would be the working directory."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty")
-    return Path(text)
+    return in_home(text)
 
 
-def add_data_dir(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data-dir", type=as_path, help="folder with the files of the data sets")
+def as_folder(text: str) -> Path:
+    """The type of arguments that are folders, which need not exist yet."""
+    path = as_path(text)
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise argparse.ArgumentTypeError(f"{printable(path)} is a file; name a folder")
+    return path
+
+
+def as_text(text: str) -> str:
+    """The type of arguments whose empty text would mean that they are not given."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the text is empty")
+    return text
+
+
+def as_count(most: int) -> Callable[[str], int]:
+    """The type of arguments that are numbers from 1 to `most`."""
+
+    def convert(text: str) -> int:
+        try:
+            count = int(text[:20])
+        except ValueError:
+            count = 0
+        if not 1 <= count <= most:
+            raise argparse.ArgumentTypeError(
+                f"takes a whole number from 1 to {most:,}; got {printable(text[:20])}"
+            )
+        return count
+
+    return convert
+
+
+def check_out(path: Path, name: str = "--out") -> None:
+    """Raise UsageError unless a file can be written, before the work whose result it is for."""
+    if path.exists() and not path.is_file():  # a folder, a device or a named pipe
+        raise UsageError(
+            f"{name} {printable(path)} cannot be written, as it is not a regular file: choose "
+            "another path."
+        )
+    if not _is_writable(path.resolve().parent):  # that of the file itself, if this is a link
+        raise UsageError(
+            f"{name} {printable(path)} cannot be written: choose a file in a folder that exists "
+            "and is writable."
+        )
+
+
+def check_out_folder(path: Path, name: str = "--out") -> None:
+    """Raise UsageError unless files can be written to a folder, before the work.
+
+    A folder that does not exist is not created yet: a command that fails leaves nothing.
+    """
+    existing = next(filter(os.path.lexists, (path, *path.parents)), path)
+    if not _is_writable(existing):
+        fault = "writable" if os.path.isdir(existing) else "a folder"
+        raise UsageError(
+            f"{name} {printable(path)} cannot be written, as {printable(existing)} is not {fault}: "
+            "choose another folder."
+        )
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether a file can be created in a folder. Permissions alone do not tell that."""
+    try:
+        with TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def as_checkpoint(text: str) -> Path:
+    """The type of arguments that are checkpoints: paths, or names of models that ship."""
+    path = checkpoint_path(str(as_path(text)))
+    included = (file.stem for file in gallery_folder().glob(f"*{SUFFIX}"))
+    if path.name == text and not os.path.lexists(path) and (meant := closest(text, included)):
+        raise argparse.ArgumentTypeError(
+            f"{quoted(text)} is neither a file nor an included model (did you mean {meant!r}?)"
+        )
+    return path
+
+
+def add_data_dir(
+    parser: argparse.ArgumentParser, text: str = "folder with the files of the data sets"
+) -> None:
+    parser.add_argument("--data-dir", type=as_folder, help=text)
+
+
+def add_grid(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--grid",
+        type=as_grid,
+        metavar="N or HxW",
+        help="scale the images to this many pixels, or the signals to N samples, and use the same "
+        "weights on that grid (default: the grid of the training)",
+    )
+
+
+def as_grid(text: str) -> tuple[int, int]:
+    """The type of arguments that are image sizes: "14", or "14x20" for height and width."""
+    try:
+        return read_grid(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(error) from error
 
 
 def warn(message: object) -> None:
     """Print an error or a warning on stderr."""
     print(f"densembed: {message}", file=sys.stderr)
-
-
-def prepare(name: str, options: argparse.Namespace) -> None:
-    """Load a data set once before processes start. A scheduler's workers download it themselves."""
-    check_name(name)
-    if not options.scheduler or is_available(name, options.data_dir):
-        load(name, options)
-
-
-def load(name: str, options: argparse.Namespace) -> Dataset:
-    """Load a data set. The first time in a command, name what is not used of a folder."""
-    dataset = load_dataset(name, options.data_dir)
-    if name not in options.shown:
-        options.shown.add(name)
-        skipped = [f"not an image, skipped: {path}" for path in dataset.left_out]
-        for messages in (dataset.notes, skipped):
-            for message in messages[:MOST_WARNINGS]:
-                warn(message)
-            if (more := len(messages) - MOST_WARNINGS) > 0:
-                warn(f"and {more:,} more of this kind.")
-    return dataset

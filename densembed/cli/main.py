@@ -1,90 +1,50 @@
 """The command line: python -m densembed COMMAND."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from densembed.cli.common import INTERRUPTED, STATUSES, Command, UsageError, names, warn
-from densembed.cli.evaluate import EVALUATE, INFO
-from densembed.cli.read import READ
-from densembed.cli.render import RENDER
-from densembed.cli.reproduce import (
-    add_benchmark,
-    add_reproduce,
-    benchmark_command,
-    reproduce_command,
-)
-from densembed.cli.site import SITE
-from densembed.cli.sweep import add_sweep, sweep_command
-from densembed.cli.train import TRAIN
-from densembed.data import DataError
-from densembed.data.images import ImageError
+from densembed.cli.commands import COMMANDS
+from densembed.cli.common import INTERRUPTED, STATUSES, UsageError, names, warn
+from densembed.data.names import DataError
 from densembed.models import plugins
 from densembed.text import closest, printable, unknown
-from densembed.training.checkpoint import CheckpointError
 from densembed.training.config import explain
 from densembed.version import __version__
 
 ABOUT = "Density-embedding layers: receptive fields that adapt."
+FIRST = f"""densembed {__version__}. {ABOUT}
+
+  densembed app                                      open the pages in a browser
+  densembed train logistic-el-5 --out a.safetensors  train a model on the built-in digits
+  densembed read a.safetensors photo.jpg             predict the digit in a photograph
+
+`densembed --help` lists all commands."""
 EXAMPLES = """examples:
+  densembed app
   densembed train logistic-el-mnn-10-5 --epochs 60 --out a.safetensors
   densembed read a.safetensors photo.jpg
   densembed COMMAND --help"""
 
-COMMANDS = (
-    TRAIN,
-    EVALUATE,
-    INFO,
-    READ,
-    RENDER,
-    SITE,
-    Command(
-        name="reproduce",
-        text="reproduce the paper's results",
-        add_arguments=add_reproduce,
-        run=reproduce_command,
-        examples=(
-            "reproduce table1 --recipe tuned",
-            "reproduce table1 --rows logistic-el-5,linear --dataset digits --seeds 3",
-        ),
-        interrupted="Interrupted. Finished trainings are kept; run the same command to continue.",
-    ),
-    Command(
-        name="sweep",
-        text="train every combination of several settings",
-        add_arguments=add_sweep,
-        run=sweep_command,
-        examples=(
-            "sweep logistic-el-3,logistic-el-5 --learning-rate 0.002,0.01 --seeds 3 --out first",
-        ),
-        lists_names=True,
-        interrupted="Interrupted. Finished trainings are kept; run the same command with --out "
-        "and the sweep's folder to continue.",
-    ),
-    Command(
-        name="benchmark",
-        text="measure the speed of layers and models",
-        add_arguments=add_benchmark,
-        run=benchmark_command,
-        examples=("benchmark --quick --json speed.json",),
-    ),
-)
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
+    if not (sys.argv[1:] if arguments is None else arguments):
+        print(FIRST)
+        return 0
     options, rest = build_parser().parse_known_args(arguments)
     if rest:
         options.parser.reject(rest)
     try:
         plugins.load(options.plugin)
-        status = options.run(options) or 0
+        status = options.command(options)
         sys.stdout.flush()  # here, a closed pipe or a full disk is an error with a sentence
         return status
-    except (UsageError, CheckpointError, DataError, ImageError, ValueError) as error:
+    except (UsageError, DataError, ValueError) as error:
         warn(explain(error) if isinstance(error, ValidationError) else error)
         return 2
     except OSError as error:
@@ -92,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warn(f"{place or 'The output cannot be written'}: {error.strerror}.")
         return 2
     except KeyboardInterrupt:
-        warn(options.interrupted)
+        warn(options.command.interrupted)
         return INTERRUPTED
 
 
@@ -117,6 +77,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors list the choices and suggest the nearest one."""
+
+    def __init__(self, *args: Any, **options: Any):
+        super().__init__(*args, **options)
+        # No flag begins with a digit, so these are values: -1e0, or -3,-2 of a sweep.
+        self._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:

@@ -1,58 +1,65 @@
-"""The command read: predictions for image files."""
+"""The command read: predictions for image files, and for signals in CSV files."""
 
 import argparse
 import csv
 import io
 import json
 import sys
+import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
-from densembed.cli.common import Command, UsageError, as_path
-from densembed.data import as_input, is_outside
-from densembed.data.images import Content, ImageError, read_picture
+from densembed.cli.common import UsageError
+from densembed.cli.data import on_grid, read_signals
+from densembed.data import DataError, as_input, is_outside
+from densembed.data.images import Content, ImageError, ModelInput, read_picture
+from densembed.data.photograph import WHOLE, read_photograph
+from densembed.data.transform import scaled_images
+from densembed.fields.doubt import Doubt, doubts, two_classes
 from densembed.fields.field import logits
 from densembed.fields.novelty import unlike_training
-from densembed.files import check_regular
+from densembed.files import read_regular
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 
-KEYS = ("file", "label", "seen", "class", "probability", "unlike", "error")
-"""Keys of each object that `--json` prints."""
+KEYS = (
+    "file",
+    "label",
+    "seen",
+    "polarity",
+    "class",
+    "probability",
+    "unlike",
+    "digits",
+    "error",
+)
+"""Keys of each object that `--json` prints. `digits` lists every digit in reading order; `class` is
+all of them, `probability` that of the least certain one."""
+SIGNAL_KEYS = ("file", "line", "label", "class", "probability", "error")
+"""Keys of each object that `--json` prints for a signal."""
+BATCH = 1000
+"""Signals that are classified at once."""
 UNREADABLE = "nothing"
 """Value of `seen` for a file that cannot be decoded; other files have a value of `Content`."""
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=as_path)
-    parser.add_argument("image", type=as_path, nargs="+")
-    parser.add_argument(
-        "--labels", type=as_path, help="tab-separated table with the columns file and digit"
-    )
-    parser.add_argument(
-        "--data-dir",
-        type=as_path,
-        help="folder with the training data; if they are available, images that are unlike the "
-        "training images are marked",
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help=f"print one object per image: file, label, seen ({', '.join(Content)}, "
-        f"{UNREADABLE}), class, probability, unlike (true, false; null: unknown), error",
-    )
-
-
-def _run(options: argparse.Namespace) -> int:
+def read(options: argparse.Namespace) -> int:
+    """Print the prediction for each image or signal."""
     checkpoint = Checkpoint.open(options.checkpoint)
+    if checkpoint.header.scaling:
+        return _read_signals(checkpoint, options)
     if is_outside(checkpoint.config.dataset, options.data_dir):
         checkpoint = checkpoint.without_data()
-    model = checkpoint.model()
+    name = printable(options.checkpoint.name)
+    model = on_grid(checkpoint.model(), options.grid, name)
+    size = options.grid or checkpoint.header.input_shape[1:]
     labels = _read_labels(options.labels) if options.labels else {}
     results = [
-        _predict(checkpoint, model, path, labels, options.data_dir) for path in options.image
+        _predict(checkpoint, model, size, path, labels, options.data_dir) for path in options.image
     ]
     status = 2 if any(result["error"] for result in results) else 0
     if options.json:
@@ -70,26 +77,69 @@ def _run(options: argparse.Namespace) -> int:
 def _predict(
     checkpoint: Checkpoint,
     model: nn.Module,
+    size: tuple[int, ...],
     path: Path,
     labels: dict[str, str],
     data_dir: Path | None,
 ) -> dict[str, Any]:
-    """The object that `--json` prints for an image, with None for missing values."""
-    name = printable(path.name)
+    """The object that `--json` prints for an image, with None for missing values.
+
+    Args:
+        size: of the images that the model takes, (H, W).
+    """
+    name = printable(path.name or path)
     result: dict[str, Any] = dict.fromkeys(KEYS)
-    result |= {"file": name, "label": labels.get(name)}
+    result |= {"file": name, "label": labels.get(_key(name))}
+    channels = checkpoint.header.input_shape[0]
     try:
-        image = read_picture(path, checkpoint.header.input_shape, checkpoint.reads_digits)
+        if checkpoint.reads_digits and channels == 1:
+            photograph = read_photograph(path, (size[0], size[1]))
+            result |= {"seen": photograph.content, "polarity": photograph.polarity}
+            images = [
+                (ModelInput(each.pixels, Content.DIGIT, photograph.clean), each.box, each.cut_off)
+                for each in photograph.digits
+            ]
+        else:
+            image = read_picture(path, (channels, *size), digit=False)
+            result["seen"] = image.content
+            images = [(image, WHOLE, False)]
     except ImageError as error:
         return result | {"seen": UNREADABLE, "error": str(error)}
-    result["seen"] = image.content
-    if image.has_ink:
-        probabilities = logits(model, as_input(image.pixels[None]))[0].softmax(0)
-        best = int(probabilities.argmax())
-        result["class"] = checkpoint.header.classes[best]
-        result["probability"] = round(probabilities[best].item(), 4)
-        result["unlike"] = unlike_training(image, checkpoint, data_dir)
+    result["digits"] = [
+        _digit(checkpoint, model, image, data_dir, cut_off)
+        | {"box": [round(edge, 4) for edge in box]}
+        for image, box, cut_off in images
+    ]
+    if digits := result["digits"]:
+        result["class"] = "".join(digit["class"] for digit in digits)
+        result["probability"] = min(digit["probability"] for digit in digits)
+        marks = [digit["unlike"] for digit in digits if digit["unlike"] is not None]
+        result["unlike"] = any(marks) if marks else None
     return result
+
+
+def _digit(
+    checkpoint: Checkpoint,
+    model: nn.Module,
+    image: ModelInput,
+    data_dir: Path | None,
+    cut_off: bool,
+) -> dict[str, Any]:
+    classes = checkpoint.header.classes
+    probabilities = logits(model, as_input(image.pixels[None]))[0].softmax(0).tolist()
+    best = max(range(len(classes)), key=probabilities.__getitem__)
+    own = checkpoint.header.input_shape[1:]
+    if image.pixels.shape[1:] != own:
+        image = replace(image, pixels=scaled_images(image.pixels, own))
+    unlike = unlike_training(image, checkpoint, data_dir)
+    reasons = doubts(probabilities, unlike=unlike, cut_off=cut_off)
+    return {
+        "class": classes[best],
+        "probability": round(probabilities[best], 4),
+        "unlike": unlike,
+        "doubts": reasons,
+        "close": two_classes(probabilities, classes) if Doubt.CLOSE in reasons else None,
+    }
 
 
 def _line(result: dict[str, Any]) -> str:
@@ -97,40 +147,82 @@ def _line(result: dict[str, Any]) -> str:
         return f"{result['file']}: {result['error']}"
     if result["class"] is None:
         return f"{result['file']}: no digit found"
-    text = f"{result['file']}: {result['class']}  {result['probability']:.2f}"
-    if result["seen"] == Content.SEVERAL_DIGITS:
-        text += "  (several digits)"
-    elif result["unlike"]:
-        text += "  (unlike the training images)"
+    digits = result["digits"]
+    text = f"{result['file']}: {' '.join(digit['class'] for digit in digits)}"
+    text += f"  {' '.join(format(digit['probability'], '.2f') for digit in digits)}"
+    for number, digit in enumerate(digits, start=1):
+        reasons = [digit["close"] if doubt == Doubt.CLOSE else doubt for doubt in digit["doubts"]]
+        if reasons:
+            which = f"digit {number}: " if len(digits) > 1 else ""
+            text += f"  ({which}{', '.join(reasons)})"
     if result["label"] not in (None, result["class"]):
         text += f"  (label: {result['label']})"
     return text
 
 
+def _read_signals(checkpoint: Checkpoint, options: argparse.Namespace) -> int:
+    """Print the prediction for each signal of CSV files, and the share of correct ones."""
+    if options.labels or options.grid:
+        which = "--labels" if options.labels else "--grid"
+        raise UsageError(f"{which} is for images. The class of a signal is in its own row.")
+    results = [each for path in options.image for each in _signals(checkpoint, path)]
+    if options.json:
+        print(json.dumps(results, indent=1, ensure_ascii=False))
+    for result in [] if options.json else results:
+        where = result["file"] + (f", line {result['line']}" if result["line"] else "")
+        if result["error"]:
+            print(f"{where}: {result['error']}", file=sys.stderr)
+            continue
+        text = f"{where}: {result['class']}  {result['probability']:.2f}"
+        if result["label"] not in (None, result["class"]):
+            text += f"  (label: {result['label']})"
+        print(text)
+    labelled = [result for result in results if result["label"] is not None]
+    if labelled and not options.json:
+        correct = sum(result["class"] == result["label"] for result in labelled)
+        print(f"{correct:,} of {len(labelled):,} correct")
+    return 2 if any(result["error"] for result in results) else 0
+
+
+def _signals(checkpoint: Checkpoint, path: Path) -> list[dict[str, Any]]:
+    """The objects that `--json` prints for the signals of a file."""
+    blank: dict[str, Any] = dict.fromkeys(SIGNAL_KEYS) | {"file": printable(path.name or path)}
+    try:
+        inputs, rows = read_signals(checkpoint, path)
+    except (DataError, UsageError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        return [blank | {"error": f"The file cannot be read: {reason}." if reason else str(error)}]
+    model, classes = checkpoint.model(), checkpoint.header.classes
+    scores = torch.cat([logits(model, part) for part in inputs.split(BATCH)])
+    best = scores.softmax(1).max(1)
+    return [
+        blank
+        | {
+            "line": line,
+            "label": rows.classes[k] if rows.classes else None,
+            "class": classes[best.indices[k]],
+            "probability": round(best.values[k].item(), 4),
+        }
+        for k, line in enumerate(rows.lines)
+    ]
+
+
+def _key(name: str) -> str:
+    """A file name as a key: macOS may write é as two characters."""
+    return unicodedata.normalize("NFC", name)
+
+
 def _read_labels(path: Path) -> dict[str, str]:
     """The label of each file. A dash or an empty cell stands for an unknown label."""
     try:
-        check_regular(path)
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path).decode("utf-8-sig")  # spreadsheets begin with a mark
     except UnicodeDecodeError as error:
-        raise UsageError(f"{printable(path.name)} is not UTF-8 text.") from error
+        raise UsageError(f"{printable(path.name or path)} is not UTF-8 text.") from error
     with io.StringIO(text, newline="") as file:
         rows = csv.DictReader(file, delimiter="\t")
         if not {"file", "digit"} <= set(rows.fieldnames or ()):
             raise UsageError(
                 f"{printable(path.name)} needs the columns file and digit, separated by tabs."
             )
-        return {row["file"]: row["digit"] for row in rows if row["digit"] not in (None, "", "-")}
-
-
-READ = Command(
-    name="read",
-    text="predict the digits in image files",
-    add_arguments=_add_arguments,
-    run=_run,
-    examples=(
-        "read a.safetensors photo.jpg scan.png",
-        "read a.safetensors *.png --labels labels.tsv --json",
-    ),
-    several_files=True,
-)
+        labelled = [row for row in rows if row["digit"] not in (None, "", "-")]
+        return {_key(row["file"]): row["digit"] for row in labelled}

@@ -1,10 +1,11 @@
-"""The command render: the receptive fields for an image, as a file."""
+"""The command render: the receptive fields for an image or a signal, as a file."""
 
 import argparse
 
-from densembed.cli.common import Command, UsageError, as_path, warn
+from densembed.cli.common import UsageError, warn
+from densembed.cli.data import on_grid, read_signals
 from densembed.data.images import read_picture
-from densembed.fields.field import RESOLUTION, view
+from densembed.fields.field import view
 from densembed.figures.export import write_npz, write_printed
 from densembed.files import replace_file
 from densembed.text import printable
@@ -18,51 +19,33 @@ WRITERS = {
     ".png": write_printed,
     ".npz": write_npz,
 }
-MAX_RESOLUTION = 32
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=as_path)
-    parser.add_argument("--image", type=as_path, required=True)
-    parser.add_argument(
-        "--out",
-        type=as_path,
-        required=True,
-        help="FILE.html, a page with controls; or .svg, .pdf, .png for print; or .npz",
-    )
-    parser.add_argument(
-        "--resolution",
-        type=int,
-        default=RESOLUTION,
-        help=f"cells per pixel (1 to {MAX_RESOLUTION}, default {RESOLUTION}), but for a page",
-    )
-
-
-def _run(options: argparse.Namespace) -> int:
+def render(options: argparse.Namespace) -> int:
+    """Save the receptive fields for an image or a signal."""
     suffix = options.out.suffix.lower()
-    if suffix not in (PAGE, *WRITERS):
-        raise UsageError("--out must end in .html, .svg, .pdf, .png or .npz.")
-    if not 1 <= options.resolution <= MAX_RESOLUTION:
-        raise UsageError(f"--resolution must be between 1 and {MAX_RESOLUTION} cells per pixel.")
     checkpoint = Checkpoint.open(options.checkpoint)
     shape = checkpoint.header.input_shape
-    image = read_picture(options.image, shape, checkpoint.reads_digits)
-    if not image.has_ink:
-        warn("No digit found, so this is the field for a blank image.")
+    if checkpoint.header.scaling:
+        if suffix == PAGE or options.grid:
+            raise UsageError("Write .svg, .pdf, .png or .npz for a signal, without --grid.")
+        signals, rows = read_signals(checkpoint, options.image)
+        pixels = signals[0]
+        if len(signals) > 1:
+            warn(f"The file has {len(signals):,} signals; this is the one of line {rows.lines[0]}.")
+    else:
+        if options.grid:
+            on_grid(checkpoint.network(), options.grid, printable(options.checkpoint.name))
+            shape = (shape[0], *options.grid)
+        image = read_picture(options.image, shape, checkpoint.reads_digits)
+        pixels = image.pixels
+        if not image.has_ink:
+            warn("No digit found, so this is the field for a blank image.")
     if suffix == PAGE:  # which computes the fields itself, at every step
-        page = view_page({printable(options.checkpoint.stem): checkpoint}, image.pixels, {})
+        page = view_page({printable(options.checkpoint.stem): checkpoint}, pixels, {})
         replace_file(options.out, page.encode())
     else:
-        fields = view(checkpoint, image.pixels, [0, -1], resolution=options.resolution)
-        WRITERS[suffix](options.out, checkpoint, image.pixels, fields)
+        fields = view(checkpoint, pixels, [0, -1], resolution=options.resolution)
+        WRITERS[suffix](options.out, checkpoint, pixels, fields)
     print(f"saved: {printable(options.out)}")
     return 0
-
-
-RENDER = Command(
-    name="render",
-    text="save the receptive fields for an image",
-    add_arguments=_add_arguments,
-    run=_run,
-    examples=("render a.safetensors --image photo.jpg --out field.pdf",),
-)

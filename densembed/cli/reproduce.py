@@ -2,30 +2,39 @@
 
 import argparse
 import json
-import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from densembed.cli.common import as_path, prepare
+from torch import Tensor
+
+from densembed.cli.data import prepare
 from densembed.data import slug
 from densembed.experiments import benchmark
 from densembed.experiments.families import Families
+from densembed.experiments.frames import Frames
 from densembed.experiments.frontier import Frontier
 from densembed.experiments.report import Experiment, Report, Settings, finished
-from densembed.experiments.reproduce import RECIPES, Table, Times, table_jobs
+from densembed.experiments.reproduce import Table, Times, table_jobs
+from densembed.experiments.resolution import Resolution
 from densembed.experiments.robustness import Robustness
 from densembed.experiments.search import Search
-from densembed.figures.paper import FIGURE1, FIGURE1_INPUTS, figure1_of, figure1_page
+from densembed.figures.paper import (
+    FIGURE1,
+    check_inputs,
+    figure1_of,
+    figure1_page,
+    first_images,
+    usual_inputs,
+)
 from densembed.files import replace_file
 from densembed.markup import for_markdown
+from densembed.runs import gallery
 from densembed.runs import jobs as work
 from densembed.runs.jobs import Job
+from densembed.runs.same_data import check_same_data
 from densembed.text import printable
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.device import pick_device
 from densembed.workers.executors import Executor, SchedulerWorkers, local_executor
-from densembed.workers.scheduler import scheduler_address
-
-DEFAULT_OUT = Path("checkpoints/reproduction")
 
 
 class Figure1(Experiment):
@@ -34,13 +43,29 @@ class Figure1(Experiment):
     name, uses_recipe = "figure1", True
 
     def jobs(self, settings: Settings) -> Iterator[Sequence[Job]]:
-        yield table_jobs(FIGURE1, settings)
+        if settings.inputs:  # errors in them are found before the download and the trainings
+            check_inputs(settings.inputs)
+            self._images(settings)
+        if not settings.included:
+            yield table_jobs(FIGURE1, settings)
 
     def report(self, settings: Settings) -> Report:
-        checkpoints = {model: work.merge(table_jobs([model], settings)) for model in FIGURE1}
-        images = settings.load().test.images[:FIGURE1_INPUTS]
-        page = figure1_page(figure1_of(checkpoints, images))
+        checkpoints = {model: self._checkpoint(model, settings) for model in FIGURE1}
+        page = figure1_page(figure1_of(checkpoints, self._images(settings)))
         return {"dataset": settings.title, "recipe": settings.recipe, "page": page}
+
+    @staticmethod
+    def _images(settings: Settings) -> Tensor:
+        dataset = settings.load()
+        return first_images(dataset, settings.inputs or usual_inputs(dataset.tested))
+
+    @staticmethod
+    def _checkpoint(model: str, settings: Settings) -> Checkpoint:
+        if not settings.included:
+            return work.merge(table_jobs([model], settings))
+        if (entry := gallery.find(model)) is None:
+            raise ValueError(f"The gallery {gallery.gallery_folder()} has no model {model}.")
+        return entry.open()
 
     def markdown(self, report: Report) -> str:
         return f"### Figure 1 on {for_markdown(report['dataset'])}, recipe {report['recipe']}\n"
@@ -59,65 +84,28 @@ EXPERIMENTS: dict[str, Experiment] = {
         Times(),
         Families(),
         Robustness(),
+        Frames(),
+        Resolution(),
         Frontier(),
     )
 }
-
-
-def add_reproduce(command: argparse.ArgumentParser) -> None:
-    command.add_argument("what", choices=EXPERIMENTS)
-    command.add_argument("--recipe", choices=RECIPES, default="paper")
-    command.add_argument("--seeds", type=int, help="runs per model (default 5; families: 3)")
-    command.add_argument("--rows", help="models, separated by commas (default: all)")
-    command.add_argument("--dataset", help="data set, if not the experiment's default")
-    command.add_argument("--data-dir", type=as_path)
-    command.add_argument("--out", type=as_path, default=DEFAULT_OUT, help="folder for the results")
-    command.add_argument(
-        "--gallery", type=as_path, help="copy the typical run of each model to this folder"
-    )
-    command.add_argument(
-        "--device",
-        choices=("auto", "cpu", "cuda", "mps"),
-        default="",
-        help="where to train (default auto); on a GPU all seeds of a model are trained together",
-    )
-    command.add_argument(
-        "--processes",
-        type=int,
-        help="trainings in parallel (default: one per core; one on a GPU, which 4 to 8 fill)",
-    )
-    add_scheduler(command)
-
-
-def add_scheduler(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--scheduler",
-        default=scheduler_address(),
-        metavar="ADDRESS",
-        help="train on the workers of a Dask scheduler, tcp://host:8786 "
-        "(default: $DENSEMBED_SCHEDULER, otherwise this machine)",
-    )
 
 
 def reproduce_command(options: argparse.Namespace) -> None:
     """Train what the experiment needs, then write and print its report."""
     experiment = EXPERIMENTS[options.what]
     seeds = experiment.seeds if options.seeds is None else options.seeds
-    if seeds < 1:
-        raise ValueError("--seeds is a number of runs, 1 or more.")
-    if options.processes is not None and options.processes < 1:
-        raise ValueError("--processes is a number of processes, 1 or more.")
     settings = Settings(
         dataset=options.dataset or experiment.dataset,
         recipe=options.recipe,
         seeds=seeds,
-        rows=tuple(options.rows.split(",")) if options.rows else (),
+        rows=options.rows,
         out=options.out.absolute(),
         data_dir=options.data_dir,
         device=options.device,
+        included=options.included,
+        inputs=tuple(options.inputs.split(",")) if options.inputs else (),
     )
-    for folder in filter(None, (options.out, options.gallery)):
-        folder.mkdir(parents=True, exist_ok=True)
     for jobs in experiment.jobs(settings):
         _train(jobs, options)
         for job in jobs:
@@ -126,6 +114,8 @@ def reproduce_command(options: argparse.Namespace) -> None:
     report = experiment.report(settings)
     print(experiment.markdown(report))
     stem = experiment.stem(settings)
+    for folder in filter(None, (options.out, options.gallery)):
+        folder.mkdir(parents=True, exist_ok=True)
     for extension, text in experiment.files(report).items():
         path = options.out / f"{stem}.{extension}"
         replace_file(path, text.encode())
@@ -142,8 +132,8 @@ def _train(jobs: Sequence[Job], options: argparse.Namespace) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeElapsedColumn as Elapsed
 
-    if jobs:
-        prepare(jobs[0].config.dataset, options)
+    if jobs and (dataset := prepare(jobs[0].config.dataset, options)):
+        check_same_data(options.out, dataset)
     data_dir = str(options.data_dir.absolute()) if options.data_dir else None
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed()
     with Progress(*columns, transient=True) as bar:
@@ -172,19 +162,7 @@ def _ship(name: str, jobs: Sequence[Job], options: argparse.Namespace) -> None:
     typical.save(options.gallery / f"{name}{suffix}.safetensors")
 
 
-def add_benchmark(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--quick", action="store_true", help="one minute: eager mode, batch size 128"
-    )
-    command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    command.add_argument("--json", type=as_path, help="also write the measurements to this file")
-    command.add_argument("--markdown", type=as_path, help="also write them as Markdown tables")
-
-
 def benchmark_command(options: argparse.Namespace) -> None:
-    for path in filter(None, (options.json, options.markdown)):
-        if path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise ValueError(f"{printable(path)} cannot be written: choose another path.")
     device = pick_device(options.device).type
     print("  ".join(f"{key}: {value}" for key, value in benchmark.machine(device).items()))
     cases = []

@@ -1,56 +1,26 @@
 """The command `sweep`: train all combinations of settings. The same command resumes a sweep."""
 
 import argparse
-import os
 import time
 
-from densembed.cli.common import as_path, prepare
-from densembed.cli.reproduce import add_scheduler
+from densembed.cli.data import prepare
 from densembed.figures.sweep import label, sweep_figure
 from densembed.figures.web import Panel, html_page
 from densembed.files import replace_file
+from densembed.runs.same_data import check_same_data
 from densembed.runs.sweep import Row, Sweep
-from densembed.runs.sweep_plan import FIXED, make_plan, read_values
 from densembed.text import printable
-from densembed.training.config import RunConfig
 from densembed.workers.cluster import Cluster
 
 
-def add_sweep(command: argparse.ArgumentParser) -> None:
-    """Add an option for every setting; several values, separated by commas, form a grid."""
-    for name, field in RunConfig.model_fields.items():
-        values = "" if name in FIXED else "; one or more, separated by commas"
-        text = f"{field.description} (default {field.default}{values})"
-        if name == "model":
-            text = f"networks, by name: see below{values}"
-        flag = name if name == "model" else "--" + name.replace("_", "-")
-        command.add_argument(flag, default=None if name == "model" else field.default, help=text)
-    command.add_argument("--data-dir", type=as_path, help="folder with the data set's files")
-    command.add_argument("--out", type=as_path, help="folder of the sweep (default: a new folder)")
-    command.add_argument(
-        "--processes",
-        type=int,
-        default=os.cpu_count() or 1,
-        help="groups in parallel on each device of this machine (default: one per core)",
-    )
-    add_scheduler(command)
-
-
-def sweep_command(options: argparse.Namespace) -> int:
-    base, grid = {}, {}
-    for name in RunConfig.model_fields:
-        value = getattr(options, name)
-        values = read_values(name, value) if isinstance(value, str) else [value]
-        if name not in FIXED and len(values) > 1:
-            grid[name] = values
-        else:
-            base[name] = value
-    if options.processes < 1:
-        raise ValueError("--processes is a number of processes, 1 or more.")
-    plan = make_plan(base, grid or {"model": [base["model"]]})
-    for name in grid.get("dataset", [base.get("dataset")]):
-        prepare(name, options)
+def run(options: argparse.Namespace) -> int:
+    """Train every combination of the settings."""
+    plan = options.plan
+    names = plan.grid.get("dataset", [plan.base.dataset])
+    datasets = [prepare(name, options) for name in names]
     sweep = Sweep.create(plan, options.out.absolute() if options.out else None)
+    for dataset in filter(None, datasets):
+        check_same_data(sweep.path, dataset)
     print(f"sweep {printable(sweep.path.resolve())}")
     print(f"trainings: {len(sweep.jobs()):,}, trained together in groups: {len(sweep.groups()):,}")
     cluster = Cluster(options.scheduler, options.processes)

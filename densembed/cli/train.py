@@ -1,22 +1,13 @@
 """The command train."""
 
 import argparse
-import os
 import time
 from pathlib import Path
 
-from densembed.cli.common import (
-    INTERRUPTED,
-    Command,
-    UsageError,
-    add_data_dir,
-    as_path,
-    load,
-    warn,
-)
+from densembed.cli.common import INTERRUPTED, UsageError, warn
+from densembed.cli.data import load
 from densembed.cli.progress import Bar, Interrupt
-from densembed.cli.reproduce import add_scheduler
-from densembed.data import DATASETS
+from densembed.data import noun
 from densembed.runs import Run, execute
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
@@ -31,22 +22,8 @@ POLL = 0.2
 """Seconds between two checks of a run on a scheduler's worker."""
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add a flag for every field of RunConfig; the model is the first argument."""
-    for name, field in RunConfig.model_fields.items():
-        text = f"{field.description} (default {field.default})"
-        if name == "dataset":
-            text = f"{', '.join(DATASETS)} or folder:PATH (default {field.default})"
-        if name == "model":
-            parser.add_argument(name, help="name of the model: see below")
-        else:
-            parser.add_argument("--" + name.replace("_", "-"), default=field.default, help=text)
-    add_data_dir(parser)
-    parser.add_argument("--out", type=as_path, help="write one file instead of a run folder")
-    add_scheduler(parser)
-
-
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Train a model and save its checkpoint."""
     config = RunConfig(**{name: getattr(options, name) for name in RunConfig.model_fields})
     limit_threads()
     if options.out is None:
@@ -55,12 +32,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) -> int:
-    free = out.is_file() or not out.exists()  # not a folder, a device or a named pipe
-    if not (free and out.parent.is_dir() and os.access(out.parent, os.W_OK)):
-        raise UsageError(
-            f"--out {printable(out)} cannot be written: choose a file in a folder that exists "
-            "and is writable."
-        )
     dataset = load(config.dataset, options)
     recorder = Recorder(config, dataset)
     diverged: Diverged | None = None
@@ -124,7 +95,9 @@ def _train_on_worker(run: Run, scheduler: str, data_dir: Path | None) -> str:
 def _report(checkpoint: Checkpoint, path: Path) -> None:
     if checkpoint.errors:
         seconds = sum(epoch.seconds for epoch in checkpoint.header.epochs)
-        error = Errors(checkpoint.errors).text(checkpoint.header.provenance.test_images)
+        header = checkpoint.header
+        errors = Errors(checkpoint.errors)
+        error = errors.text(header.provenance.test_images, noun(header.input_shape))
         print(f"test error: {error}  (trained in {seconds:.1f} s)")
     print(f"saved: {printable(path)}")
 
@@ -132,17 +105,3 @@ def _report(checkpoint: Checkpoint, path: Path) -> None:
 def _interrupted(path: Path) -> int:
     warn(f"Interrupted. Saved the latest snapshot to {printable(path)}.")
     return INTERRUPTED
-
-
-TRAIN = Command(
-    name="train",
-    text="train a model and save its checkpoint",
-    add_arguments=_add_arguments,
-    run=_run,
-    examples=(
-        "train logistic-el-mnn-10-5 --epochs 60 --out a.safetensors",
-        "train gaussian-el-5 --dataset mnist --epochs 5 --seeds 3",
-    ),
-    lists_names=True,
-    interrupted="Interrupted. Nothing was saved.",
-)

@@ -1,4 +1,4 @@
-"""Images and labels as tensors, which are moved to a device as a whole."""
+"""Images or signals and their labels as tensors, which are moved to a device as a whole."""
 
 import json
 from collections.abc import Sequence
@@ -9,14 +9,16 @@ from hashlib import sha256
 import torch
 from torch import Tensor
 
-
-class DataError(RuntimeError):
-    """A data set that cannot be loaded. The message is one sentence for the user."""
+from densembed.data.scaling import Scaling
 
 
 @dataclass(frozen=True)
 class Split:
-    """Images (N, C, H, W) as uint8, labels (N,) as int64."""
+    """Inputs and labels (N,) as int64.
+
+    `images` are images (N, C, H, W) as uint8, or signals (N, C, L) as float32 after the scaling of
+    their data set.
+    """
 
     images: Tensor
     labels: Tensor
@@ -30,7 +32,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training and test images. Checkpoints record the `name`."""
+    """Training and test images or signals. Checkpoints record the `name`."""
 
     name: str
     title: str
@@ -41,10 +43,12 @@ class Dataset:
     """Paths of files that could not be decoded, relative to the folder of the data set."""
     notes: tuple[str, ...] = ()
     """Sentences about files and folders that are not used, with the reason."""
+    scaling: Scaling | None = None
+    """How the values of signals became the inputs; None for images."""
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the classes, images, labels and their order."""
+        """Hash of the classes, inputs, labels and their order."""
         digest = sha256(json.dumps([self.classes, self.input_shape, len(self.train)]).encode())
         for split in (self.train, self.test):
             for part in (split.images, split.labels):
@@ -52,9 +56,14 @@ class Dataset:
         return digest.hexdigest()
 
     @property
-    def input_shape(self) -> tuple[int, int, int]:
-        channels, height, width = self.train.images.shape[1:]
-        return channels, height, width
+    def input_shape(self) -> tuple[int, ...]:
+        """(channels, height, width) of images, (channels, length) of signals."""
+        return tuple(self.train.images.shape[1:])
+
+    @property
+    def noun(self) -> str:
+        """What an input is called in sentences."""
+        return noun(self.input_shape)
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -63,7 +72,7 @@ class Dataset:
         return tuple(name for name, count in zip(self.classes, counts, strict=True) if count)
 
     def in_order(self, classes: Sequence[str]) -> "Dataset | None":
-        """The same images with the classes in the given order, None if the classes differ.
+        """The same inputs with the classes in the given order, None if the classes differ.
 
         A checkpoint has the order of its training data, which an older version may have sorted
         in another way.
@@ -80,10 +89,31 @@ class Dataset:
         )
         return replace(self, classes=tuple(classes), train=train, test=test)
 
+    def scaled_by(self, scaling: Scaling | None) -> "Dataset":
+        """The same signals with the scaling of a checkpoint in place of their own."""
+        if scaling is None or self.scaling is None or scaling == self.scaling:
+            return self
+        own = self.scaling
+        train, test = (
+            replace(part, images=scaling(own.measured(part.images.double())).float())
+            for part in (self.train, self.test)
+        )
+        return replace(self, train=train, test=test, scaling=scaling)
+
     def to(self, device: torch.device | str) -> "Dataset":
         return replace(self, train=self.train.to(device), test=self.test.to(device))
 
 
-def as_input(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+def full_scale(values: Tensor) -> int:
+    """The value that becomes 1 in an input: 255 for pixels; signals are scaled already."""
+    return 1 if values.dtype.is_floating_point else 255
+
+
+def as_input(values: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """Scale uint8 pixels to [0, 1], the only preprocessing of all models."""
-    return images.to(dtype) / 255
+    return values.to(dtype) / full_scale(values)
+
+
+def noun(input_shape: Sequence[int]) -> str:
+    """What an input of that shape is called in sentences."""
+    return "image" if len(input_shape) == 3 else "signal"

@@ -7,18 +7,27 @@ Every fault of an upload (too large, not an image, truncated, a decompression bo
 import io
 import math
 import os
+from collections.abc import Callable
+from functools import lru_cache, partial
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
+import pi_heif
+import torch
 from PIL import ExifTags, Image, ImageOps
 from PIL.WebPImagePlugin import WebPImageFile
 
-from densembed.files import check_regular
+from densembed.files import read_regular
 
-MAX_BYTES = 20 * 2**20
+MAX_BYTES = 40 * 2**20
 """Largest image file, also in the app. Photographs of phones are smaller."""
 
 MAX_PIXELS = 25_000_000
 """Largest image. Phones have 12 million pixels; 25 million RGBA pixels take 100 MB of memory."""
+
+MAX_JPEG_PIXELS = 50_000_000
+"""Largest JPEG, the format of phones' largest photographs, which its decoder can reduce itself."""
 
 ENOUGH_PIXELS = 4_000_000
 """Larger images are reduced during decoding, as detecting a digit needs no more pixels."""
@@ -26,9 +35,12 @@ ENOUGH_PIXELS = 4_000_000
 STRIP_PIXELS = 2**20
 """Pixels of a large image that are converted at once, which limits the memory."""
 
-FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF")
-_FORMAT_NAMES = "PNG, JPEG, WebP, BMP, GIF or TIFF"
+FORMATS = ("PNG", "JPEG", "HEIF", "AVIF", "WEBP", "BMP", "GIF", "TIFF")
+_FORMAT_NAMES = "PNG, JPEG, HEIC, AVIF, WebP, BMP, GIF or TIFF"
 _DEEP_MODES = ("I", "F")  # and every "I;16…": one channel of more than 8 bits
+
+
+pi_heif.register_heif_opener()  # adds HEIC, which Pillow does not decode itself
 
 
 class ImageError(ValueError):
@@ -47,20 +59,21 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
         smallest sufficient integer factor.
 
     Raises:
-        ImageError: the file does not exist, has more than `MAX_BYTES` or `MAX_PIXELS`, is damaged,
-            or has none of the `FORMATS`.
+        ImageError: the file does not exist, has more than `MAX_BYTES` or too many pixels, is
+            damaged, or has none of the `FORMATS`.
     """
     data = read_bytes(source)
     image = open_picture(data)
-    if image.width * image.height > MAX_PIXELS:
+    most = MAX_JPEG_PIXELS if image.format == "JPEG" else MAX_PIXELS
+    if image.width * image.height > most:
         raise ImageError(
             f"The picture is {image.width} x {image.height} pixels; at most "
-            f"{MAX_PIXELS // 10**6} million are read: make it smaller and try again."
+            f"{most // 10**6} million are read: make it smaller and try again."
         )
     # Pillow raises many kinds of exceptions on damaged data (OSError, SyntaxError, struct.error,
     # zlib.error, IndexError), so no list of them would be complete.
     try:
-        upright = ImageOps.exif_transpose(_reduced(image))
+        upright = ImageOps.exif_transpose(_reduced(image, data))
         return _deep_colours(upright) if _is_deep(upright) else _colours(upright)
     except Exception as error:
         raise ImageError(
@@ -74,9 +87,7 @@ def read_bytes(source: bytes | str | os.PathLike) -> bytes:
         data = bytes(source)
     else:
         try:
-            check_regular(source)
-            with open(source, "rb") as file:
-                data = file.read(MAX_BYTES + 1)
+            data = read_regular(source, MAX_BYTES + 1)
         except OSError as error:
             raise ImageError(
                 f"The picture file cannot be read ({error.strerror}): check its name and place."
@@ -108,7 +119,7 @@ def _what_else(data: bytes) -> str:
     """An error message that names the type of a file that is not an image, if it is recognised."""
     head = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if data[4:8] == b"ftyp":
-        kind = "a HEIC, AVIF or video file"
+        kind = "a video, or a damaged HEIC or AVIF file"
     elif head.startswith(b"%pdf"):
         kind = "a PDF document"
     elif b"<svg" in head:
@@ -120,8 +131,8 @@ def _what_else(data: bytes) -> str:
     return f"The file is {kind}, not a picture that can be read: save it as {_FORMAT_NAMES}."
 
 
-def _reduced(image: Image.Image) -> Image.Image:
-    """Load an image, and reduce it if it is large.
+def _reduced(image: Image.Image, data: bytes) -> Image.Image:
+    """Load an image, given its file, and reduce it if it is large.
 
     A JPEG decoder can skip details. Other decoders need memory for the whole image in its own mode;
     it is then converted to larger modes such as RGBA in strips.
@@ -130,7 +141,7 @@ def _reduced(image: Image.Image) -> Image.Image:
     if (factor := _factor(image)) > 1:
         image.draft(None, (image.width // factor, image.height // factor))
     if factor > 1 and isinstance(image, WebPImageFile):
-        image = _decoded_webp(image)
+        image = _decoded_webp(image, data)
     image.load()
     if (factor := _factor(image)) == 1:
         return image
@@ -146,10 +157,31 @@ def _reduced(image: Image.Image) -> Image.Image:
     return small
 
 
-def _decoded_webp(image: WebPImageFile) -> Image.Image:
-    """The pixels in the memory of the decoder's result, which `load` would copy."""
+def _decoded_webp(image: WebPImageFile, data: bytes) -> Image.Image:
+    """The pixels of a large image, in memory that is not copied.
+
+    Pillow decodes every file as an animation, which takes four times the memory of a still image.
+    """
+    if image.n_frames == 1 and (decode_still := _webp_decoder()):
+        planes = decode_still(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+        return Image.fromarray(planes.permute(1, 2, 0).numpy())
     pixels, _ = image._decoder.get_next()
     return Image.frombuffer(image.rawmode, image.size, pixels, "raw", image.rawmode, 0, 1)
+
+
+@lru_cache(maxsize=1)
+def _webp_decoder() -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """The operator of `torchvision.io.decode_webp`, or None if this torchvision has none.
+
+    It is loaded by itself, as importing torchvision takes another 150 MB.
+    """
+    try:
+        (folder,) = find_spec("torchvision").submodule_search_locations  # type: ignore[union-attr,misc]
+        (library,) = Path(folder).glob("image*.so")
+        torch.ops.load_library(str(library))
+        return partial(torch.ops.image.decode_webp, mode=0)  # all channels
+    except (AttributeError, OSError, RuntimeError, TypeError, ValueError):
+        return None
 
 
 def _factor(image: Image.Image) -> int:

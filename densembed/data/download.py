@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 import filelock
 
-from densembed.data.dataset import DataError
+from densembed.data.names import DataError
 
 CONNECT = 20.0
 """Time limit for the start of a server's response, in seconds."""

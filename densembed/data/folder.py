@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,13 +33,13 @@ import torch
 from PIL import Image
 
 from densembed.data import cifar
-from densembed.data.dataset import DataError, Dataset, Split
+from densembed.data.dataset import Dataset, Split
 from densembed.data.decode import FORMATS, ImageError, open_picture, read_bytes
 from densembed.data.download import stoppable
 from densembed.data.images import to_shape
+from densembed.data.names import PREFIX, DataError
 from densembed.text import natural, printable, quoted
 
-PREFIX = "folder:"
 SIZE, MOST_SIDE = 32, 64
 """Images are resized to 32 × 32, unless all have the same size of at most 64 × 64 or the name of
 the data set contains a shape."""
@@ -48,7 +49,7 @@ TEST_SHARE = 5
 LEAST_TESTED, MOST_TESTED = 10, 3
 """At least a tenth and at most a third of a class are test images, but one in a class of two or
 more."""
-RULES = 3
+RULES = 4
 """Version of the decoding. A new version invalidates the cache."""
 PARTS = ("train", "test")
 MEANT = {
@@ -163,6 +164,11 @@ class Folder:
         return _load(self.name, root.absolute(), self.shape, data_dir, _stamp(root))
 
 
+def _name(root: Path) -> str:
+    """The name of a folder; the root of the file system has none."""
+    return root.name or str(root)
+
+
 def _own_name(path: Path) -> str:
     return printable(path.name or path.absolute().name or "pictures")[:MAX_NAME]
 
@@ -215,8 +221,8 @@ def _parts(root: Path) -> dict[str, str]:
     for names in parts.values():
         if len(names) > 1:
             raise DataError(
-                f"The folder {quoted(root.name)} has {' and '.join(map(quoted, names))}: keep one "
-                "of them, or rename the other."
+                f"The folder {quoted(_name(root))} has {' and '.join(map(quoted, names))}: keep "
+                "one of them, or rename the other."
             )
     return {part: parts[part][0] for part in PARTS}
 
@@ -243,7 +249,7 @@ def _unreadable(root: Path, error: OSError) -> DataError:
 def _shown_from(root: Path, path: Path) -> str:
     """A path for messages, which begins with the folder and hides its parents."""
     inside = path.relative_to(root) if path.is_relative_to(root) else path.name
-    return quoted(Path(root.name) / inside)
+    return quoted(Path(_name(root)) / inside)
 
 
 @dataclass(frozen=True)
@@ -258,7 +264,7 @@ class _File:
 
     @property
     def digest(self) -> int:
-        name = self.path.rpartition("/")[2]
+        name = unicodedata.normalize("NFC", self.path.rpartition("/")[2])
         digest = hashlib.sha256(name.encode(errors="surrogateescape")).digest()
         return int.from_bytes(digest[:8], "big")
 
@@ -267,12 +273,13 @@ class _File:
 class _Listing:
     """The content of a folder.
 
-    `classes` maps the names of classes, without spaces around them, to their folders, `hidden`
-    lists hidden entries with images, and `notes` are sentences about what is not used.
+    `classes` maps the names of classes, without spaces around them, to the names of their folders
+    in each part, `hidden` lists hidden entries with images, and `notes` are sentences about what is
+    not used.
     """
 
     files: list[_File] = field(default_factory=list)
-    classes: dict[str, str] = field(default_factory=dict)
+    classes: dict[str, dict[str, str]] = field(default_factory=dict)
     hidden: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -316,14 +323,22 @@ def _note_loose(root: Path, folder: Path, listing: _Listing) -> None:
         listing.notes.append(f"Not used: {_images(count)} {place}.")
 
 
+def _label(name: str) -> str:
+    """The class of a folder. macOS may write é as two characters, which look the same as one."""
+    return unicodedata.normalize("NFC", printable(name))
+
+
 def _add_class(root: Path, listing: _Listing, folder: os.DirEntry, part: str) -> None:
     """Add the files of a class."""
-    label = printable(folder.name)
-    if (other := listing.classes.setdefault(label.strip(), folder.name)) != folder.name:
-        raise DataError(
-            f"Two folders have the same displayed name, {quoted(other)} and {quoted(folder.name)}: "
-            "rename one of them."
-        )
+    label = _label(folder.name)
+    folders = listing.classes.setdefault(label.strip(), {})
+    for other_part, other in folders.items():
+        if part == other_part or label != _label(other):
+            raise DataError(
+                f"Two folders have the same displayed name, {quoted(other)} and "
+                f"{quoted(folder.name)}: rename one of them."
+            )
+    folders[part] = folder.name
     for entry in _visible(root, folder.path, listing):
         path = Path(entry.path).relative_to(root).as_posix()
         if entry.is_dir():
@@ -386,7 +401,7 @@ def _choose_test_files(files: Iterable[_File]) -> set[_File]:
 
 def _fingerprint(root: Path, files: list[_File], shape: Shape | None) -> str:
     paths = [(file.path, file.size, file.time) for file in files]
-    text = json.dumps([RULES, FORMATS, root.name, shape, paths])
+    text = json.dumps([RULES, FORMATS, _name(root), shape, paths])
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
@@ -412,13 +427,14 @@ def _load(
         Split(tensors["test_images"], tensors["test_labels"]),
         tuple(sorted(summary["left_out"], key=natural)),
     )
-    notes = (*_notes(dataset, listing.classes.values()), *summary["notes"], *listing.notes)
+    folders = [name for parts in listing.classes.values() for name in parts.values()]
+    notes = (*_notes(dataset, folders), *summary["notes"], *listing.notes)
     return replace(dataset, notes=notes)
 
 
 def _notes(dataset: Dataset, folders: Iterable[str]) -> list[str]:
     """Sentences about the classes, given the names of their folders."""
-    names = {printable(folder): folder for folder in folders}
+    names = {_label(folder): folder for folder in folders}
     notes = [
         f"The name of a folder is not valid UTF-8: its class is called '{label}'."
         for label, name in names.items()
@@ -488,7 +504,7 @@ def _check(
     parts = _parts(root)
     if len(classes) < 2 or (not parts and all(_word(entry.name) for entry in _folders(root))):
         raise DataError(
-            f"The folder {quoted(root.name)} needs at least two subfolders with images, one for "
+            f"The folder {quoted(_name(root))} needs at least two subfolders with images, one for "
             f"each class. {_content_of(root)} "
             + (f"Files that cannot be decoded: {unread:,}. " if unread else "")
             + (f"Hidden images are not used: {_listed(hidden)}. " if hidden else "")
@@ -496,7 +512,7 @@ def _check(
         )
     if any(len(name) > MAX_NAME for name in classes) or len(classes) > 1000:
         raise DataError(
-            f"The folder {quoted(root.name)} has more than 1,000 classes, or one with a name of "
+            f"The folder {quoted(_name(root))} has more than 1,000 classes, or one with a name of "
             f"more than {MAX_NAME} characters."
         )
     if unknown := sorted({file.label for file in tested} - set(classes), key=natural):
@@ -511,8 +527,8 @@ def _check(
             f"choose the folder {_shown_from(root, root / parts['train'])}, of whose images about "
             "a fifth is then used for testing."
             if parts
-            else f"The folder {quoted(root.name)} has one image per class, so none can be used for "
-            "testing: add more."
+            else f"The folder {quoted(_name(root))} has one image per class, so none can be used "
+            "for testing: add more."
         )
 
 
@@ -562,8 +578,8 @@ def _data_sets_below(root: Path) -> list[Path]:
     level = [root]
     for _ in range(DEEPEST):
         level = [Path(inner.path) for folder in level for inner in _folders(folder)]
-        if found := [folder for folder in level[:MOST_COUNTED] if _is_data_set(folder)]:
-            return found
+        if folders := [folder for folder in level[:MOST_COUNTED] if _is_data_set(folder)]:
+            return folders
     return []
 
 

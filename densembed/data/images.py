@@ -1,7 +1,6 @@
 """Turns an image file into a model's input.
 
-A file is decoded (`decode.py`), its ink is detected and the digit is segmented (`ink.py`), and
-the digit is brought to the size and position of MNIST's digits (here).
+A photograph of digits is read by `photograph.py`; any other image is cropped and resized (here).
 """
 
 import os
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageOps
 
+from densembed.data.content import Content
 from densembed.data.decode import (
     MAX_BYTES,
     MAX_PIXELS,
@@ -20,7 +20,9 @@ from densembed.data.decode import (
     open_picture,
     read_bytes,
 )
-from densembed.data.ink import Content, find_digit, resample
+from densembed.data.ink import resample
+from densembed.data.normalise import normalise_digit
+from densembed.data.photograph import read_photograph
 
 __all__ = [
     "MAX_BYTES",
@@ -32,12 +34,6 @@ __all__ = [
     "read_picture",
 ]
 
-BOX = 20 / 28
-"""The digit's longer side as a fraction of the image: 20 of MNIST's 28 pixels."""
-
-EDGE = 0.25
-"""Minimum ink of a pixel in the digit's bounding box, which excludes faint pixels."""
-
 
 @dataclass(frozen=True)
 class ModelInput:
@@ -45,7 +41,7 @@ class ModelInput:
 
     Attributes:
         pixels: uint8 tensor of shape (channels, height, width); white ink on black for digits.
-            If there are several digits, all of them are in it.
+            If there are several digits, it is the first in reading order.
         content: what the image shows.
         clean: whether the background is an even page. If not, the "digit" may be a part of a
             photograph.
@@ -62,7 +58,7 @@ class ModelInput:
 
 def read_picture(
     source: bytes | str | os.PathLike,
-    input_shape: tuple[int, int, int] = (1, 28, 28),
+    input_shape: tuple[int, ...] = (1, 28, 28),
     digit: bool = True,
 ) -> ModelInput:
     """Turn an image file into a model's input.
@@ -80,69 +76,15 @@ def read_picture(
         ImageError: the file cannot be decoded.
         ValueError: `input_shape` is not the shape of an image.
     """
-    channels, height, width = input_shape
-    if channels not in (1, 3) or height < 1 or width < 1:
+    if len(input_shape) != 3 or input_shape[0] not in (1, 3) or min(input_shape) < 1:
         raise ValueError(f"input_shape must be (1 or 3, height, width), not {tuple(input_shape)}")
-    rgba = decode(source)
+    channels, height, width = input_shape
     if not digit or channels == 3:
-        return ModelInput(centre_crop(rgba, channels, (height, width)), Content.IMAGE)
-    ink, content, clean = find_digit(rgba)
-    pixels = torch.from_numpy(normalise_digit(ink, (height, width)))[None]
-    return ModelInput(pixels, content, clean)
-
-
-def normalise_digit(ink: np.ndarray, size: tuple[int, int] = (28, 28)) -> np.ndarray:
-    """Bring a digit to the size and position of MNIST's digits.
-
-    The bounding box is scaled, with its aspect ratio unchanged, to 20/28 of the shorter side of
-    `size`. The centre of mass is placed at the centre, or as near to it as possible without
-    cutting anything off.
-
-    Args:
-        ink: (h, w) in [0, 1], of any size; 0 is no ink.
-        size: (height, width) of the result.
-
-    Returns:
-        uint8 array of shape `size`. The darkest ink is 255; without ink, all pixels are 0.
-
-    >>> normalise_digit(np.ones((8, 8))).max(), normalise_digit(np.zeros((8, 8))).max()
-    (np.uint8(255), np.uint8(0))
-    """
-    ink = np.asarray(ink, np.float32)
-    peak = float(ink.max(initial=0.0))
-    if peak <= 0:
-        return np.zeros(size, np.uint8)
-    ink = ink / peak
-    rows, columns = np.nonzero(ink >= EDGE)
-    # In edge coordinates: pixel i covers [i, i + 1].
-    top, bottom, left, right = rows.min(), rows.max() + 1, columns.min(), columns.max() + 1
-    unit = max(bottom - top, right - left) / (BOX * min(size))  # source pixels per target pixel
-    window_h, window_w = size[0] * unit, size[1] * unit
-    digit = ink[top:bottom, left:right]
-    mass_y, mass_x = _centre_of_mass(digit)
-    # MNIST's centre is the middle of pixel 14 of 28, half a pixel beyond the middle.
-    y = _keep_inside(mass_y + (size[0] / 2 - size[0] // 2 - 0.5) * unit, bottom - top, window_h)
-    x = _keep_inside(mass_x + (size[1] / 2 - size[1] // 2 - 0.5) * unit, right - left, window_w)
-    # A single resampling scales and shifts without rounding to whole pixels, so that the result
-    # does not depend on the digit's position in the image.
-    pad_y, pad_x = int(np.ceil(window_h)), int(np.ceil(window_w))
-    canvas = np.pad(digit, ((pad_y, pad_y), (pad_x, pad_x)))
-    x0, y0 = x + pad_x - window_w / 2, y + pad_y - window_h / 2
-    small = resample(canvas, size, box=(x0, y0, x0 + window_w, y0 + window_h))
-    small = small / max(float(small.max()), 1e-6)
-    return np.rint(255 * np.clip(small, 0, 1)).astype(np.uint8)
-
-
-def _centre_of_mass(ink: np.ndarray) -> tuple[float, float]:
-    total = float(ink.sum())
-    y = float((ink.sum(1) * (np.arange(ink.shape[0]) + 0.5)).sum()) / total
-    x = float((ink.sum(0) * (np.arange(ink.shape[1]) + 0.5)).sum()) / total
-    return y, x
-
-
-def _keep_inside(centre: float, length: float, window: float) -> float:
-    """The point nearest to `centre` at which a window around it contains [0, length]."""
-    return min(max(centre, length - window / 2), window / 2)
+        return ModelInput(centre_crop(decode(source), channels, (height, width)), Content.IMAGE)
+    photograph = read_photograph(source, (height, width))
+    blank = torch.zeros(1, height, width, dtype=torch.uint8)
+    pixels = photograph.digits[0].pixels if photograph.digits else blank
+    return ModelInput(pixels, photograph.content, photograph.clean)
 
 
 def centre_crop(rgba: np.ndarray, channels: int, size: tuple[int, int]) -> torch.Tensor:

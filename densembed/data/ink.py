@@ -6,11 +6,20 @@ edges, gradients and coloured paper. A single threshold for the whole image woul
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from PIL import Image
 from scipy import ndimage
+
+from densembed.data.content import Polarity
+from densembed.data.marks import (
+    OWN_CONTRAST,
+    Mark,
+    find_marks,
+    in_reading_order,
+    is_second_digit,
+    with_near_strokes,
+)
 
 # Every length below is a share of the picture's side unless it says otherwise.
 WORK_SIDES = (128, 512)  # the longer side is brought into this range: small digits get whole
@@ -28,74 +37,165 @@ DARKEST_PAPER = 0.25  # contrast is taken relative to the paper (a shadow dims b
 LEAST_CONTRAST = 0.06  # colour distance (black to white: 1) under which nothing is ink: JPEG's
 #                        own artefacts and the banding of gradients stay below it
 NOISE_LOW, NOISE_HIGH = 4.0, 6.0  # in noise deviations: where ink may be, where it surely is
-OWN_CONTRAST = 0.4  # of a stroke's own core, where its edge lies
 RAMP = (0.3, 0.7)  # of the core: what is below is paper, above full ink; symmetric about half, so
 #                    that blur changes no stroke's width
-LEAST_EXTENT = 0.03  # of the longer side: smaller marks are specks
-BLOB = 0.3  # half-width over extent: a disc has 0.5, the fattest MNIST digits 0.2
-FAT = 0.2  # half-width over extent at which a mark counts half as a digit
-ALONG = 0.4  # of its own extent: a mark this far along the picture's edge is likely no digit
-BORDER = 0.5  # of a side: marks in touch with more of it are a frame, a shadow or the table
 BAND = (0.95, 0.5, 0.15, 0.15)  # around the page: 95 % of a row is within 0.15 of one colour, then
 #                               suddenly less than half; within 15 % of the side
-NEAR = 0.3  # of the digit's extent: separate strokes of one digit are this near (5's bar)
-PART = 0.12  # of the digit's extent: smaller marks next to it are specks
-ALIKE = 0.5  # share of height and contrast from which a second mark is a second digit
-STRAY = 0.05  # of the digit's area: more marks of its strength elsewhere, and it is a photograph
+ENDS, CUT = 1, 0.4  # a digit is cut off if more strokes end at the edges, or if this much of its
+#                     extent lies along one
+STRAY = 0.1  # of the digit's area: more marks of its strength elsewhere, and it is a photograph
 UNEVEN = 0.12  # of the ink's contrast, as root mean square: less even paper is none
+RING = 8  # pixels around a digit, and twice its pen's width: the paper to compare its ink with
 AROUND = 32  # pixels on which the paper's evenness is judged: writing on its back is lost there
 THIN = 2.2  # pixels of 20: thinner strokes are thickened to this (MNIST has 2 to 4)
 
 
-class Content(StrEnum):
-    """What an image shows. The values appear in the output of `densembed read --json`."""
-
-    DIGIT = "digit"
-    SEVERAL_DIGITS = "several digits"
-    BLANK = "no ink"
-    IMAGE = "picture"
-    """An image of any kind, in which no digit was looked for."""
+Box = tuple[float, float, float, float]
+Colour = tuple[float, float, float]
 
 
-def find_digit(rgba: np.ndarray) -> tuple[np.ndarray, Content, bool]:
-    """Segment the handwritten digit in an image.
+@dataclass(frozen=True)
+class Digit:
+    """A digit in an image.
+
+    Attributes:
+        ink: (h, w) float32 in [0, 1], of this digit alone.
+        box: its left, top, right and bottom edge, as shares of the image's width and height.
+        cut_off: whether its strokes end at the edge of the part that was searched.
+    """
+
+    ink: np.ndarray
+    box: Box
+    cut_off: bool
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What was found in an image.
+
+    Attributes:
+        digits: in reading order; none for a blank image.
+        frame: the part that was searched, inside of an even border, as a `Digit.box`.
+        polarity: how ink and paper differ.
+        paper: the colour of the paper, (red, green, blue) in [0, 1]; None if it is transparent.
+        ink: the colour of the ink; None if there is none.
+        clean: whether the background is a page, which is even and has no other marks of similar
+            contrast.
+    """
+
+    digits: tuple[Digit, ...]
+    frame: Box
+    polarity: Polarity
+    paper: Colour | None
+    ink: Colour | None
+    clean: bool
+
+
+def find_digits(rgba: np.ndarray, light_on_dark: bool | None = None) -> Sheet:
+    """Segment the handwritten digits in an image.
 
     Args:
         rgba: (height, width, 4) in [0, 1], as `decode` returns it.
-
-    Returns:
-        The ink, (h, w) float32 in [0, 1] at a working size: of the digit, of all digits if there
-        are several, all zero for a blank image; the content; and whether the background is a
-        page, which is even and has no other marks of similar contrast.
+        light_on_dark: whether the ink is lighter than the paper; by default this is detected.
     """
     rgba = _working_size(rgba)
-    strength = _alpha_ink(rgba)
-    page = None
+    strength = None if light_on_dark is not None else _alpha_ink(rgba)
+    page = rows = columns = None
     if strength is not None:
         maps: list[tuple[np.ndarray, float]] = [(strength, np.inf)]
+        rows, columns = slice(0, len(rgba)), slice(0, rgba.shape[1])
     else:
-        page = _planes(_fill_holes(rgba))
-        page = page[_without_bands(page)]
-        maps = _paper_ink(page)
+        page = _planes(_fill_holes(rgba, light_on_dark))
+        rows, columns = _without_bands(page)
+        page = page[rows, columns]
+        maps = _paper_ink(page, light_on_dark)
     best = None
     for strength, window in maps:
-        marks = _marks(strength)
+        marks, lines = find_marks(strength)
         main = max(marks, key=lambda mark: mark.score, default=None)
-        if main and (best is None or _is_better(main, window, *best)):
-            best = main, marks, strength
+        if main and (best is None or _is_better(main, window, best[0], best[2])):
+            best = main, marks, strength, lines
+    height, width = rgba.shape[:2]
+    frame = _shares((rows, columns), (0, 0), (height, width))
+    colours = rgba[rows, columns, :3]
     if best is None:
-        return np.zeros(rgba.shape[:2], np.float32), Content.BLANK, True
-    main, marks, strength = best
-    digits = [main, *(mark for mark in marks if _is_second_digit(mark, main))]
-    kept = _with_near_strokes(digits, marks, strength.shape)
-    ink = _full_strokes(strength, kept, main.core)
-    clean = _is_page(page, strength / main.core > OWN_CONTRAST, kept)
-    return ink, Content.SEVERAL_DIGITS if len(digits) > 1 else Content.DIGIT, clean
+        polarity = _polarity(light_on_dark, page is None)
+        paper = None if page is None else _median(colours.reshape(-1, 3))
+        return Sheet((), frame, polarity, paper, None, True)
+    main, marks, strength, lines = best
+    chosen = [main, *(mark for mark in marks if is_second_digit(mark, main))]
+    masks = with_near_strokes(chosen, marks)
+    kept = np.logical_or.reduce(masks)
+    rules = np.zeros(kept.shape, bool)
+    for line in lines:
+        rules |= line.mask
+    clean = _is_page(page, strength > OWN_CONTRAST * main.core, kept, rules & ~kept)
+    of_mark = {id(mark): mask for mark, mask in zip(chosen, masks, strict=True)}
+    digits = tuple(
+        Digit(
+            _full_strokes(strength, of_mark[id(mark)], mark.core),
+            _shares(_bounds(of_mark[id(mark)]), (rows.start, columns.start), (height, width)),
+            _is_cut_off(of_mark[id(mark)]),
+        )
+        for mark in in_reading_order(chosen)
+    )
+    ink = _median(colours[kept & (strength >= main.core)])
+    if page is None:
+        return Sheet(digits, frame, Polarity.TRANSPARENT, None, ink, clean)
+    paper = _median(colours[ndimage.distance_transform_edt(strength <= 0) > 0])
+    lighter = light_on_dark if light_on_dark is not None else _luma(ink) > _luma(paper)
+    return Sheet(digits, frame, _polarity(lighter, False), paper, ink, clean)
 
 
-def _is_better(
-    main: "_Mark", window: float, best: "_Mark", marks: list["_Mark"], strength: np.ndarray
-) -> bool:
+def _polarity(light_on_dark: bool | None, transparent: bool) -> Polarity:
+    if transparent:
+        return Polarity.TRANSPARENT
+    return Polarity.LIGHT_ON_DARK if light_on_dark else Polarity.DARK_ON_LIGHT
+
+
+def _median(colours: np.ndarray) -> Colour | None:
+    """The median of colours (n, 3)."""
+    if not len(colours):
+        return None
+    red, green, blue = np.median(colours, axis=0)
+    return float(red), float(green), float(blue)
+
+
+def _luma(colour: Colour | None) -> float:
+    red, green, blue = colour or (0.0, 0.0, 0.0)
+    return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+def _bounds(mask: np.ndarray) -> tuple[slice, slice]:
+    return ndimage.find_objects(mask.astype(np.uint8))[0]
+
+
+def _shares(place: tuple[slice, slice], start: tuple[int, int], size: tuple[int, int]) -> Box:
+    """A place in an image as left, top, right, bottom in shares of its size (height, width)."""
+    (rows, columns), (top, left), (height, width) = place, start, size
+    return (
+        (left + columns.start) / width,
+        (top + rows.start) / height,
+        (left + columns.stop) / width,
+        (top + rows.stop) / height,
+    )
+
+
+def _is_cut_off(mask: np.ndarray) -> bool:
+    """Whether several strokes end at the edges, or one lies along an edge.
+
+    The tip of a single stroke may touch an edge of a tight crop.
+    """
+    sides = (mask[0], mask[-1], mask[:, 0], mask[:, -1])
+    ends = sum(
+        int(np.count_nonzero(np.diff(side.astype(np.int8), prepend=0) == 1)) for side in sides
+    )
+    along = max(int(side.sum()) for side in sides)
+    extent = max(side.stop - side.start for side in _bounds(mask))
+    return ends > ENDS or along > CUT * extent
+
+
+def _is_better(main: Mark, window: float, best: Mark, strength: np.ndarray) -> bool:
     """Whether a mark detected with a narrower window is the digit, not a part of a thick one.
 
     A line in a shadow has more contrast than the mark of both; a part of a digit has not.
@@ -152,11 +252,16 @@ def _alpha_ink(rgba: np.ndarray) -> np.ndarray | None:
     return None if sheet else alpha
 
 
-def _fill_holes(rgba: np.ndarray) -> np.ndarray:
-    """Fill the transparent parts of a sheet with the colour of its paper."""
+def _fill_holes(rgba: np.ndarray, light_on_dark: bool | None) -> np.ndarray:
+    """Fill the transparent parts of a sheet with the colour of its paper.
+
+    If the polarity is given, the paper may be what is transparent.
+    """
     alpha = rgba[..., 3:]
     if alpha.min() == 1:
         return rgba[..., :3]
+    if light_on_dark is not None and _alpha_ink(rgba) is not None:
+        return rgba[..., :3] * alpha + (0.0 if light_on_dark else 1.0) * (1 - alpha)
     paper = np.median(rgba[alpha[..., 0] > 0.5][:, :3], axis=0)
     return rgba[..., :3] * alpha + paper * (1 - alpha)
 
@@ -170,7 +275,7 @@ def _planes(rgb: np.ndarray) -> np.ndarray:
 # --- ink on paper -----------------------------------------------------------------------------
 
 
-def _paper_ink(page: np.ndarray) -> list[tuple[np.ndarray, float]]:
+def _paper_ink(page: np.ndarray, light_on_dark: bool | None) -> list[tuple[np.ndarray, float]]:
     """Colour distance from the paper, less the noise, and stroke width in pixels, for each of
     `STROKES`."""
     page = ndimage.gaussian_filter(page, (SMOOTH * max(page.shape),) * 2 + (0,))
@@ -184,7 +289,9 @@ def _paper_ink(page: np.ndarray) -> list[tuple[np.ndarray, float]]:
         if maps and window < LEAST_WINDOW:
             break
         planes = [
-            _stroke_contrast(page[..., c], calm[..., c], light[..., c], max(3, window))
+            _stroke_contrast(
+                page[..., c], calm[..., c], light[..., c], max(3, window), light_on_dark
+            )
             for c in channels
         ]
         maps.append((_above_noise(np.stack(planes)), window))
@@ -242,13 +349,17 @@ def _band_depth(page: np.ndarray) -> int:
 
 
 def _stroke_contrast(
-    plane: np.ndarray, calm: np.ndarray, light: np.ndarray, window: int
+    plane: np.ndarray,
+    calm: np.ndarray,
+    light: np.ndarray,
+    window: int,
+    light_on_dark: bool | None,
 ) -> np.ndarray:
     """How much `plane` differs from its paper, of which strokes narrower than `window` are no part.
 
     `calm` is the plane without specks, which would raise the closing; both are less `light`.
     """
-    if _ink_is_brighter(plane, window):
+    if _ink_is_brighter(plane, window) if light_on_dark is None else light_on_dark:
         plane, calm, light = -plane, -calm, 1 - light
     paper = ndimage.grey_closing(calm, (window, window), mode="reflect")
     return (paper - plane) / np.maximum(paper + light, DARKEST_PAPER)
@@ -277,162 +388,23 @@ def _above_noise(planes: np.ndarray) -> np.ndarray:
     return rest
 
 
-# --- the digit among the marks ----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Mark:
-    """A connected piece of ink."""
-
-    mask: np.ndarray  # (H, W) bool, of the whole picture
-    box: tuple[slice, slice]
-    core: float  # strength inside its strokes
-    half_width: float  # of its strokes at their widest, in pixels
-    contact: float  # the largest share of a side of the picture it is in touch with
-    touched: int  # sides of the picture it is in touch with
-    along: float  # the longest touch, as a share of its own extent
-
-    @property
-    def height(self) -> int:
-        return self.box[0].stop - self.box[0].start
-
-    @property
-    def width(self) -> int:
-        return self.box[1].stop - self.box[1].start
-
-    @property
-    def extent(self) -> int:
-        return max(self.height, self.width)
-
-    @property
-    def score(self) -> float:
-        """How likely it is the digit: large, strong, of thin lines, not along the edge."""
-        thin = 1 / (1 + (self.half_width / self.extent / FAT) ** 4)
-        inner = 0.3 if self.along > ALONG or self.touched > 1 else 1.0
-        return (self.extent * self.core) ** 0.5 * thin * inner
-
-
-def _marks(strength: np.ndarray) -> list[_Mark]:
-    least = max(3.0, LEAST_EXTENT * max(strength.shape))
-    candidates = [mark for mark in _label(strength, strength > 0) if mark.extent >= least]
-    # A mark's edge is where it falls to a share of its own core: a faint shadow around a strong
-    # stroke goes, a faint pencil far from a strong cursor stays.
-    mask = np.zeros(strength.shape, bool)
-    for mark in candidates:
-        mask |= mark.mask & (strength > OWN_CONTRAST * mark.core)
-    marks = [mark for mark in _label(strength, mask) if mark.extent >= least / 2]
-    return _writing(marks, strength.shape, least)
-
-
-def _label(strength: np.ndarray, mask: np.ndarray) -> list[_Mark]:
-    labels, _ = ndimage.label(mask, np.ones((3, 3)))
-    depth = ndimage.distance_transform_edt(np.pad(mask, 1, mode="edge"))[1:-1, 1:-1]
-    marks = []
-    for index, box in enumerate(ndimage.find_objects(labels), start=1):
-        if max(side.stop - side.start for side in box) < 3:
-            continue
-        piece = labels[box] == index
-        whole = np.zeros(mask.shape, bool)
-        whole[box] = piece
-        core = float(np.quantile(strength[box][piece], 0.8))
-        sides = (whole[0], whole[-1], whole[:, 0], whole[:, -1])
-        contact = max(float(side.mean()) for side in sides)
-        along = max(side.sum() for side in sides) / max(piece.shape)
-        half_width = float(depth[box][piece].max())
-        touched = sum(bool(side.any()) for side in sides)
-        marks.append(_Mark(whole, box, core, half_width, contact, touched, float(along)))
-    return marks
-
-
-def _writing(marks: list[_Mark], shape: tuple[int, int], least: float) -> list[_Mark]:
-    """Marks that may be a digit or a part of one."""
-    strokes = [mark for mark in marks if mark.half_width <= max(2.5, BLOB * mark.extent)]
-    inner = [mark for mark in strokes if not _is_edge(mark, shape) and not _is_frame(mark, marks)]
-    # What remains may be nothing but dust: then the mark at the edge was the digit.
-    if any(mark.extent >= least for mark in inner):
-        return inner
-    return strokes if any(mark.extent >= least for mark in strokes) else []
-
-
-def _is_edge(mark: _Mark, shape: tuple[int, int]) -> bool:
-    """Table, shadow or a rule that crosses the picture."""
-    if mark.contact > BORDER:
-        return True
-    touches = [
-        (side.start == 0, side.stop == length) for side, length in zip(mark.box, shape, strict=True)
-    ]
-    across = all(touches[1]) and mark.height < 0.3 * mark.width
-    down = all(touches[0]) and mark.width < 0.3 * mark.height
-    return across or down
-
-
-def _is_frame(mark: _Mark, marks: list[_Mark]) -> bool:
-    """A drawn box around something: its ink is along the sides of its own box."""
-    rows, columns = mark.box
-    piece = mark.mask[mark.box]
-    rim = max(2, round(0.12 * min(piece.shape)))
-    if min(piece.shape) <= 3 * rim or piece[rim:-rim, rim:-rim].sum() > 0.1 * piece.sum():
-        return False
-    return any(
-        other is not mark
-        and other.extent > 0.15 * mark.extent
-        and rows.start < other.box[0].start
-        and other.box[0].stop < rows.stop
-        and columns.start < other.box[1].start
-        and other.box[1].stop < columns.stop
-        for other in marks
-    )
-
-
-def _is_second_digit(mark: _Mark, main: _Mark) -> bool:
-    """Of the main mark's height, pen and contrast, and beside or clearly below it."""
-    if mark is main or mark.height < ALIKE * main.height or mark.core < ALIKE * main.core:
-        return False
-    if mark.along > ALONG or mark.touched > main.touched:
-        return False
-    if not 0.5 < (mark.half_width + 0.5) / (main.half_width + 0.5) < 2:
-        return False
-    gap_y, gap_x = (
-        max(a.start, b.start) - min(a.stop, b.stop) for a, b in zip(mark.box, main.box, strict=True)
-    )
-    return gap_x >= 0 or gap_y > 0.3 * main.height
-
-
-def _with_near_strokes(
-    digits: list[_Mark], marks: list[_Mark], shape: tuple[int, int]
-) -> np.ndarray:
-    """The digits and the strokes that belong to them, as one mask."""
-    kept = np.zeros(shape, bool)
-    for digit in digits:
-        kept |= digit.mask
-    extent, core = digits[0].extent, digits[0].core
-    # What touches the picture's edge where the digit does not is something that goes on outside.
-    rest = [
-        mark
-        for mark in marks
-        if mark.extent >= PART * extent
-        and mark.core >= ALIKE * core
-        and mark.touched <= digits[0].touched
-    ]
-    far = ndimage.distance_transform_edt(~kept)
-    for mark in rest:
-        if far[mark.mask].min() <= NEAR * extent:
-            kept |= mark.mask
-    return kept
-
-
 # --- the page around it -----------------------------------------------------------------------
 
 
-def _is_page(page: np.ndarray | None, marked: np.ndarray, kept: np.ndarray) -> bool:
+def _is_page(
+    page: np.ndarray | None, marked: np.ndarray, kept: np.ndarray, rules: np.ndarray
+) -> bool:
     """Whether what is not the digit is paper: light may fall off over it, but little else.
 
     Args:
         page: colours (h, w, 3 or 1), None for strokes on transparency.
-        marked: where something is as strong as ink; `kept`, where the digit is. Both (h, w).
+        marked: where something is as strong as ink.
+        kept: where the digits are.
+        rules: where the lines of ruled paper are, which belong to a page.
     """
     width = 4 * float(ndimage.distance_transform_edt(kept)[kept].mean()) - 2  # as `_full_strokes`
     beyond = ndimage.distance_transform_edt(~kept) > 2 + max(1.0, width) / 4
+    beyond &= ndimage.distance_transform_edt(~rules) > 2 if rules.any() else True
     if (marked & beyond).sum() > STRAY * kept.sum():
         return False
     side = (AROUND, AROUND)
@@ -444,8 +416,11 @@ def _is_page(page: np.ndarray | None, marked: np.ndarray, kept: np.ndarray) -> b
     light = _quadratic(*side)
     shade = light @ np.linalg.lstsq(light[paper], colours[paper], rcond=None)[0]
     rest = colours - shade
-    share = resample(kept.astype(np.float32), side).ravel()
-    contrast = np.linalg.norm(share @ rest) / share.sum()
+    # In full resolution: averaged over a cell, a thin pen on a large sheet has hardly any contrast.
+    around = beyond & (ndimage.distance_transform_edt(~kept) < RING + 2 * width)
+    if not around.any():
+        return True
+    contrast = float(np.linalg.norm(page[kept].mean(0) - page[around].mean(0)))
     return float(np.sqrt((rest[paper] ** 2).sum(1).mean())) <= UNEVEN * contrast
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from densembed.data import download
-from densembed.data.dataset import DataError, Dataset
+from densembed.data.dataset import Dataset
+from densembed.data.names import DataError
 from densembed.files import replace_file
 
 DEEPEST, MOST_ENTRIES = 4, 10_000

@@ -1,4 +1,4 @@
-"""Shifting, scaling, turning and blurring images, and adding noise to them."""
+"""Shifting, resizing, turning and blurring images, and adding noise to them."""
 
 import math
 from dataclasses import dataclass
@@ -6,9 +6,31 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from densembed.data.dataset import Split
+from densembed.functional.uniform import cell_means
+
+CHUNK = 4096
+"""Images that are scaled at once."""
 SEED = 0
 BLUR_EXTENT = 4
 """Standard deviations of the Gaussian that the kernel of a blur covers on either side."""
+
+
+def scaled(split: Split, sizes: tuple[int, ...]) -> Split:
+    """The same images on another grid: each new pixel is the mean of the image over its area.
+
+    So is each new sample of signals.
+    """
+    if tuple(split.images.shape[2:]) == sizes:
+        return split
+    parts = [scaled_images(part, sizes) for part in split.images.split(CHUNK)]
+    return Split(torch.cat(parts), split.labels)
+
+
+def scaled_images(images: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """Images (..., H, W) of uint8, or signals (..., L), on another grid, as in `scaled`."""
+    means = cell_means(images.float(), sizes)
+    return means if images.dtype.is_floating_point else means.round().to(torch.uint8)
 
 
 @dataclass(frozen=True)

@@ -19,18 +19,21 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import nn
 
+import densembed.kernels as kernels
 from densembed.data import Dataset, Split, as_input
 from densembed.experiments.baselines import Baseline, UserStep, by_autograd, by_formulas, user_epoch
 from densembed.experiments.report import Report, markdown_table
 from densembed.fields.field import field
+from densembed.functional.densities import FAMILIES
+from densembed.kernels.threads import allowed
 from densembed.layers import AdaptiveConv2d
-from densembed.models.names import build
+from densembed.models.registry import build
+from densembed.paths import app_folder
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, train
 from densembed.training.optimiser import Adam
@@ -40,9 +43,13 @@ from densembed.version import __version__
 
 PIXELS, CLASSES = 28 * 28, 10
 STEP_MODELS = (
-    "linear", "logistic-el-5", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-8-4",
+    "linear",
+    "logistic-el-5",
+    "logistic-el-15",
+    "logistic-el-mnn-6-3",
+    "logistic-el-mnn-8-4",
     "logistic-el-mnn-10-5",
-)  # fmt: skip
+)
 QUICK_MODELS = ("linear", "logistic-el-15", "logistic-el-mnn-10-5")
 EPOCH_IMAGES = 12_800
 """Images per timed epoch: a part of MNIST's 60,000, the same for all variants."""
@@ -78,6 +85,7 @@ def machine(device: str = "cpu") -> dict[str, str | int]:
         "device": torch.cuda.get_device_name() if device == "cuda" else _processor(),
         "cores": os.cpu_count() or 1,
         "threads": torch.get_num_threads(),
+        "kernels": f"{kernels.name()} ({allowed()} threads)" if device == "cpu" else "none",
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -183,6 +191,7 @@ def steps(
             if model != "linear":
                 plain = Baseline(build(model), by_autograd)
                 variants[f"{name}.autograd"] = user_step(plain, batch, device)
+                variants[f"{name}.module"] = user_step(build(model), batch, device)
             yield from measure(variants, rounds, device=device)
             if model != "linear":
                 slow = {f"{name}.formulas": False}
@@ -197,6 +206,15 @@ def steps(
                 yield from measure(written, max(3, rounds // 10), device=device, calls=1)
             work, traffic = floor(model, batch)
             yield Case(f"{name}.floor", 1e3 * (work / rate + traffic / bandwidth), "ms", 0.0, 1)
+
+
+def families(rounds: int, device: str) -> Iterator[Case]:
+    """3. Step time of mNN (8, 4) with every family of densities."""
+    variants = {
+        f"families.{family}.128": our_step(f"{family}-el-mnn-8-4", 128, device)
+        for family in FAMILIES
+    }
+    yield from measure(variants, rounds, device=device)
 
 
 def floor(model: str, batch: int) -> tuple[float, float]:
@@ -376,21 +394,23 @@ def memory() -> Case:
 APP_SECONDS = 300
 APP = """
 import resource
-from pathlib import Path
-from typing import Any, cast
 from streamlit.testing.v1 import AppTest
-assert not AppTest.from_file(str(Path("app.py").absolute()), default_timeout=120).run().exception
+assert not AppTest.from_file(APP_FILE, default_timeout=120).run().exception
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
 def app_memory() -> Iterator[Case]:
-    """7. Peak memory of a process that has rendered the app's first page, if there is an app."""
-    if not Path("app.py").exists():
-        return
+    """7. Peak memory of a process that has rendered the app's first page."""
+    file = app_folder() / "app.py"
+    program = APP.replace("APP_FILE", repr(str(file)))
     try:
         done = subprocess.run(
-            [sys.executable, "-c", APP], capture_output=True, text=True, timeout=APP_SECONDS
+            [sys.executable, "-c", program],
+            cwd=file.parent,
+            capture_output=True,
+            text=True,
+            timeout=APP_SECONDS,
         )
     except subprocess.TimeoutExpired:
         return
@@ -409,10 +429,12 @@ def run(quick: bool = False, device: str = "cpu") -> Iterator[Case]:
     yield memory()
     if quick:
         yield from steps(QUICK_MODELS, (128,), False, 40, device)
+        yield from families(20, device)
         yield from fields(5, device)
     else:
         yield from app_memory()
         yield from steps(STEP_MODELS, (128, 512), True, 60, device)
+        yield from families(60, device)
         yield from epochs(EPOCH_IMAGES, 5, device)
         yield from members(30, True, device)
         if device == "cpu":
@@ -430,6 +452,7 @@ def report(cases: list[Case], device: str = "cpu") -> Report:
 RATIOS = (
     ("step.{model}.{batch}.formulas", "step.{model}.{batch}.ours"),
     ("step.{model}.{batch}.autograd", "step.{model}.{batch}.ours"),
+    ("step.{model}.{batch}.formulas", "step.{model}.{batch}.module"),
     ("step.{model}.{batch}.ours", "step.{model}.{batch}.floor"),
     ("step.{model}.{batch}.formulas", "step.{model}.{batch}.compiled"),
     ("step.{model}.{batch}.compiled", "step.{model}.{batch}.floor"),
@@ -455,6 +478,10 @@ def markdown(report: Report) -> str:
         part, _, kind = name.rpartition(".")
         if name.startswith("epoch.") and kind != "ours":
             ratios.append((f"{name} / {part}.ours", value / values[part + ".ours"]))
+        if name.startswith("families.") and "logistic" not in name:
+            ratios.append(
+                (f"{name} / families.logistic.128", value / values["families.logistic.128"])
+            )
         if name.startswith("members.") and ".1." not in name:
             alone = ".".join((*name.split(".")[:2], "1", "ours" if kind == "processes" else kind))
             ratios.append((f"{name} / {alone}, per member", value / values[alone]))

@@ -9,6 +9,7 @@ from torch import Tensor
 from densembed.data import Dataset
 from densembed.data.codec import encode_field
 from densembed.experiments.benchmark import machine
+from densembed.experiments.recipes import RECIPES
 from densembed.experiments.report import (
     Experiment,
     Report,
@@ -19,9 +20,10 @@ from densembed.experiments.report import (
     plus_minus,
     summary,
 )
-from densembed.experiments.reproduce import RECIPES, table_jobs
+from densembed.experiments.reproduce import table_jobs
 from densembed.fields.field import TOP_PERCENTILE, view
-from densembed.functional.densities import FAMILIES, in_words
+from densembed.functional.densities import FAMILIES
+from densembed.functional.families import in_words
 from densembed.markup import for_markdown
 from densembed.runs.jobs import Job, typical
 from densembed.training.checkpoint import Checkpoint
@@ -40,9 +42,13 @@ def models() -> Iterator[tuple[str, str, str]]:
             yield kind, family, form.format(family)
 
 
-def step_milliseconds(model: str, dataset: Dataset, device: str = "") -> float:
+def step_milliseconds(
+    model: str, dataset: Dataset, device: str = "", grid: str = RunConfig().grid
+) -> float:
     """Time of one training step of one member at the default batch size, median of several runs."""
-    config = RunConfig(model=model, dataset=dataset.name, epochs=1, device=device or "auto")
+    config = RunConfig(
+        model=model, dataset=dataset.name, epochs=1, device=device or "auto", grid=grid
+    )
     steps = -(-len(dataset.train) // config.batch_size)
     return 1e3 * median(estimate_seconds(config, dataset) / steps for _ in range(TIMED))
 

@@ -25,7 +25,8 @@ from densembed.experiments.report import (
     summary,
 )
 from densembed.markup import for_markdown
-from densembed.models.names import build, describe, parameter_count
+from densembed.models.names import describe
+from densembed.models.registry import build, parameter_count
 from densembed.runs.jobs import Job
 from densembed.text import unknown
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from densembed.data import Dataset, is_folder, load_dataset, slug, title
+from densembed.data import Dataset, is_path, load_dataset, slug, title
 from densembed.markup import for_markdown
 from densembed.runs.jobs import Job
 from densembed.training.checkpoint import Checkpoint
@@ -28,6 +28,9 @@ class Settings:
         rows: names of the models to include; all of the experiment's models if empty.
         out: folder for checkpoints and reports.
         device: where to train; each training chooses one if empty.
+        included: whether Figure 1 shows the included models, without a training.
+        inputs: the classes whose first test images are in Figure 1; if empty, 7, 2 and 1,
+            or classes that the data set has.
     """
 
     dataset: str
@@ -37,11 +40,13 @@ class Settings:
     rows: tuple[str, ...] = ()
     data_dir: Path | None = None
     device: str = ""
+    included: bool = False
+    inputs: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
-        """Name of the data set in reports: for a folder of images its title, not its path."""
-        return title(self.dataset, self.data_dir) if is_folder(self.dataset) else self.dataset
+        """Name of the data set in reports: for files of the user their title, not their path."""
+        return title(self.dataset, self.data_dir) if is_path(self.dataset) else self.dataset
 
     @property
     def slug(self) -> str:

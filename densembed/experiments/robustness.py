@@ -66,7 +66,7 @@ PERTURBATIONS = (
     Perturbation(
         "scale",
         "times the size",
-        (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3),
+        (0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3),
         lambda size: [Transform(size=size)],
     ),
     Perturbation("rotation", "degrees, either way", (0, 5, 10, 15, 20, 25, 30), _turns),

@@ -10,8 +10,8 @@ from itertools import product
 from statistics import mean
 from typing import Any
 
+from densembed.experiments.recipes import RECIPES
 from densembed.experiments.report import Experiment, Report, Settings, markdown_table
-from densembed.experiments.reproduce import RECIPES
 from densembed.runs.jobs import Job
 
 Change = dict[str, Any]

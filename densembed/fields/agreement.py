@@ -37,6 +37,49 @@ def align_steps(checkpoint: Checkpoint, steps: Sequence[int], unit: str) -> list
     return [float(f"{value:.3g}") if value < 1 else round(value, 2) for value in values]
 
 
+UNTITLED = ("model", "dataset", "device", "compile")
+"""Settings that are no part of a title: the first two have words of their own."""
+
+
+def distinguish(models: Sequence[tuple[str, Checkpoint]]) -> list[str]:
+    """Titles of compared models that say what distinguishes them.
+
+    Of each model its name or kind, and as many settings as tell it from the others of that title:
+    the data first, then the settings in the order of the config. What all have in common is left
+    out.
+
+    Args:
+        models: each with the user's name of its run, or "".
+    """
+    titles = [[name or describe(checkpoint.config.model)] for name, checkpoint in models]
+    same = all(title == titles[0] for title in titles)
+    settings = [
+        [
+            checkpoint.header.provenance.dataset_title,
+            *(
+                f"{key.replace('_', ' ')} {_plain(value)}"
+                for key, value in checkpoint.config.model_dump().items()
+                if key not in UNTITLED
+            ),
+        ]
+        for _, checkpoint in models
+    ]
+    for k in range(len(settings[0])):
+        before = [tuple(title) for title in titles]
+        for title, own in zip(titles, settings, strict=True):
+            alike = [
+                other for other, of in zip(settings, before, strict=True) if of == tuple(title)
+            ]
+            if any(other[k] != own[k] for other in alike):
+                title.append(own[k])
+    return [", ".join(title[1:] if same and len(title) > 1 else title) for title in titles]
+
+
+def _plain(value: object) -> str:
+    """A setting without an exponent or a decimal point that it does not need."""
+    return np.format_float_positional(value, trim="-") if isinstance(value, float) else str(value)
+
+
 @torch.inference_mode()
 def predict(checkpoint: Checkpoint, images: Tensor, snapshot: int = -1) -> np.ndarray:
     """Class index predicted by a checkpoint's typical member for each image (N, C, H, W) uint8."""

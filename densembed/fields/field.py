@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import TypeVar, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from densembed.data import as_input
 from densembed.functional.gamma import axes_gamma
 from densembed.layers.embedding import Embedding
 from densembed.models.architectures import DensityNetwork
+from densembed.models.registry import at_grid
 from densembed.training.checkpoint import Checkpoint
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -31,7 +33,8 @@ class Field:
 
     `values` is (inputs, channels, H · r, W · r) per square pixel, row 0 at the top; `x` (W · r)
     and `y` (H · r) are the centres of the cells in pixels. If the densities do not depend on the
-    input or the channel, that dimension has size 1.
+    input or the channel, that dimension has size 1. The field of a signal is
+    (inputs, channels, L · r) per sample, and `y` is empty.
     """
 
     values: np.ndarray
@@ -48,26 +51,23 @@ def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTIO
 
     Args:
         model: a `DensityNetwork`, or a network like it.
-        x: inputs (N, C, H, W) in [0, 1], required for adaptive models.
+        x: inputs (N, C, *sizes), required for adaptive models.
         resolution: cells r per pixel on each axis.
     """
     network = cast(DensityNetwork, model)
-    height, width = (size * resolution for size in network.embedding.sizes)
+    cells = [size * resolution for size in network.embedding.sizes]
 
     def summed(model: DensityNetwork, x: Tensor | None) -> Tensor:
         embedding = model.embedding
         if not model.adaptive or x is None:
             return _sum(embedding, x, resolution)
-        chunk = max(1, CHUNK_CELLS // (height * width * embedding.in_channels))
+        chunk = max(1, CHUNK_CELLS // (prod(cells) * embedding.in_channels))
         parts = [_sum(embedding, part, resolution) for part in x.split(chunk)]
-        return torch.cat(parts) if parts else x.new_empty(0, embedding.in_channels, height, width)
+        return torch.cat(parts) if parts else x.new_empty(0, embedding.in_channels, *cells)
 
     values = _retry_in_float64(summed, network, x)
-    return Field(
-        values.float().cpu().numpy(),
-        (np.arange(width) + 0.5) / resolution,
-        (np.arange(height) + 0.5) / resolution,
-    )
+    *height, width = ((np.arange(count) + 0.5) / resolution for count in cells)
+    return Field(values.float().cpu().numpy(), width, *(height or [np.empty(0)]))
 
 
 def _retry_in_float64(compute: Callable[[Model, Input], Tensor], model: Model, x: Input) -> Tensor:
@@ -82,8 +82,8 @@ def _retry_in_float64(compute: Callable[[Model, Input], Tensor], model: Model, x
 
 
 def _sum(embedding: Embedding, x: Tensor | None, resolution: int) -> Tensor:
-    rows, columns = embedding.pdf_axes(x, resolution=resolution)
-    return rows.transpose(-1, -2) @ columns
+    *rows, columns = embedding.pdf_axes(x, resolution=resolution)
+    return rows[0].transpose(-1, -2) @ columns if rows else columns.sum(-2)
 
 
 LARGEST = 1e30
@@ -122,8 +122,8 @@ def logits(model: nn.Module, x: Tensor) -> Tensor:
 class View:
     """Receptive fields and predictions of a checkpoint for one input at several snapshots.
 
-    `steps` of the snapshots, their `fields` (one array (C, H · r, W · r) each) and `probabilities`
-    (snapshots, classes). Both are finite even for extreme weights.
+    `steps` of the snapshots, their `fields` (one array (C, H · r, W · r) each, or (C, L · r) of a
+    signal) and `probabilities` (snapshots, classes). Both are finite even for extreme weights.
     """
 
     steps: list[int]
@@ -159,7 +159,8 @@ def view(
 
     Args:
         checkpoint: the checkpoint.
-        pixels: (C, H, W) uint8, of the checkpoint's input shape.
+        pixels: (C, H, W) uint8, or a scaled signal (C, L). On another grid than that of the
+            training images, the same weights are used on it.
         snapshots: indices of the snapshots, negative ones from the end (default: all).
         member: index of the member (default: the typical one).
         resolution: cells per pixel on each axis.
@@ -167,9 +168,13 @@ def view(
     count = len(checkpoint.steps)
     snapshots = list(range(count)) if snapshots is None else [index % count for index in snapshots]
     x = as_input(pixels[None])
+    sizes = tuple(pixels.shape[1:])
     fields, probabilities = [], []
     for index in snapshots:
-        model = cast(DensityNetwork, checkpoint.network(index, member))
+        network = checkpoint.network(index, member)
+        if sizes != checkpoint.header.input_shape[1:]:
+            network = at_grid(network, sizes)
+        model = cast(DensityNetwork, network)
         last = field(model, x, resolution)
         fields.append(finite(last.values[0]))
         probabilities.append(logits(model, x)[0].softmax(0).float().numpy())

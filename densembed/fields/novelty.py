@@ -1,6 +1,8 @@
 """Novelty detection: is an input unlike the training images?
 
-An input is novel if its angle to the nearest training image is larger than that of 97 % of the
+A checkpoint has statistics of its training images (`training.novelty`). For older files, and those
+of few images, an input is compared with the training images themselves if they are available: it
+is novel if its angle to the nearest training image is larger than that of 97 % of the
 training images to their nearest neighbours. Angles are between images that are blurred and halved
 in size, so that brightness and shifts by a pixel matter little.
 """
@@ -10,15 +12,13 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from scipy import ndimage
 from torch import Tensor
 
 from densembed.data import DataError, Dataset, is_available, load_dataset
 from densembed.data.images import Content, ModelInput
 from densembed.training.checkpoint import Checkpoint
+from densembed.training.novelty import image_features, logits_of
 
-SIGMA = 1.0  # pixels of the blur
-POOL = 2
 REFERENCES = 5000
 """Number of training images to compare with. More take longer and change little."""
 CALIBRATION = 1400
@@ -37,14 +37,14 @@ class NoveltyDetector:
 
     @classmethod
     def fit(cls, dataset: Dataset) -> "NoveltyDetector":
-        references = _features(dataset.train.images[:REFERENCES])
+        references = image_features(dataset.train.images[:REFERENCES])
         alike = references[:CALIBRATION] @ references.T
         np.fill_diagonal(alike, -1)
         return cls(references, float(np.quantile(1 - alike.max(1), QUANTILE)))
 
     def distances(self, pixels: Tensor) -> np.ndarray:
         """1 − cosine of the angle between images (N, C, H, W) uint8 and their nearest reference."""
-        parts = [_features(part) @ self.references.T for part in pixels.split(CHUNK)]
+        parts = [image_features(part) @ self.references.T for part in pixels.split(CHUNK)]
         return 1 - np.concatenate([part.max(1) for part in parts])
 
     def is_novel(self, pixels: Tensor) -> np.ndarray:
@@ -67,11 +67,16 @@ def unlike_training(
 ) -> bool | None:
     """Whether an image is unlike the training images of a model.
 
-    None if this is unknown: the image is not of a single digit, or the training data are not
-    available, have changed, or are too few.
+    None if this is unknown: the image is not of a single digit, or the checkpoint has no statistics
+    and the training data are not available, have changed, or are too few.
     """
     if not image.clean:
         return True
+    if checkpoint.novelty and image.content == Content.DIGIT:
+        pixels = image.pixels[None]
+        if tuple(pixels.shape[1:]) == checkpoint.header.input_shape:
+            logits = logits_of(checkpoint.network(), pixels)
+            return bool(checkpoint.novelty.is_novel(pixels, logits)[0])
     name = checkpoint.config.dataset
     if image.content != Content.DIGIT or not is_available(name, data_dir):
         return None
@@ -89,10 +94,3 @@ def unlike_training(
 def detector(dataset: Dataset) -> NoveltyDetector:
     """The detector of a data set, fitted only once."""
     return NoveltyDetector.fit(dataset)
-
-
-def _features(pixels: Tensor) -> np.ndarray:
-    images = pixels.numpy().astype(np.float32)
-    images = ndimage.gaussian_filter(images, (0, 0, SIGMA, SIGMA))[:, :, ::POOL, ::POOL]
-    features = images.reshape(len(images), -1)
-    return features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-6)

@@ -12,13 +12,17 @@ from torch import Tensor
 from densembed.data.codec import to_text
 from densembed.fields.field import View
 from densembed.figures.printed import sheet
+from densembed.figures.signals import signal_sheet
 from densembed.files import replace_file
 from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
 
 
 def write_npz(path: Path, checkpoint: Checkpoint, pixels: Tensor, views: View) -> None:
-    """Write `before`, `after` (C, H · r, W · r), cell centres `x`, `y` in pixels, and `input`."""
+    """Write `before`, `after` (C, H · r, W · r), cell centres `x`, `y` in pixels, and `input`.
+
+    Those of a signal are (C, L · r), without `y`, and the `input` is scaled.
+    """
     replace_file(path, npz(pixels, views))
 
 
@@ -30,7 +34,8 @@ def npz(pixels: Tensor, views: View, index: int = -1, **more: np.ndarray) -> byt
 
 def _compressed(arrays: Mapping[str, Any], x: np.ndarray, y: np.ndarray, pixels: Tensor) -> bytes:
     file = io.BytesIO()
-    np.savez_compressed(file, **arrays, x=x, y=y, input=pixels.numpy())
+    places: dict[str, Any] = {"x": x, "y": y} if y.size else {"x": x}
+    np.savez_compressed(file, **arrays, **places, input=pixels.numpy())
     return file.getvalue()
 
 
@@ -141,10 +146,19 @@ def printed(
     columns: str = "two columns",
 ) -> bytes:
     """A figure for print of the input and the fields before training and at a snapshot."""
-    fields = {  # a single entry if both have the same heading
-        _moment(checkpoint, views.steps[k]): views.fields[k].sum(0) for k in (0, index)
-    }
+    fields = by_moment(checkpoint, views, index)
+    if scaling := checkpoint.header.scaling:
+        measured = scaling.measured(pixels.numpy())
+        return signal_sheet(measured, fields, title_of(checkpoint), kind, columns)
     return sheet(pixels.numpy(), fields, views.top, title_of(checkpoint), kind, columns)
+
+
+def by_moment(checkpoint: Checkpoint, views: View, index: int = -1) -> dict[str, np.ndarray]:
+    """The fields before training and at a snapshot, summed over channels, by their headings.
+
+    There is a single entry if both have the same heading.
+    """
+    return {_moment(checkpoint, views.steps[k]): views.fields[k].sum(0) for k in (0, index)}
 
 
 def title_of(checkpoint: Checkpoint) -> str:

@@ -6,7 +6,7 @@ from densembed.data.codec import decode_field
 from densembed.experiments.families import of_kind
 from densembed.figures.densities import atlas_figure
 from densembed.figures.theme import AFTER, BEFORE, themed
-from densembed.functional.densities import in_words
+from densembed.functional.families import in_words
 
 
 def families_figure(table: dict, kind: str) -> go.Figure:

@@ -7,9 +7,8 @@ import numpy as np
 from PIL import Image
 
 from densembed.fields.field import View
-from densembed.figures.printed import colour_map
+from densembed.figures.printed import colour_map, drawable
 from densembed.figures.theme import DENSITY_SCALE
-from densembed.markup import one_line
 
 if TYPE_CHECKING:
     from matplotlib.text import Text
@@ -20,7 +19,7 @@ SIZE, SMALLEST = 20, 11  # height of letters, in pixels
 FRAME, REST = 120, 1500  # ms for which a step is shown, and the last one
 
 
-def film(seen: View, kind: str, title: str) -> bytes:
+def film(views: View, kind: str, title: str) -> bytes:
     """The field at every step, summed over channels, as an endless GIF or WebP (`kind`).
 
     The title is above the field; the step and the end of the colour scale are below it.
@@ -28,7 +27,7 @@ def film(seen: View, kind: str, title: str) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # takes half a second
     from matplotlib.figure import Figure
 
-    rows, columns = seen.fields[0].shape[-2:]
+    rows, columns = views.fields[0].shape[-2:]
     factor = PANEL / max(rows, columns)
     width, height = round(columns * factor), round(rows * factor) + 2 * LINE
     figure = Figure((width / 72, height / 72), dpi=72)  # one pixel per point
@@ -41,7 +40,7 @@ def film(seen: View, kind: str, title: str) -> bytes:
         interpolation="nearest",
         cmap=colour_map(DENSITY_SCALE),
         vmin=0,
-        vmax=seen.top,
+        vmax=views.top,
     )
     centre: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SIZE, "parse_math": False}
     heading, caption = (
@@ -49,9 +48,9 @@ def film(seen: View, kind: str, title: str) -> bytes:
     )
     _fit(heading, title, width - LINE)
     frames = []
-    for step, values in zip(seen.steps, seen.fields, strict=True):
+    for step, values in zip(views.steps, views.fields, strict=True):
         image.set_data(values.sum(0))
-        _fit(caption, f"step {step:,} · yellow: ≥ {seen.top:.3g} per pixel²", width - LINE)
+        _fit(caption, f"step {step:,} · yellow: ≥ {views.top:.3g} per pixel²", width - LINE)
         canvas.draw()
         frames.append(Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy()))
     durations = [FRAME] * (len(frames) - 1) + [REST]
@@ -71,7 +70,7 @@ def film(seen: View, kind: str, title: str) -> bytes:
 
 def _fit(label: "Text", words: str, room: float) -> None:
     """Set a text in one line no wider than `room`: in smaller letters, or shortened."""
-    words = one_line(words)
+    words = drawable(words)
     label.set(text=words, fontsize=SIZE)
     width = label.get_window_extent().width
     label.set_fontsize(max(SMALLEST, min(SIZE, SIZE * room / max(width, 1))))

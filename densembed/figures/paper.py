@@ -1,12 +1,14 @@
 """The paper's Figure 1, and its tables as figures."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 import torch
 from plotly.subplots import make_subplots
 
+from densembed.data import Dataset
 from densembed.fields.field import view
 from densembed.figures.theme import (
     ACCENT,
@@ -20,59 +22,103 @@ from densembed.figures.theme import (
 )
 from densembed.figures.web import Panel, html_page
 from densembed.models.names import describe
+from densembed.text import unknown
 from densembed.training.checkpoint import Checkpoint
 
 
-def table_figure(rows: Sequence[dict]) -> go.Figure:
-    """Published and reproduced test errors, with bars of ± one standard deviation.
+def table_figure(by_recipe: Mapping[str, Sequence[dict]]) -> go.Figure:
+    """Published test errors and ours with each recipe, with bars of ± one standard deviation.
+
+    The axis fits the published errors and all models with densities; our errors beyond it are
+    written at its end. It is logarithmic if the errors differ by a large factor.
 
     Args:
-        rows: of `reproduce.table_report`.
-
-    The axis is logarithmic if the errors differ by a large factor.
+        by_recipe: the rows of `reproduce.table_report` by recipe, of the same models in each.
     """
-    figure = go.Figure()
+    rows, *_ = by_recipe.values()
     names = [describe(row["model"]) for row in rows]
-    series = (
-        ("the paper", "paper_mean", "paper_deviation", ACCENT, "diamond", -APART),
-        ("ours", "mean", "deviation", AFTER, "circle", APART),
-    )
-    for name, middle, deviation, colour, symbol, shift in series:
+    ours = len(by_recipe)
+    series = [("the paper", "paper_mean", "paper_deviation", rows, ACCENT, "diamond")]
+    for (recipe, own), colour in zip(by_recipe.items(), (AFTER, OTHER), strict=False):
+        series.append((f"ours, recipe {recipe}", "mean", "deviation", own, colour, "circle"))
+    bounds = [
+        row[middle] + sign * row[deviation]
+        for _, middle, deviation, own, *_ in series
+        for row in own
+        for sign in (-1, 1)
+        if middle == "paper_mean" or "-el-" in row["model"]
+    ]
+    log = max(bounds) > WIDE * min(bounds)
+    low, high = _padded(min(bounds), max(bounds), log)
+    figure = go.Figure()
+    for k, (name, middle, deviation, own, colour, symbol) in enumerate(series):
+        places = [row + APART * (k - ours / 2) for row in range(len(rows))]
+        beyond = [row[middle] > high for row in own]
+        marks = list(zip(names, own, beyond, strict=True))
         figure.add_scatter(
-            x=[row[middle] for row in rows],
-            y=[k + shift for k in range(len(rows))],
-            error_x={"array": [row[deviation] for row in rows], "thickness": 1.5, "width": 4},
+            x=[min(row[middle], high) for row in own],
+            y=places,
+            error_x={
+                "array": [0 if far else row[deviation] for _, row, far in marks],
+                "thickness": 1.5,
+                "width": 3,
+            },
             name=name,
-            mode="markers",
-            marker={"size": 9, "color": colour, "symbol": symbol, "line": {"width": 0}},
-            customdata=[[of, row[deviation]] for of, row in zip(names, rows, strict=True)],
+            mode="markers+text",
+            text=[
+                f"{row[middle]:.2f} % →" if far else ""
+                for row, far in zip(own, beyond, strict=True)
+            ],
+            textposition="middle left",
+            cliponaxis=False,
+            marker={
+                "size": 8,
+                "color": colour,
+                "symbol": ["triangle-right" if far else symbol for far in beyond],
+            },
+            customdata=[[of, row[middle], row[deviation]] for of, row, _ in marks],
             hovertemplate="%{customdata[0]}<br>"
             + name
-            + ": %{x:.2f} ± %{customdata[1]:.2f} %<extra></extra>",
+            + ": %{customdata[1]:.2f} ± %{customdata[2]:.2f} %<extra></extra>",
         )
-    means = [row[middle] for _, middle, *_ in series for row in rows]
-    if max(means) > WIDE * min(means):
-        figure.update_xaxes(type="log", tickvals=TICKS)
-    figure.update_xaxes(title="test error, %")
+    if log:
+        figure.update_xaxes(type="log", tickvals=TICKS, range=[math.log10(low), math.log10(high)])
+    else:
+        figure.update_xaxes(range=[low, high])
+    figure.update_xaxes(title="test error, %", tickangle=0)
     figure.update_yaxes(
         range=[len(rows) - 0.5, -0.5],
         tickvals=list(range(len(rows))),
         ticktext=[
-            f"{name}<br><span style='font-size:0.85em'>{row['parameters']:,} parameters</span>"
+            # A long name has two lines, which leaves a phone some room for the plot.
+            f"{name.replace('with mNN, ', 'with mNN,<br>')}<br>"
+            f"<span style='font-size:0.85em'>{row['parameters']:,} parameters</span>"
             for name, row in zip(names, rows, strict=True)
         ],
         zeroline=False,
         fixedrange=True,
         automargin=True,
     )
-    return themed(figure, height=60 + 44 * len(rows) + 60, top=32, legend=LEGEND)
+    return themed(figure, height=60 + 54 * len(rows) + 60, top=32, legend=LEGEND)
 
 
-APART = 0.14
-"""Distance between the two marks of a row, so that their bars do not overlap."""
+def _padded(low: float, high: float, log: bool) -> tuple[float, float]:
+    """The ends of an axis, a little beyond the lowest and the highest value."""
+    if log:
+        factor = (high / low) ** PADDING
+        return low / factor, high * factor
+    return low - PADDING * (high - low), high + PADDING * (high - low)
+
+
+PADDING = 0.04
+"""Share of the axis that is empty at each end."""
+OTHER = "#3a9d78"
+"""The second of our recipes."""
+APART = 0.22
+"""Distance between the marks of a row, so that their bars do not overlap."""
 WIDE = 2.5
 """The largest error over the smallest from which the axis is logarithmic."""
-TICKS = [1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 60, 80]
+TICKS = [1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 80]
 
 
 def times_figure(rows: Sequence[dict]) -> go.Figure:
@@ -163,7 +209,41 @@ CELL = 250
 
 
 FIGURE1 = ("logistic-el-mnn-10-5", "logistic-el-5", "logistic-el-15")
-FIGURE1_INPUTS = 3
+FIGURE1_INPUTS = ("7", "2", "1")
+"""The classes whose first test images are the inputs of panel (a)."""
+
+
+def usual_inputs(tested: Sequence[str]) -> tuple[str, ...]:
+    """The classes of Figure 1's inputs; for one that has no test images, another class.
+
+    Args:
+        tested: the classes with test images, at least one.
+    """
+    return tuple(
+        name if name in tested else tested[k % len(tested)] for k, name in enumerate(FIGURE1_INPUTS)
+    )
+
+
+def check_inputs(classes: Sequence[str]) -> None:
+    """Raises ValueError unless there are as many classes as Figure 1 has inputs."""
+    if len(classes) != len(FIGURE1_INPUTS):
+        raise ValueError(f"Figure 1 has three inputs; got {len(classes)}: write three classes.")
+
+
+def first_images(dataset: Dataset, classes: Sequence[str]) -> torch.Tensor:
+    """The first test image of each of three classes, (3, C, H, W) uint8.
+
+    Raises:
+        ValueError: a class has no test images.
+    """
+    for name in classes:
+        if name not in dataset.tested:
+            raise ValueError(
+                f"{unknown('class', name, dataset.tested)}; {dataset.title} has test images of "
+                f"{', '.join(dataset.tested)}."
+            )
+    labels = [dataset.classes.index(name) for name in classes]
+    return torch.stack([dataset.test.images[dataset.test.labels == label][0] for label in labels])
 
 
 def figure1_of(checkpoints: dict[str, Checkpoint], pictures: torch.Tensor) -> dict[str, go.Figure]:

@@ -1,7 +1,8 @@
 """Figures for print, one or two columns of a journal wide, drawn by matplotlib."""
 
 import io
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +15,7 @@ from densembed.markup import one_line
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 WIDTHS = {"one column": 85.0, "two columns": 178.0}
@@ -49,30 +51,61 @@ def sheet(
     changes: Mapping[str, np.ndarray] | None = None,
     unit: str = "density per pixel²",
 ) -> bytes:
+    """The file of a `sheet_figure`.
+
+    Args:
+        kind: "SVG" or "PDF", with text as text and one image pixel per cell; "PNG" at 300 dpi.
+    """
+    # An SVG holds letters, for which every viewer has fonts; the others hold their shapes.
+    drawn = one_line if kind == "SVG" else drawable
+    page = sheet_figure(pixels, fields, top, title, columns, changes, unit, drawn)
+    return saved(page, title, kind)
+
+
+def saved(page: "Figure", title: str, kind: str) -> bytes:
+    """The file of a figure, the same for the same figure at any time."""
+    file = io.BytesIO()
+    metadata = {"Title": one_line(title), **UNDATED[kind]}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # of an SVG's letters
+        page.savefig(file, format=kind.lower(), metadata=metadata)
+    return file.getvalue()
+
+
+def sheet_figure(
+    pixels: np.ndarray,
+    fields: Mapping[str, np.ndarray],
+    top: float,
+    title: str,
+    columns: str = "two columns",
+    changes: Mapping[str, np.ndarray] | None = None,
+    unit: str = "density per pixel²",
+    drawn: Callable[[str], str] | None = None,
+) -> "Figure":
     """The input and fields in a row on one colour scale, with differences below.
 
     Args:
         pixels: the input (C, H, W) uint8.
         fields: values (H · r, W · r) per square pixel, by heading.
         top: end of the colour scale, per square pixel; differences range from −top to top.
-        kind: "SVG" or "PDF", with text as text and one image pixel per cell; "PNG" at 300 dpi.
         columns: "one column", 85 mm wide, or "two columns", 178 mm.
         changes: differences, drawn below the last fields.
         unit: title of the colour scale.
+        drawn: converts titles to what is drawn, by default `drawable`.
     """
     import matplotlib  # takes half a second
     from matplotlib.figure import Figure
 
     matplotlib.rcParams.update(SETTINGS)
-    title = one_line(title)
+    drawn = drawn or drawable
     width, size = WIDTHS[columns], SIZES[columns]
     each = (width - GAP * (2 + len(fields))) / (1 + len(fields))
     high = each * pixels.shape[1] / pixels.shape[2]
     line = LINE * size * POINT
-    heading = _wrapped(title, width, size)
+    heading = _wrapped(drawn(title), width, size)
     rows = [
         (
-            {_wrapped(name, each, size): values for name, values in row.items()},
+            {_wrapped(drawn(name), each, size): values for name, values in row.items()},
             low,
             scale,
             _wrapped(measured, len(row) * (each + GAP), size),
@@ -122,9 +155,7 @@ def sheet(
         bar.tick_params(labelsize=size, length=2, width=0.5, pad=1)
         bar.set_xlabel(measured, fontsize=size, labelpad=1)
         upper += rest
-    file = io.BytesIO()
-    page.savefig(file, format=kind.lower(), metadata={"Title": title, **UNDATED[kind]})
-    return file.getvalue()
+    return page
 
 
 def _lines(text: str) -> int:
@@ -137,6 +168,21 @@ def colour_map(scale: str) -> "Colormap":
 
     stops = [(at, [value / 255 for value in rgb(label)]) for at, label in get_colorscale(scale)]
     return LinearSegmentedColormap.from_list(scale, stops)
+
+
+def drawable(text: str) -> str:
+    r"""Text on one line in which characters that the figures' font lacks are escaped.
+
+    >>> drawable("Γx of 数字")
+    'Γx of \\u6570\\u5b57'
+    """
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    glyphs = get_font(findfont(FontProperties())).get_charmap()
+    return "".join(
+        letter if ord(letter) in glyphs else letter.encode("unicode_escape").decode()
+        for letter in one_line(text)
+    )
 
 
 def _wrapped(text: str, width: float, size: float) -> str:

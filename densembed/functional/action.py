@@ -7,7 +7,7 @@ Images in float32 or float64 under densities that are not truncated take the fas
 import torch
 from torch import Tensor
 
-from densembed.functional import fused
+from densembed.functional import fused, native
 from densembed.functional.densities import Density
 from densembed.functional.gamma import axes_gamma, outer
 
@@ -23,8 +23,17 @@ def embed(
             input. C may be 1 for the same densities in all channels; N may be 1 in `scale`.
     Returns:
         (N, C, K), the expectation of each channel under each density.
+
+    >>> from densembed.functional.densities import density
+    >>> x = torch.tensor([[[0.0, 1.0, 1.0, 0.0]]])
+    >>> loc, scale = torch.tensor([[[2.0], [3.0]]]), torch.ones(1, 2, 1)
+    >>> embed(x, loc, scale, density("uniform"))  # the means of x on [1, 3] and on [2, 4]
+    tensor([[[1.0000, 0.5000]]])
     """
     if x.dim() == 4 and not truncate and _exact(x, loc, scale):
+        if native.usable(density, x, loc, scale):
+            shared = loc.dim() < x.dim()
+            return native.see(x, *((loc[None], scale[None]) if shared else (loc, scale)), density)
         act = fused.moving if loc.dim() == x.dim() else fused.fixed
         return act(x, loc, scale, density)
     return embed_plain(x, loc, scale, density, truncate=truncate)
@@ -60,8 +69,15 @@ def fold(
         loc, scale: (C or 1, K, d).
     Returns:
         (O, C, *sizes), so that y_o = Σ K_o x.
+
+    >>> from densembed.functional.densities import density
+    >>> loc, scale = torch.tensor([[[2.0], [3.0]]]), torch.ones(1, 2, 1)
+    >>> fold(torch.tensor([[[2.0, -2.0]]]), loc, scale, density("uniform"), (4,))
+    tensor([[[ 0.,  1.,  0., -1.]]])
     """
     if len(sizes) == 2 and not truncate and _exact(weight, loc, scale):
+        if native.usable(density, weight, loc, scale):
+            return native.spread(weight, loc[None], scale[None], density, sizes)
         groups = (weight.shape[1], *loc.shape[1:])
         return fused.fold(weight, loc.expand(groups), scale.expand(groups), density, sizes)
     return fold_plain(weight, loc, scale, density, sizes, truncate=truncate)

@@ -24,13 +24,20 @@ def check_input(x: Tensor, like: Tensor | None) -> None:
         like: a parameter or buffer of the layer; None accepts every device and floating dtype.
     Raises:
         TypeError: `x` is not a tensor.
-        ValueError: its dtype or device is wrong.
+        ValueError: it is not dense, or its dtype or device is wrong.
     """
     if not isinstance(x, Tensor):
         convert = "torch.from_numpy" if type(x).__module__ == "numpy" else "torch.tensor"
         raise TypeError(
             f"Expected a torch.Tensor as input; got {type(x).__module__}.{type(x).__qualname__}. "
             f"Convert it with {convert}(x)."
+        )
+    if x.is_nested or x.layout != torch.strided or x.is_quantized:
+        kind = "nested" if x.is_nested else "quantized" if x.is_quantized else x.layout
+        convert = {"nested": "to_padded_tensor(0)", "quantized": "dequantize()"}
+        raise ValueError(
+            f"Expected a dense input; got a {kind} tensor. Convert it with "
+            f"x.{convert.get(str(kind), 'to_dense()')}."
         )
     expected = None if like is None else like.dtype
     if not x.is_floating_point():
@@ -64,7 +71,7 @@ def per_axis(
     """One integer per axis; a single integer is repeated. Raises ValueError for other values."""
     values: tuple[Any, ...] = tuple(value) if isinstance(value, tuple | list) else (value,) * axes
     if len(values) != axes or not all(
-        isinstance(v, Integral) and int(v) >= minimum for v in values
+        isinstance(v, Integral) and not isinstance(v, bool) and int(v) >= minimum for v in values
     ):
         several = f", or {axes} of them" if axes > 1 else ""
         raise ValueError(
@@ -83,7 +90,7 @@ def axis_sizes(sizes: int | Sequence[int], axes: int | None = None) -> tuple[int
 
 def positive(value: float, name: str) -> float:
     """A positive, finite number as a float. Raises ValueError for other values."""
-    if not isinstance(value, Real) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < math.inf:
         raise ValueError(f"Expected a positive {name}; got {value!r}.")
     return float(value)
 

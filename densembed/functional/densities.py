@@ -1,8 +1,8 @@
 """Families of densities, in standard form: location 0, scale 1, symmetric about 0.
 
 A family is a class with `pdf`, `cdf` and `mass`. Everything else (Γ, its gradients, the layers,
-the names of models) follows from these. To add a family, write the class and add an instance to
-`FAMILIES`.
+the names of models) follows from these. To add a family, write the class, add an instance to
+`FAMILIES`, and its name to `families.WORDS`.
 
 >>> density("gaussian").mass(torch.tensor(-1.0), torch.tensor(2.0))  # within one deviation
 tensor(0.6827)
@@ -39,7 +39,7 @@ class Density(ABC):
 
     name: ClassVar[str]
     words: ClassVar[str] = ""
-    """Display name, if it differs from `name`; see `in_words`."""
+    """Display name of a registered family, if it differs from `name`."""
     std: ClassVar[float]
     """Standard deviation of the standard form; `inf` if it is not finite."""
     iqr: ClassVar[float]
@@ -130,7 +130,6 @@ class Gaussian(Density):
     """f(z) = e^(−z²/2) / √(2π)."""
 
     name = "gaussian"
-    words = "Gaussian"
     std = 1.0
     iqr = 1.3489795003921634
 
@@ -171,7 +170,6 @@ class Laplace(Density):
     """f(z) = e^−|z| / 2."""
 
     name = "laplace"
-    words = "Laplace"
     std = math.sqrt(2)
     iqr = 2 * math.log(2)
 
@@ -193,7 +191,6 @@ class Cauchy(Density):
     """f(z) = 1 / (π (1 + z²)): no variance, the heaviest tails here."""
 
     name = "cauchy"
-    words = "Cauchy"
     std = math.inf
     iqr = 2.0
 
@@ -212,7 +209,6 @@ class HyperbolicSecant(Density):
     """f(z) = sech(πz/2) / 2."""
 
     name = "hypsecant"
-    words = "hyperbolic secant"
     std = 1.0
     iqr = 4 / math.pi * math.log(1 + math.sqrt(2))
 
@@ -275,7 +271,6 @@ class RaisedCosine(Density):
     """f(z) = (1 + cos πz) / 2 on [−1, 1]."""
 
     name = "raisedcosine"
-    words = "raised cosine"
     std = math.sqrt(1 / 3 - 2 / math.pi**2)
     iqr = 0.5294837907323009
     support = 1.0
@@ -345,11 +340,6 @@ FAMILIES: dict[str, Density] = {
         Plateau(),
     )
 }
-
-
-def in_words(family: str) -> str:
-    """Display name of a family, such as "raised cosine"; unknown families keep their name."""
-    return FAMILIES[family].words or family if family in FAMILIES else family
 
 
 def density(name: str | Density) -> Density:

@@ -14,16 +14,16 @@ They are exact up to rounding, with absolute accuracy, because F near 1 is round
 `gamma.gamma` has relative accuracy.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import repeat
 
 import torch
 from torch import Tensor
-from torch.autograd.forward_ad import unpack_dual
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
+from densembed.functional import formulas
 from densembed.functional.densities import Density
-from densembed.functional.gamma import differentiable, interval_mass, mass_tangent
+from densembed.functional.gamma import differentiable, mass_tangent
 
 
 def jumps(x: Tensor) -> Tensor:
@@ -95,8 +95,11 @@ class _Moving(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad, *unused):
         x, loc, scale, by_loc, by_scale = ctx.saved_tensors
-        if _differentiated(x, loc, scale, grad):
-            return *_double_backward(_see_moving, ctx, grad, (x, loc, scale), x.shape[-2:]), None
+        if formulas.differentiated(x, loc, scale, grad):
+            inputs = x, loc, scale
+            return *formulas.double_backward(
+                formulas.see_moving, ctx, grad, inputs, x.shape[-2:]
+            ), None
         by_x = None
         if ctx.needs_input_grad[0]:
             inverse = scale.reciprocal()
@@ -112,7 +115,9 @@ class _Moving(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, dims, x, loc, scale, density):
-        return differentiable(_Moving, _ForwardMoving, *_in_front(dims, x, loc, scale), density), (
+        return differentiable(
+            _Moving, _ForwardMoving, *formulas.in_front(dims, x, loc, scale), density
+        ), (
             0,
             0,
             0,
@@ -203,8 +208,11 @@ class _Fixed(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad, *unused):
         x, loc, scale, cdf, pdf = ctx.saved_tensors
-        if _differentiated(x, loc, scale, grad):
-            return *_double_backward(_see_fixed, ctx, grad, (x, loc, scale), x.shape[-2:]), None
+        if formulas.differentiated(x, loc, scale, grad):
+            inputs = x, loc, scale
+            return *formulas.double_backward(
+                formulas.see_fixed, ctx, grad, inputs, x.shape[-2:]
+            ), None
         height, width = x.shape[-2:]
         by_x = None
         if ctx.needs_input_grad[0]:
@@ -223,7 +231,9 @@ class _Fixed(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, dims, x, loc, scale, density):
-        return differentiable(_Fixed, _ForwardFixed, *_in_front(dims, x, loc, scale), density), (
+        return differentiable(
+            _Fixed, _ForwardFixed, *formulas.in_front(dims, x, loc, scale), density
+        ), (
             0,
             0,
             0,
@@ -255,20 +265,22 @@ def fixed(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
 class _Fold(torch.autograd.Function):
     """K = Σ_i w_i Γ_i and its gradient, by two matrix products each.
 
-    Both axes are evaluated in one tensor, on the edges of the longer one.
+    Both axes are evaluated in one tensor, on the edges of the longer one. F is differenced before
+    the sum over the densities: their weights are large and cancel, and so would the rounding
+    errors of the sum.
     """
 
     @staticmethod
     def forward(weight, loc, scale, density, sizes):
-        height, width = sizes
         loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()  # (..., C, 2, K)
         edges = _edges(max(sizes) + 1, loc)
-        cdf, pdf = density.cdf_pdf(_standard(edges, loc, inverse))  # (..., C, 2, E, K)
-        columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
+        cdf, pdf = density.cdf_pdf(_standard(edges, loc, inverse))
+        mass = cdf.diff(dim=-2)  # (..., C, 2, E − 1, K)
+        columns, rows = _of_sizes(mass, sizes)
         weighted = weight.movedim(-3, -2)[..., None, :] * columns[..., None, :, :]
-        summed = weighted.flatten(-3, -2) @ rows.mT  # (..., C, O · (W + 1), H + 1)
-        summed = summed.unflatten(-2, weighted.shape[-3:-1]).diff(dim=-1).diff(dim=-2)
-        return summed.mT.movedim(-4, -3), cdf, pdf, weighted
+        summed = weighted.flatten(-3, -2) @ rows.mT  # (..., C, O · W, H)
+        summed = summed.unflatten(-2, weighted.shape[-3:-1])
+        return summed.mT.movedim(-4, -3), mass, pdf, weighted
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -279,30 +291,36 @@ class _Fold(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad, *unused):
-        weight, loc, scale, cdf, pdf, weighted = ctx.saved_tensors
-        if _differentiated(weight, loc, scale, grad):
-            inputs = (weight, loc, scale)
-            return *_double_backward(_spread, ctx, grad, inputs, ctx.sizes), None, None
-        height, width = ctx.sizes
-        columns, rows = cdf[..., 0, : width + 1, :], cdf[..., 1, : height + 1, :]
-        # The second difference is its own transpose, padded.
-        grad = jumps(grad).movedim(-3, -4).mT.flatten(-3, -2)  # (..., C, O · (W + 1), H + 1)
+        weight, loc, scale, mass, pdf, weighted = ctx.saved_tensors
+        if formulas.differentiated(weight, loc, scale, grad):
+            inputs = weight, loc, scale
+            gradients = formulas.double_backward(formulas.spread, ctx, grad, inputs, ctx.sizes)
+            return *gradients, None, None
+        columns, rows = _of_sizes(mass, ctx.sizes)
+        grad = grad.movedim(-3, -4).mT.flatten(-3, -2)  # (..., C, O · W, H)
         by_weighted = (grad @ rows).view_as(weighted)
-        by_cdf = torch.zeros_like(cdf)
-        by_cdf[..., 1, : height + 1, :] = grad.mT @ weighted.flatten(-3, -2)
+        by_mass = torch.zeros_like(mass)
+        by_columns, by_rows = _of_sizes(by_mass, ctx.sizes)
+        by_rows[:] = grad.mT @ weighted.flatten(-3, -2)
         by_weight = (by_weighted * columns[..., None, :, :]).sum(-2).movedim(-2, -3)
-        by_weighted.mul_(weight.movedim(-3, -2)[..., None, :])
-        by_cdf[..., 0, : width + 1, :] = by_weighted.sum(-3)
+        by_columns[:] = by_weighted.mul_(weight.movedim(-3, -2)[..., None, :]).sum(-3)
+        by_cdf = -torch.nn.functional.pad(by_mass, (0, 0, 1, 1)).diff(dim=-2)
         loc, inverse = loc.mT.contiguous(), scale.mT.contiguous().reciprocal()
-        slopes = _slopes(*_sums(by_cdf.mul_(pdf), _edges(cdf.shape[-2], loc)), loc, inverse)
+        slopes = _slopes(*_sums(by_cdf.mul_(pdf), _edges(pdf.shape[-2], loc)), loc, inverse)
         by_loc, by_scale = (slope.mT.sum_to_size(loc.mT.shape) for slope in slopes)
         return by_weight.sum_to_size(weight.shape), by_loc, by_scale, None, None
 
     @staticmethod
     def vmap(info, dims, weight, loc, scale, density, sizes):
         return differentiable(
-            _Fold, _ForwardFold, *_in_front(dims, weight, loc, scale), density, sizes
+            _Fold, _ForwardFold, *formulas.in_front(dims, weight, loc, scale), density, sizes
         ), (0, 0, 0, 0)
+
+
+def _of_sizes(by_axis: Tensor, sizes: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Views of the parts of the columns and of the rows: (..., 2, E − 1, K) → (..., size, K)."""
+    height, width = sizes
+    return by_axis[..., 0, :width, :], by_axis[..., 1, :height, :]
 
 
 def fold(
@@ -312,80 +330,16 @@ def fold(
     return differentiable(_Fold, _ForwardFold, weight, loc, scale, density, sizes)[0]
 
 
-def _in_front(dims: tuple, *parts: Tensor) -> list[Tensor]:
-    """Moves the axis that vmap maps over to the front, so that one call handles all members."""
-    return [
-        part[None] if dim is None else part.movedim(dim, 0)
-        for part, dim in zip(parts, dims, strict=False)
-    ]
-
-
-# The plain formulas, one factor of Γ per axis, for double backward and forward mode.
-
-
-def _see_moving(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    return ((rows @ x) * columns).sum(-1)
-
-
-def _see_fixed(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    dense = (rows[..., :, None] * columns[..., None, :]).flatten(-2)
-    return torch.einsum("...ncx,...ckx->...nck", x.flatten(-2), dense)
-
-
-def _spread(weight: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    return torch.einsum("...ock,...ckh,...ckw->...ochw", weight, rows, columns)
-
-
-def _axes(loc: Tensor, sizes: tuple[int, int]) -> Iterator[tuple[int, Tensor]]:
-    """Index and edges of the rows, then of the columns."""
-    for index, size in ((1, sizes[0]), (0, sizes[1])):
-        yield index, torch.arange(size + 1, dtype=loc.dtype, device=loc.device)
-
-
-def _differentiated(*parts: Tensor) -> bool:
-    """Whether the gradient is itself differentiated, in reverse or forward mode."""
-    if torch.is_grad_enabled():
-        return True
-    return not torch.compiler.is_compiling() and any(
-        unpack_dual(part).tangent is not None for part in parts
-    )
-
-
-def _double_backward(see: Callable, ctx, grad: Tensor, inputs: tuple[Tensor, ...], sizes) -> list:
-    """Double-backward gradients, computed by the plain formulas."""
-    needed = ctx.needs_input_grad[: len(inputs)]
-
-    def value(*wanted: Tensor) -> Tensor:
-        replacements = iter(wanted)
-        signal, loc, scale = (
-            next(replacements) if needs else part
-            for part, needs in zip(inputs, needed, strict=True)
-        )
-        return see(signal, *_factors(ctx.density, loc, scale, sizes))
-
-    wanted = [part for part, needs in zip(inputs, needed, strict=True) if needs]
-    pull: Callable[[Tensor], tuple[Tensor, ...]] = torch.func.vjp(value, *wanted)[1]
-    gradients = iter(pull(grad))
-    return [next(gradients) if needs else None for needs in needed]
-
-
-def _factors(density: Density, loc: Tensor, scale: Tensor, sizes: tuple[int, int]) -> list[Tensor]:
-    """Γ along the rows and along the columns, (..., K, size) each."""
-    return [
-        interval_mass(density, loc[..., k], scale[..., k], edges) for k, edges in _axes(loc, sizes)
-    ]
-
-
 def _tangent(see: Callable, ctx, tangents: tuple[Tensor, ...], sizes: tuple[int, int]) -> Tensor:
     """Directional derivative of `see`, which is linear in the signal and in each factor."""
     signal, loc, scale = ctx.saved_tensors
     along_signal, along_loc, along_scale = tangents
-    rows, columns = _factors(ctx.density, loc, scale, sizes)
+    rows, columns = formulas.factors(ctx.density, loc, scale, sizes)
     by_rows, by_columns = (
         mass_tangent(
             ctx.density, loc[..., k], scale[..., k], edges, along_loc[..., k], along_scale[..., k]
         )
-        for k, edges in _axes(loc, sizes)
+        for k, edges in formulas.edges_by_axis(loc, sizes)
     )
     return (
         see(along_signal, rows, columns)
@@ -403,7 +357,7 @@ class _ForwardMoving(_Moving):
     @staticmethod
     def jvp(ctx, *tangents):
         sizes = ctx.saved_tensors[0].shape[-2:]
-        return _tangent(_see_moving, ctx, tangents[:3], sizes), None, None
+        return _tangent(formulas.see_moving, ctx, tangents[:3], sizes), None, None
 
 
 class _ForwardFixed(_Fixed):
@@ -415,7 +369,7 @@ class _ForwardFixed(_Fixed):
     @staticmethod
     def jvp(ctx, *tangents):
         sizes = ctx.saved_tensors[0].shape[-2:]
-        return _tangent(_see_fixed, ctx, tangents[:3], sizes), None, None
+        return _tangent(formulas.see_fixed, ctx, tangents[:3], sizes), None, None
 
 
 class _ForwardFold(_Fold):
@@ -426,4 +380,4 @@ class _ForwardFold(_Fold):
 
     @staticmethod
     def jvp(ctx, *tangents):
-        return _tangent(_spread, ctx, tangents[:3], ctx.sizes), None, None, None
+        return _tangent(formulas.spread, ctx, tangents[:3], ctx.sizes), None, None, None

@@ -110,6 +110,10 @@ def gamma(
             uniform, 1/N.
     Returns:
         (..., size), entries in [0, 1].
+
+    >>> from densembed.functional.densities import density
+    >>> gamma(density("uniform"), torch.tensor(1.5), torch.tensor(1.0), 4)  # on [0.5, 2.5]
+    tensor([0.2500, 0.5000, 0.2500, 0.0000])
     """
     edges = torch.arange(size + 1, dtype=loc.dtype, device=loc.device)
     masses = interval_mass(density, loc, scale, edges)

@@ -29,6 +29,9 @@ def pooling_weights(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
         beta: (..., 1) or broadcastable to it.
     Returns:
         (..., k), with sum 1 along the last axis, 0 where m = 0, and finite gradients.
+
+    >>> pooling_weights(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 1.0]), torch.tensor(1.0))
+    tensor([0.2689, 0.7311])
     """
     tilted, _, _ = _tilted(x, mass, beta)
     return tilted / tilted.sum(-1, keepdim=True)
@@ -41,6 +44,10 @@ def softmax_pool(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
     most log(Σm / m)/|β|, where m is the mass of the extreme pixel: log(k)/|β| for k whole pixels.
     It is fastest if the last axis has the largest stride in memory, because every pass then runs
     over contiguous rows.
+
+    >>> x, mass = torch.tensor([0.0, 1.0, 2.0]), torch.ones(3)
+    >>> [softmax_pool(x, mass, torch.tensor(beta)).item() for beta in (0.0, 1000.0)]
+    [1.0, 2.0]
     """
     tilted, centred, extreme = _tilted(x, mass, beta)
     return (tilted * centred).sum(-1) / tilted.sum(-1) + extreme.squeeze(-1)

@@ -6,6 +6,7 @@ because their densities are separable (Section 2.3).
 """
 
 import math
+from collections.abc import Sequence
 from functools import reduce
 
 import torch
@@ -101,6 +102,31 @@ def resample_kernel(weight: Tensor, factors: list[Tensor]) -> Tensor:
         spread = weight.flatten(1, -2) @ factor.to(weight.dtype)
         weight = spread.unflatten(1, weight.shape[1:-1])
     return weight
+
+
+def cell_means(x: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Means of a piecewise constant signal over the cells of another grid of its domain.
+
+    They are the expectations under one uniform density per cell (Section 3.1), which are exact: a
+    finer grid by a whole factor represents the same signal.
+
+    Args:
+        x: (..., *signal), one or two axes as in `sizes`.
+        sizes: number of cells along each axis.
+    Returns:
+        (..., *sizes).
+
+    >>> cell_means(torch.tensor([1.0, 3.0, 5.0]), (2,))
+    tensor([1.6667, 4.3333])
+    """
+    factors = []
+    for size, cells in zip(x.shape[-len(sizes) :], sizes, strict=True):
+        edges = torch.arange(cells + 1, dtype=x.dtype, device=x.device) * (size / cells)
+        pixels = torch.arange(size, dtype=x.dtype, device=x.device)
+        factors.append(overlap(edges[:-1], edges[1:], pixels) * (cells / size))
+    if len(sizes) == 2:
+        x = factors[0] @ x
+    return x @ factors[-1].mT
 
 
 def resample_signal(x: Tensor, width: Tensor, cells: int, widest: float) -> Tensor:

@@ -6,7 +6,7 @@ subclasses with names that end in 1d and 2d accept one kind only.
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal, Self, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -14,13 +14,16 @@ from torch import Tensor, nn
 from densembed.functional.action import embed, fold
 from densembed.functional.arguments import axis_sizes, check_input, per_axis, positive, widened
 from densembed.functional.densities import Density, Logistic, density
+from densembed.functional.frame import mass_box
 from densembed.functional.gamma import axes_gamma, negligible, outer
-from densembed.functional.uniform import step_scaled
+from densembed.functional.uniform import cell_means, step_scaled
 
 ALPHA_STD = 0.4
 """α ~ N(0, 0.4) (appendix; read as a standard deviation)."""
 BETA_MEAN, BETA_STD = -3.0, 0.3
 """β ~ N(−3, 0.3), so s ≈ 1.33 pixels initially on an axis of 28 pixels."""
+Frame = Literal["input", "mass"]
+"""The box in which densities are placed: the domain of the input, or one around its mass."""
 LOC_SLOPE = 4.0
 """p_μ of the appendix, μ = N σ(4α). The main text omits it, but the experiments used it."""
 
@@ -58,6 +61,18 @@ def scale_unit(family: Density) -> float:
     return Logistic.std / family.std
 
 
+Module = TypeVar("Module", bound=nn.Module)
+
+
+def shared_copy(module: Module) -> Module:
+    """A copy that shares the parameters and submodules of a module, but not its attributes."""
+    copy = module.__new__(type(module))
+    copy.__dict__.update(module.__dict__)
+    for part in ("_parameters", "_buffers", "_modules"):
+        copy.__dict__[part] = dict(module.__dict__[part])
+    return copy
+
+
 class Embedding(nn.Module):
     """Base class of embeddings: the domain, the family and the receptive field.
 
@@ -80,9 +95,14 @@ class Embedding(nn.Module):
         family: str | Density,
         shared: bool,
         truncate: bool,
+        frame: Frame = "input",
     ):
         super().__init__()
+        if frame not in get_args(Frame):
+            raise ValueError(f"Expected frame 'input' or 'mass'; got {frame!r}.")
+        self.frame = frame
         self.sizes = axis_sizes(sizes, self.axes)
+        self.cells = self.sizes
         (self.in_channels,) = per_axis(in_channels, 1, "in_channels", 1)
         grid = per_axis(num_densities, len(self.sizes), "num_densities", 1)
         self.num_densities = math.prod(grid) if isinstance(num_densities, tuple | list) else grid[0]
@@ -94,9 +114,34 @@ class Embedding(nn.Module):
         self.register_buffer("lengths", lengths, persistent=False)
 
     @property
+    def pixel(self) -> tuple[float, ...]:
+        """Lengths of a pixel along each axis, in pixels of the grid that the layer was made for."""
+        return tuple(cells / size for cells, size in zip(self.cells, self.sizes, strict=True))
+
+    @property
     def out_features(self) -> int:
         """Number of outputs per input."""
         return self.in_channels * self.num_densities
+
+    def at(self, sizes: int | Sequence[int]) -> Self:
+        """The same densities for inputs on another grid, such as larger images.
+
+        α and β are relative to the domain, and the expectation of a piecewise constant signal does
+        not depend on the grid that represents it. So the result has the same parameters (shared,
+        not copied) and gives the same output, up to rounding, for the same signal on a finer grid.
+
+        Raises ValueError if it depends on another layer that is made for one grid.
+
+        >>> layer = DensityEmbedding2d(14, num_densities=9)
+        >>> x = torch.rand(1, 1, 14, 14)
+        >>> finer = x.repeat_interleave(2, -1).repeat_interleave(2, -2)
+        >>> bool((layer.at(28)(finer) - layer(x)).abs().max() < 1e-5)
+        True
+        """
+        layer = shared_copy(self)
+        layer.sizes = axis_sizes(sizes, len(self.sizes))
+        layer.lengths = torch.tensor(layer.sizes[::-1]).to(self.lengths)
+        return layer
 
     def _logits(self, mean: float, std: float) -> nn.Parameter:
         shape = (self.groups, self.num_densities, len(self.sizes))
@@ -114,6 +159,20 @@ class Embedding(nn.Module):
                 f"Expected an input of shape (batch, {', '.join(map(str, expected))}); "
                 f"got {tuple(x.shape)}."
             )
+
+    def _placed(self, alpha: Tensor, beta: Tensor, x: Tensor | None) -> tuple[Tensor, Tensor]:
+        """μ and s in pixels for α and β, within the frame of the input."""
+        if self.frame == "input":
+            return bounded_loc(alpha, self.lengths), bounded_scale(beta, self.lengths, self.unit)
+        lower, length = mass_box(widened(self._required(x)), self.pixel)
+        return lower + bounded_loc(alpha, length), bounded_scale(beta, length, self.unit)
+
+    def _required(self, x: Tensor | None) -> Tensor:
+        """`x` after `check`. Raises ValueError for None: the densities move with the input."""
+        if x is None:
+            raise ValueError("The densities of this layer move with the input; pass x.")
+        self.check(x)
+        return x
 
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Locations and scales in pixels, each (batch or 1, channels or 1, K, axes)."""
@@ -165,7 +224,7 @@ class Embedding(nn.Module):
     def extra_repr(self) -> str:
         return (
             f"sizes={self.sizes}, in_channels={self.in_channels}, "
-            f"num_densities={self.num_densities}, family={self.family.name}"
+            f"num_densities={self.num_densities}, family={self.family.name}, frame={self.frame}"
         )
 
 
@@ -179,6 +238,9 @@ class DensityEmbedding(Embedding):
         family: a density or its name.
         shared: use the same densities for all channels; by default each channel has its own.
         truncate: renormalise each density to the domain (the paper does not).
+        frame: the box that α and β are relative to. "input" is the domain of the input, as in the
+            paper; "mass" is the box around its mass, see `densembed.functional.frame.mass_box`,
+            with which the densities follow an input that is shifted or scaled.
         location_lr_scale: factor of the learning rate of the locations, see
             `densembed.functional.uniform.step_scaled`. Neither the initial locations nor the
             functions that can be learned depend on it.
@@ -202,6 +264,7 @@ class DensityEmbedding(Embedding):
         family: str | Density = "logistic",
         shared: bool = False,
         truncate: bool = False,
+        frame: Frame = "input",
         location_lr_scale: float = 1.0,
     ):
         super().__init__(
@@ -211,23 +274,29 @@ class DensityEmbedding(Embedding):
             family=family,
             shared=shared,
             truncate=truncate,
+            frame=frame,
         )
+        self.adaptive = frame == "mass"
         self.location_lr_scale = positive(location_lr_scale, "location_lr_scale")
         self.alpha = self._logits(0.0, ALPHA_STD / self.location_lr_scale)
         self.beta = self._logits(BETA_MEAN, BETA_STD)
 
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
         alpha = step_scaled(widened(self.alpha), self.location_lr_scale)
-        scale = bounded_scale(widened(self.beta), self.lengths, self.unit)
-        return bounded_loc(alpha, self.lengths)[None], scale[None]
+        return self._placed(alpha[None], widened(self.beta)[None], x)
 
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
-        loc, scale = self.placement()
-        return embed(widened(x), loc[0], scale[0], self.family, truncate=self.truncate).to(x.dtype)
+        loc, scale = self.placement(x)
+        if not self.adaptive:
+            loc, scale = loc[0], scale[0]
+        return embed(widened(x), loc, scale, self.family, truncate=self.truncate).to(x.dtype)
 
     def fold(self, weight: Tensor) -> Tensor:
-        """The linear map on pixels, (O, C, *sizes), that equals `weight`, (O, C · K), after Γ."""
+        """The linear map on pixels, (O, C, *sizes), that equals `weight`, (O, C · K), after Γ.
+
+        Raises ValueError if the densities move with the input.
+        """
         loc, scale = self.placement()
         wide = widened(weight).unflatten(-1, (self.in_channels, self.num_densities))
         kernel = fold(wide, loc[0], scale[0], self.family, self.sizes, truncate=self.truncate)
@@ -265,7 +334,8 @@ class AdaptiveDensityEmbedding(Embedding):
             (N, 2, C, K, axes): α, and a shift of β. With zero shifts the layer equals one without
             this option.
         shared: use the same densities for all channels, so C is 1 in the output of the locator.
-        sizes, in_channels, num_densities, family, truncate: as in `DensityEmbedding`.
+        sizes, in_channels, num_densities, family, truncate, frame: as in `DensityEmbedding`. The
+            locator is a module of its own, so its densities have the frame that it is given.
 
     Parameters: those of `locator`, and `beta` of shape (C or 1, K, axes). Raises ValueError if
     the shape of the input or the number of outputs of the locator is wrong.
@@ -288,6 +358,7 @@ class AdaptiveDensityEmbedding(Embedding):
         family: str | Density = "logistic",
         shared: bool = False,
         truncate: bool = False,
+        frame: Frame = "input",
         adaptive_scale: bool = False,
     ):
         super().__init__(
@@ -297,10 +368,24 @@ class AdaptiveDensityEmbedding(Embedding):
             family=family,
             shared=shared,
             truncate=truncate,
+            frame=frame,
         )
         self.locator = locator
         self.adaptive_scale = adaptive_scale
         self.beta = self._logits(BETA_MEAN, BETA_STD)
+
+    def at(self, sizes: int | Sequence[int]) -> Self:
+        layer, locator = super().at(sizes), self.locator
+        if isinstance(locator, nn.Sequential) and isinstance(locator[0], Embedding):
+            layer.locator = nn.Sequential(locator[0].at(sizes), *locator[1:])
+        elif isinstance(locator, Embedding):
+            layer.locator = locator.at(sizes)
+        else:
+            raise ValueError(
+                "The locator of this layer is made for one grid: only a locator that begins with "
+                "an embedding can be used on another one."
+            )
+        return layer
 
     def _located(self, x: Tensor) -> Tensor:
         """Output of the locator, (N, 1 or 2, C or 1, K, axes)."""
@@ -316,15 +401,11 @@ class AdaptiveDensityEmbedding(Embedding):
         return widened(numbers).reshape(batch, *shape)
 
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        if x is None:
-            raise ValueError("The densities of this layer move with the input; pass x.")
-        self.check(x)
-        numbers = self._located(x)
+        numbers = self._located(self._required(x))
         beta = widened(self.beta)[None]
         if self.adaptive_scale:
             beta = beta + numbers[:, 1]
-        loc = bounded_loc(numbers[:, 0], self.lengths)
-        return loc, bounded_scale(beta, self.lengths, self.unit)
+        return self._placed(numbers[:, 0], beta, x)
 
     def forward(self, x: Tensor) -> Tensor:
         loc, scale = self.placement(x)
@@ -359,6 +440,8 @@ class PixelEmbedding(Embedding):
     """One uniform density per pixel, so that Γ is the identity (Section 3.1).
 
     It has no parameters. A linear classifier of its output is the usual fully connected layer.
+    On another grid (`at`) the densities stay where they are, and the output is the mean of the
+    input over each pixel of the original grid.
 
     >>> PixelEmbedding((4, 5))(torch.rand(2, 1, 4, 5)).shape
     torch.Size([2, 1, 20])
@@ -375,11 +458,14 @@ class PixelEmbedding(Embedding):
         )
 
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        axes = [torch.arange(size).to(self.lengths) + 0.5 for size in self.sizes]
+        axes = [torch.arange(cells).to(self.lengths) + 0.5 for cells in self.cells]
         loc = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flip(-1)
-        loc = loc.reshape(1, 1, self.num_densities, len(self.sizes))
-        return loc, torch.full_like(loc, 0.5)
+        loc = loc.reshape(1, 1, self.num_densities, len(self.cells))
+        pixel = loc.new_tensor(self.pixel[::-1])
+        return loc / pixel, (0.5 / pixel).expand_as(loc)
 
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
+        if self.cells != self.sizes:
+            x = cell_means(x, self.cells)
         return x.flatten(2)

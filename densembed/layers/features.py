@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from densembed.functional.arguments import per_axis
+from densembed.functional.uniform import cell_means
 from densembed.layers.embedding import Embedding
 
 
@@ -56,6 +57,9 @@ class FeatureEmbedding(Embedding):
     `placement`, `gamma` and `receptive_field` return those. They show where the densities lie; the
     output also depends on pixels nearby, since the window of a cell is wider than its interval.
 
+    The windows of the features count pixels. So on another grid (`at`) the features get the means
+    of the input over the pixels of the original grid.
+
     Args:
         features: a module (N, in_channels, *sizes) → (N, maps, *embedding.sizes), made of layers
             that `places` supports.
@@ -99,12 +103,16 @@ class FeatureEmbedding(Embedding):
     def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
         if x is not None:
             self.check(x)
-        needed = self.adaptive and x is not None
-        loc, scale = self.embedding.placement(self.features(x) if needed else None)
+        maps = self._maps(x) if self.adaptive and x is not None else None
+        loc, scale = self.embedding.placement(maps)
         stretch, offset = (part.flip(0).to(loc) for part in places(self.features, len(self.sizes)))
-        return loc * stretch + offset, scale * stretch
+        pixel = loc.new_tensor(self.pixel[::-1])
+        return (loc * stretch + offset) / pixel, scale * stretch / pixel
+
+    def _maps(self, x: Tensor) -> Tensor:
+        return self.features(x if self.cells == self.sizes else cell_means(x, self.cells))
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, in_channels, *sizes) → (N, maps, K)."""
         self.check(x)
-        return self.embedding(self.features(x))
+        return self.embedding(self._maps(x))

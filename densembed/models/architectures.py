@@ -9,17 +9,22 @@ from torch.nn.functional import linear
 
 from densembed.functional.densities import Density
 from densembed.layers import (
+    AdaptiveConv1d,
     AdaptiveConv2d,
     AdaptiveDensityEmbedding,
+    AdaptivePool1d,
     AdaptivePool2d,
     DensityEmbedding,
     FeatureEmbedding,
     PixelEmbedding,
 )
-from densembed.layers.embedding import Embedding
+from densembed.layers.embedding import Embedding, Frame, shared_copy
 
-Shape = tuple[int, int, int]
-"""Shape of one input: (channels, height, width)."""
+Shape = tuple[int, ...]
+"""Shape of one input: (channels, height, width) of an image, (channels, length) of a signal."""
+ADAPTIVE: tuple[Any, Any] = (AdaptiveConv1d, AdaptivePool1d), (AdaptiveConv2d, AdaptivePool2d)
+PLAIN: tuple[Any, Any] = (nn.Conv1d, nn.MaxPool1d), (nn.Conv2d, nn.MaxPool2d)
+"""Convolution and pooling for inputs with one axis, and with two."""
 MAPS, KERNEL, WINDOW = 8, 5, 2
 """Feature maps, taps per axis and pooled pixels per axis of `conv_pool_embedding_network`."""
 STAGE_KERNEL = 3
@@ -59,6 +64,7 @@ class DensityNetwork(nn.Module):
         embedding.check(x)
         if (
             isinstance(embedding, DensityEmbedding)
+            and not embedding.adaptive
             and isinstance(classifier, nn.Linear)
             and classifier.out_features < embedding.num_densities
         ):  # applying each Σ_i w_i Γ_i is cheaper than applying every Γ_i
@@ -75,12 +81,30 @@ class DensityNetwork(nn.Module):
         embedding, classifier = self.embedding, self.classifier
         if isinstance(embedding, PixelEmbedding) and isinstance(classifier, nn.Linear):
             return classifier
-        if not isinstance(embedding, DensityEmbedding) or not isinstance(classifier, nn.Linear):
+        if (
+            not isinstance(embedding, DensityEmbedding)
+            or embedding.adaptive
+            or not isinstance(classifier, nn.Linear)
+        ):
             raise ValueError("Only fixed densities followed by a linear map can be folded.")
         kernel = embedding.fold(classifier.weight).flatten(1)
         plain = nn.Linear(kernel.shape[1], kernel.shape[0]).to(kernel)
         plain.load_state_dict({"weight": kernel.detach(), "bias": classifier.bias.detach()})
         return plain
+
+    def at(self, sizes: int | Sequence[int]) -> "DensityNetwork":
+        """The same network for inputs on another grid; it shares the parameters of this one.
+
+        Args:
+            sizes: (H, W), or one number for both.
+
+        >>> network = DensityNetwork(DensityEmbedding((28, 28), num_densities=(5, 5)), classes=10)
+        >>> network.at((14, 14))(torch.rand(8, 1, 14, 14)).shape
+        torch.Size([8, 10])
+        """
+        network = shared_copy(self)
+        network.embedding = self.embedding.at(sizes)
+        return network
 
     def receptive_field(self, x: Tensor | None = None, *, resolution: int = 4) -> Tensor:
         """Densities of the embedding per square pixel, (N or 1, C or 1, K, H · r, W · r)."""
@@ -99,11 +123,16 @@ def perceptron(input_shape: Shape, classes: int, hidden: int = 0) -> DensityNetw
 
 
 def fixed_embedding_network(
-    input_shape: Shape, classes: int, family: str | Density, b: int
+    input_shape: Shape, classes: int, family: str | Density, frame: Frame, b: int
 ) -> DensityNetwork:
-    """Logistic-EL of Section 4.1: B² fixed densities of any family, and a linear classifier."""
+    """Logistic-EL of Section 4.1: B densities per axis of any family, and a linear classifier.
+
+    The densities are fixed in the `frame` of the input.
+    """
     channels, *sizes = input_shape
-    embedding = DensityEmbedding(sizes, channels, num_densities=(b, b), family=family)
+    embedding = DensityEmbedding(
+        sizes, channels, num_densities=_grid(b, sizes), family=family, frame=frame
+    )
     return DensityNetwork(embedding, classes)
 
 
@@ -111,19 +140,21 @@ def micro_embedding_network(
     input_shape: Shape,
     classes: int,
     family: str | Density,
+    frame: Frame,
     b: int,
     b0: int,
     *,
     adaptive_scale: bool = False,
 ) -> DensityNetwork:
-    """Logistic-EL with a micro network of B₀² densities (Section 4.2).
+    """Logistic-EL with a micro network of B₀ densities per axis (Section 4.2).
 
     Args:
+        frame: of these densities and of those of the micro network.
         adaptive_scale: also move the scales, initially by 0.
     """
     channels, *sizes = input_shape
-    outputs = channels * b * b * (2 if adaptive_scale else 1)
-    locator = micro_network(sizes, channels, outputs, family=family, b0=b0)
+    outputs = channels * b ** len(sizes) * (2 if adaptive_scale else 1)
+    locator = micro_network(sizes, channels, outputs, family=family, frame=frame, b0=b0)
     if adaptive_scale:
         *_, last = (m for m in locator.modules() if isinstance(m, nn.Linear))
         with torch.no_grad():
@@ -133,8 +164,9 @@ def micro_embedding_network(
         locator,
         sizes,
         channels,
-        num_densities=(b, b),
+        num_densities=_grid(b, sizes),
         family=family,
+        frame=frame,
         adaptive_scale=adaptive_scale,
     )
     return DensityNetwork(embedding, classes)
@@ -146,19 +178,34 @@ def micro_network(
     densities: int,
     *,
     family: str | Density,
+    frame: Frame,
     b0: int,
     shared: bool = False,
 ) -> nn.Sequential:
-    """mNN: a linear map of an embedding with B₀² densities to α of `densities` (Section 4.2)."""
-    inner = DensityEmbedding(sizes, channels, num_densities=(b0, b0), family=family, shared=shared)
+    """mNN: a linear map of an embedding with B₀ densities per axis to α of `densities`."""
+    inner = DensityEmbedding(
+        sizes,
+        channels,
+        num_densities=_grid(b0, sizes),
+        family=family,
+        shared=shared,
+        frame=frame,
+    )
     return nn.Sequential(inner, nn.Flatten(), nn.Linear(inner.out_features, len(sizes) * densities))
 
 
 def conv_pool_embedding_network(
-    input_shape: Shape, classes: int, family: str | Density, b: int, b0: int | None = None
+    input_shape: Shape,
+    classes: int,
+    family: str | Density,
+    frame: Frame,
+    b: int,
+    b0: int | None = None,
 ) -> DensityNetwork:
-    """`staged_embedding_network` with one stage of 8 maps and 5 × 5 taps."""
-    return staged_embedding_network(input_shape, classes, (MAPS,), family, b, b0, kernel=KERNEL)
+    """`staged_embedding_network` with one stage of 8 maps and five taps per axis."""
+    return staged_embedding_network(
+        input_shape, classes, (MAPS,), family, frame, b, b0, kernel=KERNEL
+    )
 
 
 def staged_embedding_network(
@@ -166,50 +213,62 @@ def staged_embedding_network(
     classes: int,
     maps: Sequence[int],
     family: str | Density,
+    frame: Frame,
     b: int,
     b0: int | None = None,
     *,
     kernel: int = STAGE_KERNEL,
 ) -> DensityNetwork:
-    """Stages of adaptive convolution, ReLU and adaptive pooling, then B² densities on the maps.
+    """Stages of adaptive convolution, ReLU and adaptive pooling, then B densities per axis.
 
     Each convolution learns its amplitude per axis (Section 3.3) and each pooling one β per map
     (Section 3.4). The first `POOLED_STAGES` stages halve the size of the maps. All maps of the
-    last stage have the same densities, fixed or moved by a micro network of B₀² densities, so the
-    receptive field is one image over the input. Raises ValueError for images too small to pool.
+    last stage have the same densities, fixed or moved by a micro network of B₀ densities per axis,
+    so there is one receptive field over the input. The `frame` is that of the maps. Raises
+    ValueError for inputs too small to pool.
     """
     channels, *sizes = input_shape
     _check_poolable(sizes, min(POOLED_STAGES, len(maps)))
     layers: list[nn.Module] = []
+    convolution, pooling = ADAPTIVE[len(sizes) - 1]
     for stage, count in enumerate(maps):
-        layers += [AdaptiveConv2d(channels, count, kernel, padding="same"), nn.ReLU()]
+        layers += [convolution(channels, count, kernel, padding="same"), nn.ReLU()]
         if stage < POOLED_STAGES:
-            layers.append(AdaptivePool2d(WINDOW, beta="channel", channels=count))
+            layers.append(pooling(WINDOW, beta="channel", channels=count))
             sizes = [size // WINDOW for size in sizes]
         channels = count
-    options: dict[str, Any] = {"num_densities": (b, b), "family": family, "shared": True}
+    options: dict[str, Any] = {
+        "num_densities": _grid(b, sizes),
+        "family": family,
+        "shared": True,
+        "frame": frame,
+    }
     embedding: Embedding
     if b0 is None:
         embedding = DensityEmbedding(sizes, channels, **options)
     else:
-        locator = micro_network(sizes, channels, b * b, family=family, b0=b0, shared=True)
+        locator = micro_network(
+            sizes, channels, b ** len(sizes), family=family, frame=frame, b0=b0, shared=True
+        )
         embedding = AdaptiveDensityEmbedding(locator, sizes, channels, **options)
     return _on_features(layers, embedding, input_shape, classes)
 
 
 def plain_cnn(input_shape: Shape, classes: int, maps: Sequence[int]) -> DensityNetwork:
-    """A small CNN: 3 × 3 convolutions, each with ReLU and max pooling, and a linear classifier.
+    """A small CNN: convolutions of three taps per axis, each with ReLU and max pooling.
 
-    The baseline of `staged_embedding_network`. Raises ValueError for images too small to pool.
+    A linear classifier follows. It is the baseline of `staged_embedding_network`. Raises ValueError
+    for inputs too small to pool.
     """
     channels, *sizes = input_shape
     _check_poolable(sizes, len(maps))
     layers: list[nn.Module] = []
+    convolution, pooling = PLAIN[len(sizes) - 1]
     for count in maps:
         layers += [
-            nn.Conv2d(channels, count, STAGE_KERNEL, padding=STAGE_KERNEL // 2),
+            convolution(channels, count, STAGE_KERNEL, padding=STAGE_KERNEL // 2),
             nn.ReLU(),
-            nn.MaxPool2d(WINDOW),
+            pooling(WINDOW),
         ]
         channels, sizes = count, [size // WINDOW for size in sizes]
     return _on_features(layers, PixelEmbedding(sizes, channels), input_shape, classes)
@@ -225,10 +284,17 @@ def _on_features(
     )
 
 
+def _grid(count: int, sizes: Sequence[int]) -> tuple[int, ...]:
+    """That many densities per axis."""
+    return (count,) * len(sizes)
+
+
 def _check_poolable(sizes: Sequence[int], halvings: int) -> None:
     minimum = WINDOW**halvings
-    if min(sizes) < minimum:
-        raise ValueError(
-            f"Expected images of at least {minimum} × {minimum} pixels; "
-            f"got {sizes[0]} × {sizes[1]}."
-        )
+    if min(sizes) >= minimum:
+        return
+    if len(sizes) == 1:
+        raise ValueError(f"Expected signals of at least {minimum} samples; got {sizes[0]}.")
+    raise ValueError(
+        f"Expected images of at least {minimum} × {minimum} pixels; got {sizes[0]} × {sizes[1]}."
+    )

@@ -1,4 +1,4 @@
-"""User-defined densities and models.
+"""Loads user-defined densities and models; `registry` registers them.
 
 A plugin is an importable Python module that calls `densembed.register_density` or
 `densembed.register_model`. Only the person who runs the program selects plugins: with `--plugin`
@@ -12,12 +12,9 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from torch import nn
-
-from densembed.functional.densities import FAMILIES, Density
-from densembed.models.names import MAX_DENSITIES, MODELS, PLACEHOLDERS, Kind, parse, pattern
+from densembed.models.names import parse, parts
 from densembed.text import quoted
 
 VARIABLE = "DENSEMBED_PLUGINS"
@@ -34,73 +31,14 @@ class PluginError(ValueError):
     """A plugin cannot be used; the message is one sentence."""
 
 
-def register_density(family: Density) -> Density:
-    """Register a family under its name, for layers and for names of models.
-
-    Returns the family. Raises ValueError if the name is taken or is not up to 20 lowercase letters
-    and digits, starting with a letter.
-    """
-    if not isinstance(family, Density):
-        raise ValueError(f"Expected an instance of Density; got {family!r:.80}.")
-    if not re.fullmatch(r"[a-z][a-z0-9]{0,19}", str(getattr(family, "name", ""))):
-        raise ValueError(
-            "The name of a density is up to 20 lowercase letters and digits, starting with a "
-            f"letter; got {getattr(family, 'name', '')!r:.40}."
-        )
-    spread = [getattr(family, measure, 0) for measure in ("std", "iqr")]
-    if not all(isinstance(value, float | int) and value > 0 for value in spread):
-        raise ValueError(
-            "Expected a density with a positive std and iqr (std may be infinite); "
-            f"got {spread[0]!r:.40} and {spread[1]!r:.40}."
-        )
-    _claim(family.name, family.name in FAMILIES, type(family).__module__)
-    FAMILIES[family.name] = family
-    return family
-
-
-def register_model(
-    template: str,
-    build: Callable[..., nn.Module],
-    *,
-    words: str | None = None,
-    max_size: int = MAX_DENSITIES,
-) -> Callable[..., nn.Module]:
-    """Register a kind of model under a template of names.
+def claim(name: str, taken: bool, module: str) -> None:
+    """Record which plugin registers a name. Raises ValueError if the name is taken.
 
     Args:
-        template: lowercase letters, digits and hyphens, with {family} in place of the name of a
-            density, {size} of a number and {maps} of one to three numbers, such as
-            "my-{family}-net-{size}".
-        build: called with (input_shape, classes) and the name of the density (text), the number or
-            the tuple of numbers for each of those parts. It returns a module
-            (N, C, H, W) → (N, classes). Explore can show a `densembed.DensityNetwork`.
-        words: the name in words, with {} for each of those parts; by default the template.
-        max_size: the largest number that is allowed in a name.
-    Returns:
-        `build`. Raises ValueError for a template that is taken or malformed.
+        name: of a family, or a template of names of models.
+        taken: whether it is registered.
+        module: name of the module that registers it.
     """
-    parts = template.split("-")
-    arguments = [part for part in parts if part in PLACEHOLDERS]
-    literal = "-".join("x" if part in arguments else part for part in parts)
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", literal):
-        raise ValueError(
-            "A template of names consists of lowercase letters, digits and {family}, {size} or "
-            f"{{maps}}, separated by hyphens; got {template!r:.60}."
-        )
-    words = re.sub(r"{\w+}", "{}", template) if words is None else words
-    try:
-        words.format(*arguments)
-    except (IndexError, KeyError, ValueError):
-        raise ValueError(
-            f"Expected words with {{}} {len(arguments)} times; got {words!r}."
-        ) from None
-    taken = template in MODELS or any(re.fullmatch(pattern(other), template) for other in MODELS)
-    _claim(template, taken, getattr(build, "__module__", None) or "__main__")
-    MODELS[template] = Kind(build, words, max_size)
-    return build
-
-
-def _claim(name: str, taken: bool, module: str) -> None:
     origin = _loading[-1] if _loading else _importable(module)
     if taken and _origins.get(name) != origin:  # a notebook may register its own names again
         raise ValueError(f"The name {name!r} is taken by {_origins.get(name, 'densembed')}.")
@@ -178,8 +116,12 @@ def _load(name: str) -> None:
 def needed(model: str) -> list[str]:
     """The plugins that the model with this name needs."""
     template, arguments = parse(model)
-    parts = [template, *(part for part in arguments if isinstance(part, str))]
-    return sorted({_origins[part] for part in parts if part in _origins})
+    families = [
+        family
+        for part, family in zip(parts(template), arguments, strict=True)
+        if part == "{family}" and isinstance(family, str)
+    ]
+    return sorted({_origins[name] for name in [template, *families] if name in _origins})
 
 
 def missing(names: object) -> str | None:

@@ -10,7 +10,6 @@ control                 the user's request: stop, pause, or step (one epoch, the
 log.txt                 the traceback of a failure
 """
 
-from densembed.runs.execution import execute
-from densembed.runs.folder import MAX_NAME, Run, all_runs, read_only, runs_folder
+import lazy_loader
 
-__all__ = ["MAX_NAME", "Run", "all_runs", "execute", "read_only", "runs_folder"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,6 +1,7 @@
 """Trains the run in a folder and records every outcome there, failures included."""
 
 import contextlib
+import errno
 import math
 import os
 import time
@@ -17,8 +18,9 @@ from densembed.data import DataError, load_dataset
 from densembed.data.download import Cancelled, watching
 from densembed.runs.events import accepted_data, end_state, starts
 from densembed.runs.folder import Run, TrainingFolder
-from densembed.training.checkpoint import Outcome
+from densembed.runs.speed import record
 from densembed.training.config import explain
+from densembed.training.header import Outcome
 from densembed.training.loop import Diverged, Epoch, Event, Progress, Resume, Snapshot, train
 from densembed.training.recorder import Recorder
 from densembed.training.resume import (
@@ -38,7 +40,7 @@ DOWNLOAD_EVERY = 1.0
 """Seconds between two reports of a download."""
 RESTARTS = 3
 """How often a run whose process died resumes without a request."""
-FULL = "The last checkpoint was saved. Free some disk space and resume the run."
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MEMORY = (
     "Out of memory. Choose a smaller batch size, a smaller model or another device. "
     "The last checkpoint was saved."
@@ -111,10 +113,24 @@ def _reason(error: Exception) -> str:
     if isinstance(error, (DataError, ValueError)):
         return str(error)
     if isinstance(error, OSError):
-        return f"The checkpoint could not be saved: {error.strerror}. {FULL}"
+        return _about_file(error)
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return MEMORY
     return f"Training failed ({type(error).__name__}). See the log for details."
+
+
+def _about_file(error: OSError) -> str:
+    """A sentence about a file that could not be written or read, and what to do."""
+    reason = error.strerror or type(error).__name__
+    if error.errno in NO_ROOM:
+        fault, remedy = "The checkpoint could not be saved", "Free some disk space"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        fault, remedy = "A file could not be used", "Allow the app to write to the folder of runs"
+    else:
+        fault, remedy = "A file could not be used", "Remove the cause"
+    place = f" {Path(os.fsdecode(error.filename)).name!r}" if error.filename else ""
+    fault = fault.replace("A file", f"The file{place}") if place else fault
+    return f"{fault}: {reason}. The last checkpoint was saved. {remedy} and resume the run."
 
 
 def died(deaths: int) -> str:
@@ -130,6 +146,7 @@ def end(run: TrainingFolder, state: str, reason: str = "") -> str:
 
 
 def _end(run: Run, state: str, reason: str = "") -> str:
+    record(run)
     end(run, state, reason)
     if state in ("done", "stopped", "diverged"):
         run.resume_path.unlink(missing_ok=True)

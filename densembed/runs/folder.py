@@ -14,10 +14,12 @@ import filelock
 from pydantic import ValidationError
 
 from densembed.files import replace_file
+from densembed.paths import runs_folder
 from densembed.runs import events
 from densembed.runs.events import ENDS, end_state
-from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
+from densembed.training.header import CheckpointError
 
 IDENTIFIER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 MAX_NAME = 60
@@ -29,11 +31,6 @@ PROBES, PROBE_PAUSE = 3, 0.01
 def read_only() -> bool:
     """Whether this server neither trains nor deletes, as a public demo does."""
     return os.environ.get("DENSEMBED_READ_ONLY", "") not in ("", "0")
-
-
-def runs_folder() -> Path:
-    """The folder `DENSEMBED_RUNS`, by default checkpoints/runs in the working directory."""
-    return Path(os.environ.get("DENSEMBED_RUNS", "checkpoints/runs")).absolute()
 
 
 def new_identifier() -> str:
@@ -65,7 +62,7 @@ def read_request(folder: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Folder:
+class NamedFolder:
     """The folder of a run or a sweep, named by its identifier."""
 
     path: Path
@@ -92,7 +89,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class TrainingFolder(Folder):
+class TrainingFolder(NamedFolder):
     """A folder in which one process at a time trains: events, lock and requests."""
 
     @property

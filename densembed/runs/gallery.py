@@ -1,7 +1,6 @@
 """The checkpoints that a user can choose: those that ship, and those of runs and sweeps."""
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,19 +9,17 @@ from pathlib import Path
 from densembed.cache import SizedCache
 from densembed.data import is_outside
 from densembed.models.names import describe
+from densembed.paths import gallery_folder
 from densembed.runs import Run, all_runs
+from densembed.runs.folder import is_identifier
 from densembed.runs.sweep import find_member
 from densembed.text import printable
-from densembed.training.checkpoint import Checkpoint, CheckpointError, Header
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.errors import Errors
+from densembed.training.header import CheckpointError, Header
 
 FEW_IMAGES = 100
 """With fewer test images, their number is shown with the error."""
-
-
-def gallery_folder() -> Path:
-    """The folder `DENSEMBED_GALLERY`, by default checkpoints/paper in the working directory."""
-    return Path(os.environ.get("DENSEMBED_GALLERY", "checkpoints/paper")).absolute()
 
 
 _opened = SizedCache(32 * 2**20)
@@ -52,7 +49,12 @@ class Entry:
     @property
     def title(self) -> str:
         """One line: name of the run (if any), model, data set and error."""
-        return " · ".join(filter(None, (self.name, _title(self.path, self._version()))))
+        return " · ".join(filter(None, (self.name, one_line(self.header))))
+
+    @property
+    def header(self) -> Header:
+        """The header of the file, cached per version of the file. Raises CheckpointError."""
+        return _header(self.path, self._version())
 
     def _version(self) -> int:
         try:
@@ -62,8 +64,8 @@ class Entry:
 
 
 @lru_cache(maxsize=1024)  # a list of many runs is drawn again on each click
-def _title(path: Path, version: int) -> str:
-    return one_line(Checkpoint.peek(path))
+def _header(path: Path, version: int) -> Header:
+    return Checkpoint.peek(path)
 
 
 def one_line(header: Header) -> str:
@@ -103,6 +105,11 @@ def find(key: str) -> Entry | None:
     return Entry(key, member) if member else None
 
 
+def is_own(key: str) -> bool:
+    """Whether a key is that of a run or of a member of a sweep, and not of a shipped model."""
+    return is_identifier(key) or is_identifier(key.rpartition("-")[0])
+
+
 def result(name: str) -> dict | None:
     """The content of a results file in the gallery's folder, or None."""
     try:
@@ -125,6 +132,9 @@ DESCRIPTIONS = {
     "logistic-el-8": "64 densities and 906 parameters classify about 90 % of the digits correctly.",
     "logistic-el-15": "225 densities with less than half of the linear classifier's parameters.",
     "logistic-el-mnn-6-3": "The smallest model with a micro network. Its field follows the digit.",
+    "logistic-el-mnn-mass-6-3": (
+        "36 densities in a box around the ink: shifting or scaling a digit changes little."
+    ),
     "logistic-el-mnn-8-4": "64 densities that move with the input.",
     "logistic-el-mnn-10-5": "The paper's best model: 100 densities that move with the input.",
     "frontier-stages-2-logistic-el-2": "Lowest error with at most 136 parameters. Two maps.",

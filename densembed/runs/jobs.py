@@ -15,10 +15,12 @@ import torch
 
 from densembed.data import Dataset, Split, load_dataset
 from densembed.data.download import Cancelled, watching
-from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.runs.same_data import check_same_data
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
 from densembed.training.errors import Errors
+from densembed.training.header import CheckpointError
 from densembed.training.loop import MAY_DIFFER, train_members
 from densembed.training.recorder import Recorder
 from densembed.training.threads import limit_threads
@@ -68,12 +70,20 @@ def hold_out(dataset: Dataset, count: int = HELD_OUT) -> Dataset:
 
 
 def together(
-    jobs: Sequence[Job], data_dir: str | None = None, stop: Callable[[], bool] = lambda: False
+    jobs: Sequence[Job],
+    data_dir: str | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    results: Path | None = None,
 ) -> None:
     """Train jobs of one shape in this process, in one step, and save the checkpoint of each.
 
     If one of them diverges, each is trained again on its own, so that the others finish. If `stop`
     returns True, nothing is saved.
+
+    Args:
+        results: folder of which all jobs must have the same data.
+    Raises:
+        DataError: the data cannot be loaded, or differ from those of earlier jobs in `results`.
     """
     limit_threads()
     torch.backends.cudnn.deterministic = True  # reproducible results
@@ -83,6 +93,8 @@ def together(
             dataset = load_dataset(first.config.dataset, data_dir)
     except Cancelled:
         return
+    if results:
+        check_same_data(results, dataset)
     if first.held_out:
         dataset = hold_out(dataset)
     configs = [job.config for job in jobs]

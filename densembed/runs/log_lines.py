@@ -42,12 +42,15 @@ def _line(event: dict) -> str:
 
 
 def _machine(path: object) -> str:
-    """ ": CPU (1 thread, AVX2), torch 2.14.1, densembed 0.1.0", from `resume.code_path`."""
+    """ ": CPU (1 thread, AVX2, Numba 0.68.1), torch 2.14.1", …, from `resume.code_path`."""
     if not isinstance(path, dict) or not path:
         return ""
     device = path.get("device", "?")
     if device == "cpu":
         threads = f"{path.get('threads', '?')} thread{'' if path.get('threads') == '1' else 's'}"
-        device = f"CPU ({threads}, {str(path.get('instructions', '?')).rpartition(' ')[2]})"
+        instructions = str(path.get("instructions", "?")).rpartition(" ")[2]
+        kernels = path.get("kernels", "none")
+        parts = [threads, instructions, *([str(kernels)] if kernels != "none" else [])]
+        device = f"CPU ({', '.join(parts)})"
     versions = (f"{name} {path[name]}".split("+")[0] for name in VERSIONS if name in path)
     return ": " + ", ".join((str(device), *versions))

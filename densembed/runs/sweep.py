@@ -3,6 +3,7 @@
 A sweep is a folder:
 
 plan.json         the base config and the values of each field
+data-….json       a data set that it began with
 control           "stop", if the user requested it
 001/, 002/, …     a group of members of one shape, with events.jsonl and lock as in a run
 001/K.safetensors member K of the plan when it has finished
@@ -25,7 +26,7 @@ from densembed.runs import jobs
 from densembed.runs.events import end_state, starts
 from densembed.runs.execution import RESTARTS, died, end, fail, locked
 from densembed.runs.folder import (
-    Folder,
+    NamedFolder,
     TrainingFolder,
     is_identifier,
     new_identifier,
@@ -34,9 +35,10 @@ from densembed.runs.folder import (
 )
 from densembed.runs.jobs import Job
 from densembed.runs.sweep_plan import MOST_MEMBERS, Plan
-from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
+from densembed.training.header import CheckpointError
 
 OVER = ("done", "diverged")
 
@@ -58,7 +60,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Sweep(Folder):
+class Sweep(NamedFolder):
     """The folder of a sweep."""
 
     @classmethod
@@ -257,7 +259,7 @@ def _train_locked(group: Group, data_dir: str | None) -> str:
         return end(group, "failed", died(deaths))
     group.append("start")
     try:
-        jobs.together(group.todo(), data_dir, lambda: bool(group.request()))
+        jobs.together(group.todo(), data_dir, lambda: bool(group.request()), group.path.parent)
     except Exception as error:
         return fail(group, error)
     return "stopped" if group.request() else "done"

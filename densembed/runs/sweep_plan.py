@@ -1,10 +1,13 @@
 """The plan of a sweep: a grid over fields of a config."""
 
+import os
+import re
 from itertools import product
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from densembed.data import DATASETS, is_folder
+from densembed.data.names import NAMES, PREFIX, TABLE, is_path
+from densembed.files import in_home
 from densembed.text import unknown
 from densembed.training.config import RunConfig, explain
 
@@ -62,17 +65,42 @@ class Plan(BaseModel):
 
 def read_values(name: str, text: str) -> list:
     """The values of a field from text like "0.002, 0.01". Raises ValueError if there are none."""
-    values: list[str] = []
-    for part in text.split(","):
-        own = part.strip() in DATASETS or is_folder(part.strip())
-        if name == "dataset" and values and is_folder(values[-1].strip()) and not own:
-            values[-1] += f",{part}"  # a comma within the path of a folder
-        else:
-            values.append(part)
-    values = [part.strip() for part in values if part.strip()]
+    values = (
+        _dataset_names(text) if name == "dataset" else [value.strip() for value in text.split(",")]
+    )
+    values = [value for value in values if value]
     if not values:
         raise ValueError(f"Give the values of {name}, separated by commas.")
     return values
+
+
+def _dataset_names(text: str) -> list[str]:
+    """Names of data sets. A comma or a space may belong to a path."""
+    parts, names = text.split(","), [""]
+    while parts:
+        for count in range(len(parts), 0, -1):  # the longest path that exists
+            name = ",".join(parts[:count]).lstrip()
+            if _exists(name):
+                names.append(name)
+                del parts[:count]
+                break
+        else:
+            part = parts.pop(0)
+            own = part.strip() in NAMES or is_path(part.strip())
+            if is_path(names[-1]) and not own and not _exists(names[-1]):
+                names[-1] = f"{names[-1]},{part}".rstrip()
+            else:
+                names.append(part.strip())
+    return names
+
+
+def _exists(name: str) -> bool:
+    """Whether a name is that of a folder or a table that exists, with or without what follows @."""
+    path = name.removeprefix(PREFIX).removeprefix(TABLE)
+    suffix = r"@[^@/]*$" if name.startswith(TABLE) else r"@\d+x\d+x\d+$"
+    places = in_home(path), in_home(re.sub(suffix, "", path))
+    exists = os.path.isfile if name.startswith(TABLE) else os.path.isdir
+    return is_path(name) and bool(path.strip()) and any(map(exists, places))
 
 
 def make_plan(base: dict, grid: dict[str, list]) -> Plan:

@@ -7,138 +7,54 @@ are converted if float32 represents their values exactly. The metadata has `form
 checked against the shapes of the model that the header names.
 """
 
+import contextlib
 import json
 import os
-import platform
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Literal
 
 import safetensors.torch
 import torch
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 from torch import Tensor, nn
 
 from densembed.cache import SizedCache
-from densembed.data import Dataset
-from densembed.files import check_regular, replace_file
-from densembed.models import plugins
+from densembed.files import replace_file
 from densembed.models.initialisation import is_density
-from densembed.models.names import build
+from densembed.models.registry import build
 from densembed.text import printable
-from densembed.training.config import RunConfig, explain
-from densembed.training.device import device_name, pick_device
+from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
-from densembed.version import __version__
-
-FORMAT = "densembed"
-VERSION = "1"
-MAX_BYTES = 256 * 2**20
-MAX_HEADER = 4 * 2**20
-MAX_SIZE = 256
-"""Largest number of channels, rows or columns, as larger fields exhaust the memory."""
+from densembed.training.header import (
+    FORMAT,
+    VERSION,
+    CheckpointError,
+    Header,
+    check_file,
+    read_header,
+    summarise,
+)
+from densembed.training.novelty import Novelty
 
 ELSEWHERE = "elsewhere"
 """Name of the data set of a model whose data are not on this machine."""
 
-UNTITLED = "untitled data"
-"""Stands in sentences for an empty title of the data."""
-ShortText = Annotated[str, Field(max_length=200), AfterValidator(printable)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Percent = Annotated[float, Field(ge=0, le=100)]
-Count = Annotated[int, Field(ge=0, le=10**12)]
-Outcome = Literal["running", "done", "stopped", "diverged", "failed"]
-Size = Annotated[int, Field(ge=1, le=MAX_SIZE)]
-
-
-class CheckpointError(ValueError):
-    """A file that is not a valid checkpoint; the message is one sentence."""
-
-
-def _check_file(path: Path, name: str) -> None:
-    """Raise OSError for a named pipe or a device, CheckpointError for a file that is too large."""
-    check_regular(path)
-    if path.stat().st_size > MAX_BYTES:
-        raise CheckpointError(f"{name} is too large for a checkpoint.")
-
-
-class EpochMetrics(BaseModel):
-    """One epoch; lists have one entry per member. Errors in percent, time in seconds."""
-
-    model_config = ConfigDict(extra="forbid")
-    epoch: int = Field(ge=1, le=10**12)
-    step: int = Field(ge=1, le=10**12)
-    train_loss: list[Number]
-    test_error: list[Percent]
-    learning_rate: Number = Field(ge=0)
-    seconds: Number = Field(ge=0)
-
-
-class Provenance(BaseModel):
-    """Software, machine and data of a training, without personal data or paths."""
-
-    model_config = ConfigDict(extra="forbid")
-    created: ShortText
-    densembed: ShortText
-    torch: ShortText
-    python: ShortText
-    machine: ShortText
-    device: ShortText
-    threads: int
-    dataset_title: Annotated[ShortText, AfterValidator(lambda title: title.strip() or UNTITLED)]
-    train_images: Count
-    test_images: Count
-
-    @classmethod
-    def now(cls, config: RunConfig, dataset: Dataset) -> "Provenance":
-        return cls(
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-            densembed=__version__,
-            torch=torch.__version__,
-            python=platform.python_version(),
-            machine=f"{platform.system()} {platform.machine()}",
-            device=device_name(pick_device(config.device)),
-            threads=torch.get_num_threads(),
-            dataset_title=dataset.title,
-            train_images=len(dataset.train),
-            test_images=len(dataset.test),
-        )
-
-
-class Header(BaseModel):
-    """The JSON beside the tensors."""
-
-    model_config = ConfigDict(extra="forbid")
-    config: RunConfig
-    input_shape: tuple[Size, Size, Size]
-    classes: list[ShortText] = Field(min_length=1, max_length=1000)
-    steps_per_epoch: int = Field(ge=1, le=10**12)
-    steps: list[Count] = Field(min_length=1, max_length=1000)
-    epochs: list[EpochMetrics] = Field(max_length=10_000)
-    outcome: Outcome
-    provenance: Provenance
-    plugins: list[ShortText] = Field([], max_length=20)
-    """Names of the plugin modules that the model needs. They are never imported from here."""
-
-    @property
-    def errors(self) -> list[float] | None:
-        """Test error of each member in percent at the last snapshot, None in the first epoch."""
-        epochs = [epoch for epoch in self.epochs if epoch.step <= self.steps[-1]]
-        return epochs[-1].test_error if epochs else None
-
-    @field_validator("classes")
-    @classmethod
-    def _distinct(cls, classes: list[str]) -> list[str]:
-        if len(set(classes)) < len(classes):
-            raise ValueError("two classes have the same name")
-        return classes
-
-
 _networks = SizedCache(32 * 2**20)
 """Networks of all open checkpoints, which have up to a thousand snapshots each."""
+
+
+NOVELTY = "novelty"
+"""Name of the statistics of the training images in the metadata; older files have none."""
+
+
+def novelty_file(path: Path) -> Path:
+    """The file beside a checkpoint without such statistics that contains them."""
+    return path.with_suffix(f".{NOVELTY}.json")
+
+
+def _read_novelty(text: str, header: Header) -> Novelty:
+    return Novelty.from_json(text, len(header.classes), header.input_shape)
 
 
 @dataclass
@@ -151,6 +67,7 @@ class Checkpoint:
 
     header: Header
     tensors: dict[str, Tensor] = field(repr=False)
+    novelty: Novelty | None = field(default=None, repr=False)
 
     @property
     def config(self) -> RunConfig:
@@ -193,8 +110,9 @@ class Checkpoint:
 
     @property
     def reads_digits(self) -> bool:
-        """Whether the classes are the digits, which are located in uploaded pictures."""
-        return self.header.classes == list("0123456789")
+        """Whether it reads images of digits, which are located in uploaded pictures."""
+        images = len(self.header.input_shape) == 3
+        return images and self.header.classes == list("0123456789")
 
     def state(self, snapshot: int = -1, member: int | None = None) -> dict[str, Tensor]:
         """The state dict of one snapshot (0 before training, −1 after) and member."""
@@ -220,7 +138,8 @@ class Checkpoint:
     def without_data(self) -> "Checkpoint":
         """The same without the name of its data set, for files that name a folder elsewhere."""
         config = self.config.model_copy(update={"dataset": ELSEWHERE})
-        return Checkpoint(self.header.model_copy(update={"config": config}), self.tensors)
+        header = self.header.model_copy(update={"config": config})
+        return Checkpoint(header, self.tensors, self.novelty)
 
     def epoch_of(self, step: int) -> float:
         return step / self.header.steps_per_epoch
@@ -236,6 +155,8 @@ class Checkpoint:
     def to_bytes(self) -> bytes:
         """The content of a file, as `from_bytes` reads it."""
         metadata = {"format": FORMAT, "version": VERSION, "header": self.header.model_dump_json()}
+        if self.novelty:
+            metadata[NOVELTY] = self.novelty.to_json()
         tensors = {name: tensor.contiguous() for name, tensor in self.tensors.items()}
         return safetensors.torch.save(tensors, metadata)
 
@@ -249,11 +170,16 @@ class Checkpoint:
         path = Path(path)
         name = printable(path.name)
         try:
-            _check_file(path, name)
+            check_file(path, name)
             data = path.read_bytes()
         except OSError as error:
             raise CheckpointError(f"{printable(path)} cannot be read: {error.strerror}.") from error
-        return cls.from_bytes(data, name)
+        checkpoint = cls.from_bytes(data, name)
+        if checkpoint.novelty is None:
+            with contextlib.suppress(OSError, ValueError):  # without it, novelty is unknown
+                text = novelty_file(path).read_text(encoding="utf-8")
+                checkpoint.novelty = _read_novelty(text, checkpoint.header)
+        return checkpoint
 
     @classmethod
     def peek(cls, path: str | os.PathLike) -> Header:
@@ -261,74 +187,26 @@ class Checkpoint:
 
         Raises CheckpointError as `open` does, but only `open` checks the tensors.
         """
-        path = Path(path)
-        name = printable(path.name)
-        try:
-            _check_file(path, name)
-            with open(path, "rb") as file:
-                start = file.read(8)
-                start += file.read(min(int.from_bytes(start, "little"), MAX_HEADER))
-                header = _read_header(start, name)
-                if not _is_whole(start, os.fstat(file.fileno()).st_size):
-                    raise CheckpointError(f"{name} is damaged or incomplete.")
-        except OSError as error:
-            raise CheckpointError(f"{printable(path)} cannot be read: {error.strerror}.") from error
-        return header
+        return summarise(path).header
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "The file") -> "Checkpoint":
         """Read the content of a file, e.g. of an upload; see `open`."""
-        header = _read_header(data, name)
+        header = read_header(data, name)
         try:
             tensors = safetensors.torch.load(data)
         except Exception as error:  # safetensors raises several types
             raise CheckpointError(f"{name} is damaged or incomplete.") from error
         _check_tensors(header, tensors, name)
-        return cls(header, tensors)
-
-
-def _is_whole(start: bytes, size: int) -> bool:
-    """Whether a file of that size ends with the last of its tensors."""
-    entries = json.loads(start[8:])
-    entries.pop("__metadata__")
-    try:
-        ends = [entry["data_offsets"][1] for entry in entries.values()]
-        return size == len(start) + max(ends, default=0)
-    except (TypeError, LookupError):  # not the description of a tensor
-        return False
-
-
-def _read_header(data: bytes, name: str) -> Header:
-    size = int.from_bytes(data[:8], "little") if len(data) > 8 else 0
-    invalid = CheckpointError(
-        f"{name} is not a densembed checkpoint. Choose a .safetensors file that densembed wrote."
-    )
-    if not 0 < size <= min(len(data) - 8, MAX_HEADER):
-        raise invalid
-    try:
-        metadata = json.loads(data[8 : 8 + size]).get("__metadata__", {})
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise invalid from error
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-        raise invalid
-    if metadata.get("version") != VERSION:
-        raise CheckpointError(
-            f"{name} has version {str(metadata.get('version'))[:20]!r} of the format, but this "
-            f"densembed reads version {VERSION}. Update densembed."
-        )
-    try:
-        content = json.loads(metadata.get("header", ""))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"{name} has a damaged header, which is not JSON.") from error
-    if isinstance(content, dict) and (absent := plugins.missing(content.get("plugins"))):
-        raise CheckpointError(
-            f"{name} needs the plugin {absent}, which is not loaded. Add it with --plugin "
-            f"or in {plugins.VARIABLE}."
-        )
-    try:
-        return Header.model_validate(content)  # as JSON, it would not name a text that is invalid
-    except ValidationError as error:
-        raise CheckpointError(f"{name} has a damaged header: {explain(error)}") from error
+        length = 8 + int.from_bytes(data[:8], "little")
+        text = json.loads(data[8:length])["__metadata__"].get(NOVELTY)
+        try:
+            novelty = None if text is None else _read_novelty(text, header)
+        except ValueError as error:
+            raise CheckpointError(
+                f"{name} has damaged statistics of its training images."
+            ) from error
+        return cls(header, tensors, novelty)
 
 
 def _empty_model(header: Header) -> nn.Module:

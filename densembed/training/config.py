@@ -2,8 +2,18 @@
 
 from typing import Annotated, Literal, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
 
+from densembed.data.grids import OWN, check_grids
 from densembed.models.names import check_name
 from densembed.text import closest, printable
 
@@ -22,6 +32,11 @@ class RunConfig(BaseModel):
     )
     dataset: str = Field("digits", description="name of the data set", max_length=200)
     epochs: int = Field(20, ge=1, le=10_000, description="passes over the training images")
+    grid: Annotated[str, AfterValidator(check_grids)] = Field(
+        OWN,
+        description=f"pixels to train on: N, HxW, or {OWN} for those of the images",
+        max_length=100,
+    )
     batch_size: int = Field(128, ge=1, le=100_000, description="images per step")
     learning_rate: float = Field(
         0.002, gt=0, le=1e6, description="maximum of the one-cycle schedule"
@@ -48,6 +63,17 @@ class RunConfig(BaseModel):
     compile: bool = Field(
         False, description="compile the step: takes about 10 s, pays off in long runs"
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: object, info: ValidationInfo) -> object:
+        """Refuse true and false as numbers, which Pydantic takes for 1 and 0."""
+        if (
+            isinstance(value, bool)
+            and cls.model_fields[str(info.field_name)].annotation is not bool
+        ):
+            raise PydanticCustomError("boolean", "not a number")
+        return value
 
 
 def explain(error: ValidationError) -> str:

@@ -38,13 +38,14 @@ class Errors:
         middle = self.mean
         return min(range(len(self.values)), key=lambda k: abs(self.values[k] - middle))
 
-    def text(self, images: int | None = None) -> str:
+    def text(self, images: int | None = None, noun: str = "image") -> str:
         """The error of one member, or mean ± standard deviation.
 
         Args:
             images: number of test images, included in the text if given.
+            noun: "signal" for signals.
         """
-        of = f" of {images:,} test image{'' if images == 1 else 's'}" if images else ""
+        of = f" of {images:,} test {noun}{'' if images == 1 else 's'}" if images else ""
         if len(self.values) == 1:
             return f"{self.mean:.2f} %{of}"
         return f"{self.mean:.2f} ± {self.deviation:.2f} %{of} ({len(self.values)} members)"

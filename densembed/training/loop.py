@@ -12,17 +12,19 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import mean, median
 
 import torch
 from torch import Tensor, nn
 
 from densembed.data import Dataset, Split, as_input
+from densembed.data.grids import read_grids
 from densembed.models.initialisation import initialise, is_density, is_locator
-from densembed.models.names import build
+from densembed.models.registry import build
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
 from densembed.training.optimiser import Adam
-from densembed.training.step import StackedParameters, stepper
+from densembed.training.step import StackedParameters, Step, stepper
 
 MAX_SNAPSHOTS = 32
 REPORT_EVERY = 0.5
@@ -205,7 +207,7 @@ def train_members(
     keep = set(snapshot_steps(config.epochs, per_epoch))
     stacked = StackedParameters([build_seeded(member, dataset).to(device) for member in configs])
     adam = _optimiser(configs, stacked, total)
-    take = stepper(stacked, adam, data.train, config.batch_size, config.compile)
+    take_on = _steppers(config, stacked, adam, data.train, config.batch_size)
     orders = [torch.Generator().manual_seed(member.seed) for member in configs]
     watch = _Watch(10 * math.log(len(dataset.classes)), len(configs), device)
     epoch_loss = torch.zeros(len(configs), device=device)
@@ -236,8 +238,10 @@ def train_members(
             spent.zero_()
         started = time.perf_counter() - spent.item()
         shuffled = torch.stack([torch.randperm(count, generator=order) for order in orders])
-        for index in shuffled.to(device).split(config.batch_size, 1)[done % per_epoch :]:
-            loss = take(index, adam.table[done])
+        grids = grid_order(epoch, per_epoch, len(take_on))[done % per_epoch :]
+        batches = shuffled.to(device).split(config.batch_size, 1)[done % per_epoch :]
+        for index, grid in zip(batches, grids, strict=True):
+            loss = take_on[grid](index, adam.table[done])
             rate = config.learning_rate * adam.shares[done]
             done += 1
             ended = done % per_epoch == 0
@@ -287,6 +291,30 @@ def _restore(state: dict[str, Tensor], resume: Resume, total: int) -> None:
         value.copy_(saved[name])
 
 
+def grid_order(epoch: int, steps: int, grids: int) -> list[int]:
+    """The index of the grid of each step of an epoch: in random order, and equally often.
+
+    The order only depends on the epoch, so members of different seeds can train together.
+    """
+    turns = (torch.arange(steps) + (epoch - 1) * steps) % grids
+    return turns[torch.randperm(steps, generator=torch.Generator().manual_seed(epoch))].tolist()
+
+
+def _steppers(
+    config: RunConfig, stacked: StackedParameters, adam: Adam, split: Split, batch: int
+) -> list[Step]:
+    """A step on each grid of the config. Raises ValueError for a model that has only one."""
+    own = tuple(split.images.shape[2:])
+    steps = {}
+    grids = read_grids(config.grid, own)
+    for grid in set(grids):
+        other = None if grid == own else grid
+        if other:
+            stacked.add_grid(other)
+        steps[grid] = stepper(stacked, adam, split, batch, config.compile, other)
+    return [steps[grid] for grid in grids]
+
+
 def _check_alike(configs: Sequence[RunConfig]) -> None:
     shared = [config.model_dump(exclude=MAY_DIFFER) for config in configs]
     if any(other != shared[0] for other in shared):
@@ -330,15 +358,16 @@ def estimate_seconds(config: RunConfig, dataset: Dataset) -> float:
     adam = Adam(stacked.values, torch.zeros(len(stacked), 1, device=device), ESTIMATE_STEPS)
     count = min(config.batch_size, len(dataset.train))
     batch = Split(dataset.train.images[:count], dataset.train.labels[:count]).to(device)
-    take = stepper(stacked, adam, batch, count)
     index = torch.arange(count, device=device).expand(len(stacked), count)
-    times = []
-    for row in adam.table:
-        started = time.perf_counter()
-        take(index, row).tolist()  # waits for the device
-        times.append(time.perf_counter() - started)
-    steps = config.epochs * math.ceil(len(dataset.train) / config.batch_size)
-    return steps * sorted(times)[len(times) // 2]
+    eager, typical = config.model_copy(update={"compile": False}), []
+    for take in _steppers(eager, stacked, adam, batch, count):
+        times = []
+        for row in adam.table:
+            started = time.perf_counter()
+            take(index, row).tolist()  # waits for the device
+            times.append(time.perf_counter() - started)
+        typical.append(median(times))
+    return config.epochs * math.ceil(len(dataset.train) / config.batch_size) * mean(typical)
 
 
 class _Watch:

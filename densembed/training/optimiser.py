@@ -11,6 +11,8 @@ import math
 import torch
 from torch import Tensor
 
+import densembed.kernels as kernels
+
 EPS = 1e-8
 BETA2 = 0.999
 WARM_UP = 0.3
@@ -60,10 +62,11 @@ class Adam:
 
     def __init__(self, parameters: Tensor, rate: Tensor, total: int, decay: Tensor | None = None):
         self.parameters = parameters
-        self.decay = decay
+        self.by_kernel = parameters.device.type == "cpu" and kernels.available()
         self.first = torch.zeros_like(parameters)
         self.second = torch.zeros_like(parameters)
-        self.rate = rate
+        self.rate = rate.expand_as(parameters).contiguous()
+        self.decay = None if decay is None else decay.expand_as(parameters).contiguous()
         shares, momenta = one_cycle(total)
         rows = [
             (beta1, 1 / (1 - beta1 ** (step + 1)), (1 - BETA2 ** (step + 1)) ** -0.5, share)
@@ -74,6 +77,9 @@ class Adam:
 
     def update(self, gradient: Tensor, row: Tensor) -> None:
         """Update in place. `row` is the step's row of `table`: β₁, corrections of m and v, rate."""
+        if self.by_kernel and not torch.compiler.is_compiling():
+            self._update_by_kernel(gradient, row)
+            return
         beta1, bias, correction, share = row.unbind()
         self.first.lerp_(gradient, 1 - beta1)
         self.second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
@@ -82,3 +88,8 @@ class Adam:
         if self.decay is not None:
             self.parameters.sub_(self.parameters * (rate * self.decay))
         self.parameters.sub_((self.first * rate).mul_(bias).div_(denominator))
+
+    def _update_by_kernel(self, gradient: Tensor, row: Tensor) -> None:
+        decay = torch.zeros_like(self.rate) if self.decay is None else self.decay
+        arrays = self.parameters, gradient.contiguous(), self.first, self.second, self.rate, decay
+        kernels.steps.adam(*(array.detach().numpy() for array in arrays), row.numpy(), BETA2, EPS)

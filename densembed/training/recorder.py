@@ -1,14 +1,21 @@
 """Collects the events of a training into a checkpoint."""
 
+import platform
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 import torch
 
+import densembed.kernels as kernels
 from densembed.data import Dataset
 from densembed.models import plugins
-from densembed.training.checkpoint import Checkpoint, EpochMetrics, Header, Outcome, Provenance
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
+from densembed.training.device import device_name, pick_device
+from densembed.training.header import EpochMetrics, Header, Outcome, Provenance
 from densembed.training.loop import Epoch, Event, Resume, Snapshot, snapshot_steps
+from densembed.training.novelty import Novelty
+from densembed.version import __version__
 
 
 class Recorder:
@@ -23,9 +30,11 @@ class Recorder:
             steps=[0],
             epochs=[],
             outcome="running",
-            provenance=Provenance.now(config, dataset),
+            provenance=_provenance(config, dataset),
             plugins=plugins.needed(config.model),
+            scaling=dataset.scaling,
         )
+        self.dataset = dataset
         self.snapshots: list[Snapshot] = []
         self.position: Resume | None = None
 
@@ -81,7 +90,10 @@ class Recorder:
             name: torch.stack([snapshot.state[name] for snapshot in snapshots])
             for name in snapshots[0].state
         }
-        return Checkpoint(header, tensors)
+        checkpoint = Checkpoint(header, tensors)
+        if outcome in ("done", "stopped") and checkpoint.reads_digits:
+            checkpoint.novelty = Novelty.fit(checkpoint.model(), self.dataset)
+        return checkpoint
 
     def _current(self) -> list[Snapshot]:
         last = self.snapshots[-1]
@@ -90,3 +102,21 @@ class Recorder:
         state = self.position.parameters(last.state)
         finite = all(part.isfinite().all() for part in state.values())
         return [Snapshot(self.position.step, state)] if finite else []
+
+
+def _provenance(config: RunConfig, dataset: Dataset) -> Provenance:
+    """The software, machine and data of a training that begins now."""
+    device = pick_device(config.device)
+    return Provenance(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        densembed=__version__,
+        torch=torch.__version__,
+        python=platform.python_version(),
+        machine=f"{platform.system()} {platform.machine()}",
+        device=device_name(device),
+        threads=torch.get_num_threads(),
+        kernels=kernels.described(torch.get_num_threads()) if device.type == "cpu" else "",
+        dataset_title=dataset.title,
+        train_images=len(dataset.train),
+        test_images=len(dataset.test),
+    )

@@ -14,11 +14,13 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from densembed.data import Dataset
+import densembed.kernels as kernels
+from densembed.data import Dataset, noun
 from densembed.files import replace_file
-from densembed.training.checkpoint import MAX_BYTES, Checkpoint
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.device import device_name, pick_device
+from densembed.training.header import MAX_BYTES
 from densembed.training.loop import Resume
 from densembed.version import __version__
 
@@ -29,11 +31,16 @@ DAMAGED = "The saved training state is damaged. Start the run again with the sam
 
 
 def code_path(config: RunConfig) -> dict[str, str]:
-    """Everything besides the config that affects the exact result."""
+    """Everything besides the config that affects the exact result.
+
+    The number of threads of the kernels does not.
+    """
+    device = pick_device(config.device)
     return {
-        "device": device_name(pick_device(config.device)),
+        "device": device_name(device),
         "threads": str(torch.get_num_threads()),
         "instructions": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "kernels": kernels.name() if device.type == "cpu" else "none",
         "torch": torch.__version__,
         "densembed": __version__,
     }
@@ -77,13 +84,17 @@ class Data:
             changes.append(f"missing classes {_listed(missing)}")
         if not changes and now.classes != self.classes:
             changes.append("the order of the classes")
+        inputs = f"{noun(now.shape)}s"
         if now.shape != self.shape:
-            changes.append(f"images of {_size(self.shape)} before, of {_size(now.shape)} now")
+            changes.append(f"{inputs} of {_size(self.shape)} before, of {_size(now.shape)} now")
         counts = ("training", self.train, now.train), ("test", self.test, now.test)
         for part, before, after in counts:
             if before != after:
-                changes.append(f"{before:,} {part} images before, {after:,} now")
-        return "; ".join(changes) or "the same number of images, but other pixels, labels or order"
+                changes.append(f"{before:,} {part} {inputs} before, {after:,} now")
+        values = "pixels" if inputs == "images" else "values"
+        return "; ".join(changes) or (
+            f"the same number of {inputs}, but other {values}, labels or order"
+        )
 
 
 def _listed(names: list[str]) -> str:

@@ -12,7 +12,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
-from densembed.data import Split, as_input
+import densembed.kernels as kernels
+from densembed.data import Split, as_input, full_scale
+from densembed.functional.uniform import cell_means
+from densembed.models.registry import at_grid
 from densembed.training.optimiser import Adam
 
 
@@ -25,6 +28,7 @@ class StackedParameters:
 
     def __init__(self, modules: list[nn.Module]):
         self.module = modules[0]
+        self.on_grid: dict[tuple[int, ...], nn.Module] = {}
         shapes = {name: p.shape for name, p in self.module.named_parameters()}
         self.names = list(shapes)
         self.shapes = list(shapes.values())
@@ -47,23 +51,38 @@ class StackedParameters:
             for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
         }
 
-    def logits(self, x: Tensor) -> Tensor:
-        """(M, N, C, H, W) → (M, N, classes); each member has its own inputs."""
+    def add_grid(self, sizes: tuple[int, ...]) -> None:
+        """Let `logits` take inputs of another size. Raises ValueError for a model of one grid."""
+        self.on_grid[sizes] = at_grid(self.module, sizes)
+
+    def logits(self, x: Tensor, sizes: tuple[int, ...] | None = None) -> Tensor:
+        """(M, N, C, H, W) → (M, N, classes); each member has its own inputs.
+
+        Args:
+            sizes: another grid, of `add_grid`, to which the inputs are scaled.
+        """
+        module = self.module
+        if sizes:
+            module, x = self.on_grid[sizes], cell_means(x, sizes)
         if self._direct:
-            return self.module(x[0])[None]
+            return module(x[0])[None]
         if len(self) == 1:
-            return functional_call(self.module, self.named(self.values[0]), (x[0],))[None]
-        return vmap(lambda values, x: functional_call(self.module, values, (x,)))(
+            return functional_call(module, self.named(self.values[0]), (x[0],))[None]
+        return vmap(lambda values, x: functional_call(module, values, (x,)))(
             self.named(self.values), x
         )
 
-    def gradient(self, loss: Tensor) -> Tensor:
-        """Gradient of a loss of `logits` with respect to all parameters, (M, P)."""
+    def gradient(self, value: Tensor, by_value: Tensor | None = None) -> Tensor:
+        """Gradient with respect to all parameters, (M, P).
+
+        Args:
+            value: a loss of `logits`, or the logits themselves with the loss's gradient `by_value`.
+        """
         if self._direct:
             # A parameter that does not affect the loss has a gradient of zeros.
-            parts = torch.autograd.grad(loss, self.single, materialize_grads=True)
+            parts = torch.autograd.grad(value, self.single, by_value, materialize_grads=True)
             return torch.cat([part.flatten() for part in parts])[None]
-        return torch.autograd.grad(loss, self.values)[0]
+        return torch.autograd.grad(value, self.values, by_value)[0]
 
     @property
     def _direct(self) -> bool:
@@ -91,17 +110,23 @@ Step = Callable[[Tensor, Tensor], Tensor]
 
 
 def step(
-    stacked: StackedParameters, adam: Adam, images: Tensor, labels: Tensor, row: Tensor
+    stacked: StackedParameters,
+    adam: Adam,
+    images: Tensor,
+    labels: Tensor,
+    row: Tensor,
+    sizes: tuple[int, ...] | None = None,
 ) -> Tensor:
     """Forward, backward and update.
 
     Args:
-        images: (M, N, C, H, W) uint8; labels: (M, N).
+        images: (M, N, C, H, W) uint8, or signals (M, N, C, L); labels: (M, N).
         row: the step's row of the optimiser's table.
+        sizes: another grid to which the images are scaled.
     Returns:
         The loss of each member, (M,).
     """
-    logits = stacked.logits(as_input(images, stacked.values.dtype))
+    logits = stacked.logits(as_input(images, stacked.values.dtype), sizes)
     losses = cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
     losses = losses.view(labels.shape).mean(1)
     gradient = stacked.gradient(losses.sum())
@@ -111,17 +136,25 @@ def step(
 
 
 def stepper(
-    stacked: StackedParameters, adam: Adam, split: Split, batch: int, compiled: bool = False
+    stacked: StackedParameters,
+    adam: Adam,
+    split: Split,
+    batch: int,
+    compiled: bool = False,
+    sizes: tuple[int, ...] | None = None,
 ) -> Step:
-    """The fastest available step on a split's images.
+    """The fastest available step on a split's images, scaled to another grid if `sizes` are given.
 
-    Full batches use a CUDA graph on CUDA, and the compiled step if `compiled`. The shorter last
-    batch of an epoch uses the eager step.
+    On a CPU, compiled kernels compute what surrounds the network. Otherwise full batches use a CUDA
+    graph on CUDA, and the compiled step if `compiled`, and the shorter last batch of an epoch uses
+    the eager step.
     """
+    if adam.by_kernel and not compiled:
+        return _by_kernels(stacked, adam, split, sizes)
 
     def on_split(function: Callable) -> Step:
         return lambda index, row: function(
-            stacked, adam, split.images[index], split.labels[index], row
+            stacked, adam, split.images[index], split.labels[index], row, sizes
         )
 
     short = on_split(step)
@@ -129,6 +162,28 @@ def stepper(
     if stacked.values.is_cuda and batch <= len(split):
         full = _captured(full, stacked, adam, batch)
     return lambda index, row: (full if index.shape[1] == batch else short)(index, row)
+
+
+def _by_kernels(
+    stacked: StackedParameters, adam: Adam, split: Split, sizes: tuple[int, ...] | None
+) -> Step:
+    """`step` with the batch, the loss and the update in one pass over memory each."""
+    shape, dtype = split.images.shape[1:], stacked.values.dtype
+    images, labels = split.images.flatten(1).numpy(), split.labels.numpy()
+    full = full_scale(split.images)
+
+    def take(index: Tensor, row: Tensor) -> Tensor:
+        x = torch.empty(*index.shape, *shape, dtype=dtype)
+        places = index.contiguous().numpy()
+        kernels.steps.gather(images, places, full, x.flatten(2).numpy())
+        logits = stacked.logits(x, sizes)
+        losses, by_logits = torch.empty(len(index), dtype=dtype), torch.empty_like(logits)
+        values = logits.detach().numpy()
+        kernels.steps.cross_entropy(values, labels, places, losses.numpy(), by_logits.numpy())
+        adam.update(stacked.gradient(logits, by_logits), row)
+        return losses
+
+    return take
 
 
 WARM_UP_STEPS = 3

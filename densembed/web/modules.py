@@ -1,6 +1,5 @@
 """The JavaScript modules, and what Python and JavaScript share as a module."""
 
-import base64
 import json
 import re
 from pathlib import Path
@@ -23,6 +22,7 @@ FOLDER = Path(__file__).parent
 PARTS = {
     "pair": ("panel.css", "pair.css"),
     "columns": ("panel.css", "columns.css"),
+    "chain": ("panel.css", "terms.css", "chain.css"),
     "stills": ("panel.css", "stills.css"),
     "draw_pad": ("draw_pad.css",),
     "thumbnails": ("thumbnails.css",),
@@ -48,16 +48,22 @@ def _resources() -> str:
     """The module `resources.js`, whose types are in resources.d.ts."""
     values: dict[str, Any] = {
         "parts": {name: _part(name, styles) for name, styles in PARTS.items()},
-        "style": (FOLDER / "app/app.css").read_text("utf-8"),
+        "style": "".join(
+            (FOLDER / name).read_text("utf-8") for name in ("panels/terms.css", "app/app.css")
+        ),
         "scales": {
             "density": stops(DENSITY_SCALE),
             "signed": stops(SIGNED_SCALE),
             "ink": stops(INK_SCALE),
         },
         "colours": {
-            "before": BEFORE, "after": AFTER, "against": AGAINST, "for": FOR, "series": SERIES,
+            "before": BEFORE,
+            "after": AFTER,
+            "against": AGAINST,
+            "for": FOR,
+            "series": SERIES,
         },
-    }  # fmt: skip
+    }
     return "".join(
         f"export const {name} = {json.dumps(value)};\n" for name, value in values.items()
     )
@@ -69,20 +75,58 @@ def _part(name: str, styles: tuple[str, ...]) -> dict[str, str]:
     return {"html": (panels / f"{name}.html").read_text("utf-8"), "css": css}
 
 
-def import_map() -> dict[str, str]:
-    """All modules as URLs that contain them; they import one another by the names of the map."""
-    return {
-        name: "data:text/javascript;base64,"
-        + base64.b64encode(_absolute(name, text).encode()).decode()
-        for name, text in modules().items()
-    }
+def script(**folders: Path) -> str:
+    """All modules as one that exports `modules`, their exports by the modules' names.
+
+    One file is loaded several times faster than one per module.
+
+    Args:
+        folders: as in `modules`.
+    """
+    texts = modules(**folders)
+    parts: dict[str, str] = {}
+
+    def add(name: str, path: tuple[str, ...] = ()) -> None:
+        if name in path:
+            raise ValueError(f"Modules import one another: {' > '.join((*path, name))}.")
+        if name in parts:
+            return
+        text, imported = _as_function(name, texts[name])
+        for other in imported:
+            add(other, (*path, name))
+        parts[name] = text  # after what it imports
+
+    for name in texts:
+        add(name)
+    return "export const modules = {};\n" + "".join(parts.values())
 
 
-def _absolute(name: str, text: str) -> str:
-    """A module whose relative imports are names of the import map."""
+IMPORT = re.compile(r'^(import|export) (?:(\{[^}]*\}) from )?"([^"]+)";$', re.MULTILINE)
+EXPORT = re.compile(
+    r"^export (?:(default )|(?=(?:async )?(?:const|class|function) (\w+)))", re.MULTILINE
+)
+
+
+def _as_function(name: str, text: str) -> tuple[str, list[str]]:
+    """A statement that sets `modules[name]`, and the names of the modules that it needs."""
     folder = name.rpartition("/")[0]
-    return re.sub(
-        r'(from|import) "(\.[^"]*)"',
-        lambda found: f'{found[1]} "{normpath(join(folder, found[2]))}"',
-        text,
-    )
+    imported: list[str] = []
+    exported: list[str] = []
+
+    def take(match: re.Match[str]) -> str:
+        kind, names, path = match.groups()
+        imported.append(normpath(join(folder, path)) if path.startswith(".") else path)
+        if kind == "export":
+            exported.extend(re.findall(r"\w+(?=\s*[,}])", names))
+        taken = names and f"const {names.replace(' as ', ': ')} = "
+        return f"{taken or ''}modules[{json.dumps(imported[-1])}];"
+
+    def give(match: re.Match[str]) -> str:
+        exported.append("default: module" if match[1] else match[2])
+        return "const module = " if match[1] else ""
+
+    text = EXPORT.sub(give, IMPORT.sub(take, text))
+    if other := re.search(r"^(import|export)\b.*", text, re.MULTILINE):
+        raise ValueError(f"{name} has an import or export of another form: {other[0]}")
+    last = f"return {{ {', '.join(exported)} }};"
+    return f"modules[{json.dumps(name)}] = (() => {{\n{text}\n{last}\n}})();\n", imported

@@ -15,16 +15,17 @@ from densembed.data import Dataset, load_dataset
 from densembed.files import replace_file
 from densembed.runs.gallery import DESCRIPTIONS, Entry, one_line
 from densembed.text import printable
-from densembed.training.checkpoint import Checkpoint, CheckpointError
-from densembed.web.modules import FOLDER, import_map
+from densembed.training.checkpoint import Checkpoint
+from densembed.training.header import CheckpointError
+from densembed.web.modules import FOLDER, script
 
 EXAMPLES = 20
 """Test images per class in a site."""
-INPUT = {
-    "from", "ink", "class", "example", "shuffle", "to", "between", "right", "down", "size", "turn",
-    "blur", "noise",
-}  # fmt: skip
-"""Parameters of the input, which a page of one view contains as it is."""
+INPUT = (
+    *("from", "class", "example", "shuffle", "ink", "to", "between"),
+    *("right", "down", "size", "turn", "blur", "noise"),
+)
+"""Parameters of the input, which Explore and Compare share."""
 
 
 def write_site(folder: Path, entries: Sequence[Entry], dataset: Dataset) -> list[Path]:
@@ -49,7 +50,7 @@ def write_site(folder: Path, entries: Sequence[Entry], dataset: Dataset) -> list
         story = DESCRIPTIONS.get(entry.key, "")
         models[entry.key] = {"title": entry.title, "story": story, "script": quote(script)}
     files.insert(0, folder / "index.html")
-    replace_file(files[0], html_page(models, dataset).encode())
+    replace_file(files[0], html_page(models, samples(dataset)).encode())
     return files
 
 
@@ -59,6 +60,8 @@ def _check(name: str, checkpoint: Checkpoint) -> None:
         raise CheckpointError(
             f"{name} needs the plugin {plugins[0]}, which a browser cannot run: leave it out."
         )
+    if checkpoint.header.scaling:
+        raise CheckpointError(f"{name} takes signals, but these pages show images: leave it out.")
 
 
 def view_page(
@@ -66,6 +69,7 @@ def view_page(
     pixels: Tensor,
     parameters: Mapping[str, str],
     view: str = "explore",
+    examples: int = EXAMPLES,
 ) -> str:
     """One view as a single page, which contains its checkpoints and its input.
 
@@ -74,6 +78,7 @@ def view_page(
         pixels: the input (C, H, W) uint8.
         parameters: of the view's link.
         view: "explore" or "compare".
+        examples: test images per class of the built-in digits to choose from.
     """
     for key, checkpoint in checkpoints.items():
         _check(key, checkpoint)
@@ -87,30 +92,36 @@ def view_page(
     )
     shown = {key: value for key, value in parameters.items() if key not in INPUT}
     return html_page(
-        models, load_dataset("digits"), scripts,
+        models,
+        samples(load_dataset("digits"), examples),
+        scripts,
         link=f"{view}?{urlencode({**shown, 'from': 'upload'})}",
         upload=base64.b64encode(pixels.contiguous().numpy().tobytes()).decode(),
-    )  # fmt: skip
+    )
 
 
 def html_page(
-    models: Mapping[str, Mapping[str, Any]], dataset: Dataset, scripts: str = "", **more: str
+    models: Mapping[str, Mapping[str, Any]],
+    examples: Mapping[str, Any],
+    scripts: str = "",
+    **more: str,
 ) -> str:
     """The page of a site, with all modules, parts and examples in it.
 
     Args:
+        examples: the test images to choose from, as `samples` returns them.
         scripts: HTML of further scripts.
         more: `link`, where the page opens without a link of its own, and `upload`, a picture.
     """
     template = (FOLDER / "app/site.html").read_text("utf-8")
-    site = {"models": models, "samples": samples(dataset), **more}
+    site = {"models": models, "samples": examples, **more}
     contents = {
         "STYLE": (FOLDER / "app/site.css").read_text("utf-8"),
-        "IMPORTS": json.dumps({"imports": import_map()}),
+        "MODULES": script().replace("</script", "<\\/script"),
         "SITE": _in_script(site),
         "SCRIPTS": scripts,
     }
-    return re.sub("|".join(contents), lambda found: contents[found[0]], template)
+    return re.sub("|".join(contents), lambda match: contents[match[0]], template)
 
 
 def _in_script(value: Any) -> str:

@@ -10,6 +10,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Hashable
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -221,7 +222,8 @@ class Cluster:
         with self._lock:
             ended = [task for task in self._tasks if task.over]
         for task in ended:
-            with contextlib.suppress(TimeoutError):  # its worker died before sending the result
+            # Its worker died before sending the result, or the client was closed meanwhile.
+            with contextlib.suppress(TimeoutError, CancelledError):
                 _explain(task)
         with self._lock:
             if ended and not closed.is_set():

@@ -7,6 +7,8 @@ import os
 
 import torch
 
+from densembed.kernels import threads
+
 VARIABLE = "DENSEMBED_RUNS_PER_DEVICE"
 MOST = 64
 END_SECONDS = 10
@@ -57,9 +59,13 @@ def start_workers(names: dict[str, tuple[str, dict[str, str]]]):
 
     local = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     options = {**local, "nthreads": 1, "memory_limit": MEMORY_LIMIT}
-    options["silence_logs"] = logging.WARNING
+    options |= {"silence_logs": logging.WARNING, "preload": "densembed.workers.preload"}
+    kernels = {threads.VARIABLE: str(threads.allowed())}
     workers = {
-        name: {"cls": Nanny, "options": options | {"resources": {name: 1}, "env": environment}}
+        name: {
+            "cls": Nanny,
+            "options": options | {"resources": {name: 1}, "env": environment | kernels},
+        }
         for name, (_, environment) in names.items()
     }
     scheduler = {"cls": Scheduler, "options": {"port": 0, **local}}

@@ -6,6 +6,7 @@ The workers need this package and the same folders under the same paths:
     dask worker tcp://host:8786 --nthreads 1 --resources "GPU=1"
 """
 
+import asyncio
 import contextlib
 import gc
 import os
@@ -33,6 +34,8 @@ def connect(address: str):
     from distributed import Client
 
     with contextlib.suppress(OSError, ValueError):  # no answer; not an address
+        # A client alone would wait forever for a scheduler that accepts and stays silent.
+        asyncio.run(asyncio.wait_for(_greet(address), PATIENCE))
         return Client(address, timeout=PATIENCE, set_as_default=False)
     # Close the unconnected client now. If the garbage collector closed it while another client
     # starts, it would wait forever for a lock that the starting client holds.
@@ -41,6 +44,13 @@ def connect(address: str):
         f"No Dask scheduler answers at {quoted(address[:80])}. Start one with `dask scheduler`, or "
         "omit the address to train on this machine."
     )
+
+
+async def _greet(address: str) -> None:
+    """Exchange the first messages with a scheduler."""
+    from distributed.comm import connect as open_connection
+
+    (await open_connection(address, timeout=PATIENCE)).abort()
 
 
 def resources(config: RunConfig) -> dict[str, float]:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -67,13 +67,14 @@ AT_REST = """async elements => {
   });
   const busy = () => document.querySelector(
     "[data-test-script-state]:not([data-test-script-state=notRunning]), [data-testid=stSkeleton]");
-  const frame = () => new Promise(requestAnimationFrame);
+  // A page that paints nothing may get no frame; then it is at rest, too.
+  const soon = (wait) => new Promise((done) => { wait(done); setTimeout(done, 500); });
   const first = boxes();
   for (let k = 0; k < 3; k++) {
     await document.fonts.ready;
-    await new Promise(resolve => requestIdleCallback(resolve));
-    await frame();
-    await frame();
+    await soon(requestIdleCallback);
+    await soon(requestAnimationFrame);
+    await soon(requestAnimationFrame);
     if (busy() || JSON.stringify(boxes()) !== JSON.stringify(first)) return [];
   }
   return first;
@@ -128,8 +129,8 @@ def until(page: Page, condition: Callable):
 
 def chromium() -> str:
     """The path of a Chromium. Without one the tests are skipped; in CI that is a failure."""
-    found = [os.environ.get("CHROMIUM"), *map(shutil.which, NAMES)]
-    if path := next(filter(None, found), None):
+    paths = [os.environ.get("CHROMIUM"), *map(shutil.which, NAMES)]
+    if path := next(filter(None, paths), None):
         return path
     reason = "No Chromium was found: install chromium, or name it with CHROMIUM=/path/to/it."
     if "CI" in os.environ:
@@ -147,27 +148,36 @@ def browser():
 
 
 @contextlib.contextmanager
-def serve(folder: Path, script: Path = ROOT / "app.py", base: str = "") -> Iterator[str]:
+def serve(
+    folder: Path,
+    script: Path = ROOT / "app.py",
+    base: str = "",
+    program: Sequence[str | Path] | None = None,
+    gallery: Path = ROOT / "checkpoints/paper",
+) -> Iterator[str]:
     """A fresh server with an empty folder of runs and an empty cache; its address.
 
     Args:
         base: the path below which it serves the pages, as "/fields".
+        program: starts the server in place of Streamlit, in `folder` and with its own places, and
+            takes `--port`.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     places = {
-        "DENSEMBED_GALLERY": ROOT / "checkpoints/paper",
+        "DENSEMBED_GALLERY": gallery,
         "DENSEMBED_RUNS": folder / "runs",
         "DENSEMBED_DATA": folder / "data",
     }
-    command = ["-m", "streamlit", "run", str(script), "--server.headless", "true"]
-    command += ["--server.baseUrlPath", base]
+    streamlit = [sys.executable, "-m", "streamlit", "run", script, "--server.headless", "true"]
+    streamlit += ["--server.baseUrlPath", base, "--server.port"]
+    environment = {**os.environ, **{name: str(place) for name, place in places.items()}}
     with open(folder / "log.txt", "wb") as log:
         server = subprocess.Popen(
-            [sys.executable, *command, "--server.port", str(port)],
-            cwd=ROOT,
-            env={**os.environ, **{name: str(place) for name, place in places.items()}},
+            [*map(str, [*program, "--port"] if program else streamlit), str(port)],
+            cwd=folder if program else ROOT,
+            env=None if program else environment,
             stdout=log,
             stderr=subprocess.STDOUT,
         )
@@ -207,7 +217,7 @@ def server(browser, folder) -> Iterator[str]:
 
 @pytest.fixture
 def visit(browser, server) -> Iterator[Callable[..., Page]]:
-    """Opens a link in a tab of its own and waits for the page; looks for faults at the end."""
+    """Opens a link in a new tab, waits for the page, and checks for faults at the end."""
     with visitor(browser, server) as open_link:
         yield open_link
 
@@ -379,8 +389,14 @@ def site(browser, address) -> Iterator[Callable[..., Page]]:
         page.set_default_timeout(LONGEST)
         page.on("console", lambda message: message.type == "error" and faults.append(message.text))
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda request: faults.append(request.url)
-                if not request.url.startswith((at, "data:", "blob:")) else None)  # fmt: skip
+        page.on(
+            "request",
+            lambda request: (
+                faults.append(request.url)
+                if not request.url.startswith((at, "data:", "blob:"))
+                else None
+            ),
+        )
         page.goto(f"{at}index.html#{link}")
         expect(page.locator(".live")).to_be_visible()
         return page

@@ -5,15 +5,20 @@ from pathlib import Path
 import torch
 
 from densembed.data import load_dataset
-from densembed.models.names import build
+from densembed.models.registry import build
 from densembed.training.checkpoint import Checkpoint
 from tests.training import test_checkpoint as files
 
 ROOT = Path(__file__).parents[2]
 PAPER = ROOT / "checkpoints/paper"
 MOVING, FIXED, SMALL, LINEAR, MLP = (
-    "logistic-el-mnn-10-5-digits", "logistic-el-15-digits", "logistic-el-5", "linear", "mlp-50",
-)  # fmt: skip
+    "logistic-el-mnn-10-5-digits",
+    "logistic-el-15-digits",
+    "logistic-el-5",
+    "linear",
+    "mlp-50",
+)
+FRAMED = "logistic-el-mnn-mass-6-3"
 COLOUR, LETTERS = "colour", "letters"
 OF = {key: Checkpoint.open(PAPER / f"{key}.safetensors") for key in (MOVING, FIXED, SMALL, LINEAR)}
 STEPS = OF[MOVING].steps

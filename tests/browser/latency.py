@@ -1,14 +1,19 @@
 """How fast do Explore and Compare answer? In Chromium, beside a bare Streamlit page.
 
-    python -m tests.browser.latency [--repeats 15]
+    python -m tests.browser.latency [--repeats 12] [--trainings 2]
 
-The bare page has one slider and three Plotly heatmaps. Both are measured in one run, in the same
-browser: from the event in the page (a key, a click, a move of the pen) to the frame that paints the
-new numbers. Prints a table, with the target of each row.
+Prints a table in Markdown. A time is from an event (a key, a click, a move of the mouse, all made
+by the browser from the input that a device would send) to the end of the frame that paints the new
+numbers. The bare page has one slider and three Plotly heatmaps; it is measured in the same run and
+the same browser.
 """
 
 import argparse
 import contextlib
+import os
+import random
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,10 +23,10 @@ import numpy as np
 import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.browser.conftest import FLAGS, PATIENCE, ROOT, choose, chromium, serve
+from tests.browser.conftest import FLAGS, PATIENCE, ROOT, chromium, serve
 from tests.browser.test_engine import Engine, text
+from tests.browser.visitors import busy_visitors, visitors
 
-WARM = 20_000
 BARE = """
 import numpy as np
 import plotly.graph_objects as go
@@ -33,64 +38,67 @@ for column, key in zip(st.columns(3), "abc"):
     z[0, 0] = number
     column.plotly_chart(go.Figure(go.Heatmap(z=z)), key=key)
 """
-# What the figures of a part show, to compare with what they show later.
-SHOWN = """
-  window.shown = (part) => {
+# `watch(part, kind)` notes every event of a kind with what the figures of a part show, and at the
+# end of every frame how long ago the events were from which on they have shown something else. An
+# event counts from the moment when the browser got it, before any script of the page.
+SCRIPT = """(() => {
+  const endOfFrame = (look) => requestAnimationFrame(() => {
+    const noted = [...pending];  // an event after the frame's script is not in the frame
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => look(noted);
+    port2.postMessage(null);  // which comes after the frame is painted
+  });
+  const shown = (part) => {
     const roots = [...document.querySelectorAll(part)].map((each) => each.shadowRoot ?? each);
     const all = (names) => roots.flatMap((root) => [...root.querySelectorAll(names)]);
     return [
-      ...all("canvas").map((canvas) => canvas.values),
+      ...all("canvas").map((canvas) => canvas.values ?? null),
       ...all("figure img").map((image) => image.hidden || image.src),
       ...all("figure svg").map((overlay) => overlay.innerHTML),
       ...all(".js-plotly-plot").map((plot) =>
         plot.querySelector(".heatmaplayer image") && plot._fullData?.[0].z),
     ];
   };
-  window.differ = (one, two) =>
+  let pending = [], watched = null;
+  const differ = (one, two) =>
     one.length !== two.length || one.some((value, k) => value !== two[k]);
-"""
-WATCH = f"""
-([part, event]) => {{
-  {SHOWN}
-  let began = null;
-  const note = () => {{ began = performance.now(); }};
-  document.addEventListener(event, note, {{ capture: true, once: true }});
-  const before = shown(part);
-  window.took = new Promise((resolve) => {{
-    const start = performance.now();
-    const look = () => {{
-      const now = performance.now();
-      if (now - start > 20000) return resolve(20000);  // never: a row that is NO
-      if (began === null || !differ(before, shown(part))) return requestAnimationFrame(look);
-      resolve(now - began);
-    }};
-    look();
-  }});
-}}
-"""
-STROKE = f"""async (moves) => {{
-  {SHOWN}
-  const pad = document.querySelector(".draw_pad").shadowRoot.querySelector("canvas");
-  pad.setPointerCapture = () => {{}};
-  const fire = (kind, x, y) => {{
-    const box = pad.getBoundingClientRect();
-    pad.dispatchEvent(new PointerEvent(kind, {{ pointerId: 1, bubbles: true,
-      clientX: box.left + x * box.width, clientY: box.top + y * box.height }}));
-  }};
-  const frame = () => new Promise(requestAnimationFrame);
-  const times = [];
-  fire("pointerdown", 0.3, 0.2);
-  for (let k = 1; k <= moves; k++) {{
-    await frame();
-    const before = shown(".pair"), began = performance.now();
-    fire("pointermove", 0.5 + 0.25 * Math.cos(k / 9), 0.2 + 0.6 * k / moves);
-    do await frame();
-    while (!differ(before, shown(".pair")) && performance.now() - began < 1000);
-    times.push(performance.now() - began);
-  }}
-  fire("pointerup", 0.5, 0.8);
-  return times;
-}}"""
+  const note = (event) => {
+    if (watched?.kind === event.type && pending.length < watched.most)
+      pending.push({ time: event.timeStamp, before: shown(watched.part) });
+  };
+  for (const kind of ["keydown", "click", "change", "pointerrawupdate"])
+    addEventListener(kind, note, true);
+  const look = (noted) => {
+    if (!watched) return;
+    const now = performance.now(), present = shown(watched.part);
+    const done = noted.filter((each) => pending.includes(each) && differ(each.before, present));
+    watched.times.push(...done.map(({ time }) => now - time));
+    pending = pending.filter((each) => !done.includes(each));
+    endOfFrame(look);
+  };
+  window.watch = (part, kind, most = Infinity) => {
+    pending = [];
+    watched = { part, kind, most, times: [] };
+    endOfFrame(look);
+  };
+  window.watchedTimes = () => watched.times;
+  window.stopWatching = () => {
+    const { times } = watched;
+    watched = null;
+    return times;
+  };
+  window.firstView = (ready) => new Promise((resolve) => {
+    const attempt = () => (ready() ? resolve(performance.now()) : endOfFrame(attempt));
+    endOfFrame(attempt);
+  });
+})()"""
+BARE_DRAWN = "() => document.querySelectorAll('.js-plotly-plot .heatmaplayer image').length === 3"
+DRAWN = """() => {
+  const view = document.querySelector('PART')?.shadowRoot;
+  return view?.querySelector('.after canvas, .field canvas')?.values?.some(Boolean);
+}"""
+EXPLORE, COMPARE = (DRAWN.replace("PART", part) for part in (".pair", ".columns"))
+FRAME = 1000 / 60
 RUNS = 200
 ENGINE = """({ engine, bytes }, [file, runs]) => {
   const network = engine.readCheckpoint(bytes(file).buffer).network();
@@ -103,119 +111,139 @@ ENGINE = """({ engine, bytes }, [file, runs]) => {
     return performance.now() - began;
   });
 }"""
-BARE_DRAWN = "() => document.querySelectorAll('.js-plotly-plot .heatmaplayer image').length === 3"
-
-
-def drawn(part: str) -> str:
-    return (
-        f"() => document.querySelector('{part}')?.shadowRoot?.querySelector('.after canvas, "
-        ".field canvas')?.values?.some(Boolean)"
-    )
-
-
-def took(page: Page, act: Callable[[], None], part: str = ".pair", event: str = "click") -> float:
-    """Milliseconds from an event of that kind to new numbers in a part of the page."""
-    page.evaluate(WATCH, [part, event])
-    act()
-    spent = page.evaluate("window.took")
-    quiet(page)
-    return spent
-
-
-def quiet(page: Page) -> None:
-    """Until the script has ended and a moment has passed in which a person looks."""
-    page.wait_for_timeout(500)  # after this the view has told the server
-    page.wait_for_function("!document.querySelector('[data-test-script-state=running]')")
+Act = Callable[[], object]
 
 
 @contextlib.contextmanager
 def opened(browser: Browser, link: str, ready: str) -> Iterator[tuple[Page, float]]:
-    """A page in a fresh context, and milliseconds until its figures were there."""
+    """A page in a fresh context, and milliseconds until its figures were painted."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
+    page.add_init_script(SCRIPT)
     page.goto(link, wait_until="commit")
-    page.wait_for_function(ready, polling="raf")
-    spent = page.evaluate("performance.now()")
-    quiet(page)
+    spent = page.evaluate(f"firstView({ready})")
+    rest(page)
     yield page, spent
     context.close()
 
 
-def press(page: Page, name: str, key: str) -> Callable[[], None]:
+def rest(page: Page) -> None:
+    """Wait until the view has told the server where it rests, and the server is done with it."""
+    page.wait_for_timeout(400)
+    page.wait_for_function(
+        "!document.querySelector("
+        "'[data-test-script-state]:not([data-test-script-state=notRunning])')"
+    )
+
+
+def took(page: Page, act: Act, part: str = ".pair", kind: str = "click") -> float:
+    """Milliseconds from an event of a kind to new numbers in a part of the page."""
+    page.evaluate("([part, kind]) => watch(part, kind, 1)", [part, kind])
+    act()
+    page.wait_for_function("watchedTimes().length", polling=20)
+    (spent,) = page.evaluate("stopWatching()")
+    rest(page)
+    return spent
+
+
+def press(page: Page, name: str, key: str) -> Act:
     return lambda: page.get_by_role("slider", name=name).press(key)
 
 
-def pill(page: Page, group: str, name: str) -> Callable[[], None]:
-    return lambda: choose(page, group, name)
+def button(page: Page, group: str, name: str) -> Act:
+    options = page.get_by_role("group", name=group, exact=True)
+    return options.get_by_role("button", name=name, exact=True).click
 
 
-def select(page: Page, label: str, option: str) -> Callable[[], None]:
-    box = page.get_by_label(label, exact=True)
-    return lambda: box.select_option(option) and None
+def pen_times(page: Page, moves: int) -> list[float]:
+    """Times of the moves of a mouse that draws digits, some of them at each speed."""
+    chance = random.Random(0)
+    box = page.locator(".draw_pad .pad > canvas").bounding_box()
+
+    def go(x: float, y: float) -> None:
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+
+    go(0.3, 0.2)
+    page.mouse.down()
+    for k in range(20):  # code that the browser has yet to compile
+        go(0.3 + k / 50, 0.2)
+    page.evaluate("watch('.pair', 'pointerrawupdate')")
+    for k in range(moves):
+        share = k / moves
+        go(0.5 + 0.25 * np.cos(12 * share) + 0.004 * (k % 2), 0.2 + 0.6 * share)
+        page.wait_for_timeout(chance.uniform(2, 30))
+    page.mouse.up()
+    page.wait_for_timeout(500)
+    return page.evaluate("stopWatching()")
 
 
-def classes(page: Page, repeats: int, part: str = ".pair") -> list[float]:
-    return [took(page, pill(page, "Class", str(k % 10)), part) for k in range(repeats)]
+def class_times(page: Page, repeats: int, part: str = ".pair") -> list[float]:
+    return [took(page, button(page, "Class", str(k % 10)), part) for k in range(repeats)]
 
 
-def controls(page: Page, repeats: int) -> Iterator[tuple[str, list[float], float]]:
-    """Each control of Explore with its times and the target of their median."""
+def control_times(page: Page, repeats: int) -> Iterator[tuple[str, list[float], float]]:
+    """Each control of Explore with its times and the aim of their median."""
+    some = range(max(3, repeats // 3))
     slider = press(page, "Step of training", "ArrowLeft")
-    yield "step slider", [took(page, slider, event="keydown") for _ in range(repeats)], 50
-    yield "class", classes(page, repeats), 50
-    plus = page.get_by_label("Example", exact=True)
+    yield "step", [took(page, slider, kind="keydown") for _ in range(repeats)], 50
+    yield "class", class_times(page, repeats), 50
+    number = page.get_by_label("Example", exact=True)
 
     def another() -> None:
-        plus.press("ArrowUp")
-        plus.press("Tab")
+        number.press("ArrowUp")
+        number.press("Tab")
 
-    yield "example", [took(page, another, event="change") for _ in range(repeats)], 50
-    ways = (
-        "over the input", "difference", "swipe", "per pixel", "densities", "weight for a class",
+    yield "example", [took(page, another, kind="change") for _ in range(repeats)], 50
+    for way in (
+        "over the input",
+        "difference",
+        "swipe",
+        "per pixel",
+        "densities",
+        "weight for a class",
         "field",
-    )  # fmt: skip
-    for way in ways:
+    ):
         times, other = [], "per pixel" if way == "field" else "field"
-        for _ in range(max(3, repeats // 3)):
-            pill(page, "Show", other)()
-            quiet(page)
-            times.append(took(page, pill(page, "Show", way)))
+        for _ in some:
+            button(page, "Show", other)()
+            rest(page)
+            times.append(took(page, button(page, "Show", way)))
         yield f"show: {way}", times, 50
-    pill(page, "Show", "weight for a class")()
-    quiet(page)
-    times = [took(page, select(page, "for class", str(k % 10)), event="change")
-             for k in range(repeats)]  # fmt: skip
+    button(page, "Show", "weight for a class")()
+    rest(page)
+    label = page.get_by_label("for class", exact=True)
+    times = [took(page, lambda: label.press("ArrowDown"), kind="keydown") for _ in range(10)]
     yield "for class", times, 50
-    pill(page, "Show", "field")()
-    quiet(page)
+    button(page, "Show", "field")()
+    rest(page)
     toggle = page.get_by_label("Contours")
     yield "contours", [took(page, toggle.click) for _ in range(repeats)], 50
-    models = ("logistic-el-15-digits", "logistic-el-mnn-8-4")
-    times = [
-        took(page, select(page, "Model", models[k % 2]), event="change") for k in range(repeats + 2)
-    ]
-    yield "model, for the first time", times[:2], 200
-    yield "model, again", times[2:], 60
-    for name, target in (("One density", 50), ("Effect of each pixel", 50), ("All classes", 200)):
+    toggle.set_checked(False)
+    for name, aim in (("One density", 50), ("Effect of each pixel", 50), ("All classes", 200)):
         times = []
-        for _ in range(max(3, repeats // 3)):
+        for _ in some:
             press(page, "Step of training", "ArrowLeft")()  # its fields are not known yet
-            quiet(page)
-            times.append(took(page, pill(page, "More", name), ".details .part"))
-            pill(page, "More", name)()
-            quiet(page)
-        yield name, times, target
+            rest(page)
+            times.append(took(page, button(page, "More", name), ".detail .part"))
+            button(page, "More", name)()
+            rest(page)
+        yield name, times, aim
 
 
-def compared(browser: Browser, server: str, repeats: int) -> Iterator[tuple[str, list[float]]]:
-    for count in (2, 4):
-        link = f"{server}/compare?models={count}"
-        with opened(browser, link, drawn(".columns")) as (page, _):
-            slider = press(page, "Step of training", "ArrowLeft")
-            times = [took(page, slider, ".columns", "keydown") for _ in range(repeats)]
-            yield f"Compare's slider, {count} models", times
-            yield f"Compare's class, {count} models", classes(page, repeats, ".columns")
+def choose_model(page: Page, key: str) -> float:
+    """Time of a choice of the next or the previous model by a key."""
+    models = page.get_by_label("Model", exact=True)
+    return took(page, lambda: models.press(key), kind="keydown")
+
+
+def compare_times(browser: Browser, server: str, repeats: int) -> Iterator[tuple[str, list[float]]]:
+    link = f"{server}/compare?models=4"
+    with opened(browser, link, COMPARE) as (page, _):
+        slider = press(page, "Step of training", "ArrowLeft")
+        times = [took(page, slider, ".columns", "keydown") for _ in range(repeats)]
+        yield "Compare, 4 models: step", times
+        yield "Compare, 4 models: class", class_times(page, repeats, ".columns")
 
 
 def memory(server: str) -> float:
@@ -228,27 +256,16 @@ def memory(server: str) -> float:
     raise LookupError(f"No process serves {server}.")
 
 
-def crowd(browser: Browser, server: str, repeats: int) -> tuple[list[float], float]:
-    """Times of a change of class in one session while nine others change theirs every 2 s; and the
-    memory in MB of the server per session.
-
-    They have done so for a while before the first one counts: a new tab's scripts are slow.
-    """
-    busy = """() => {
-      let number = 0;
-      setInterval(() => {
-        const options = document.querySelectorAll("[role=group][aria-label=Class] button");
-        options[++number % options.length].click();
-      }, 2000);
-    }"""
-    link, before = f"{server}/?tour=0", memory(server)
-    with contextlib.ExitStack() as stack:
-        for _ in range(9):
-            other, _ = stack.enter_context(opened(browser, link, drawn(".pair")))
-            other.evaluate(busy)
-        page, _ = stack.enter_context(opened(browser, link, drawn(".pair")))
-        page.wait_for_timeout(WARM)
-        return classes(page, repeats), (memory(server) - before) / 10
+def memory_per_visitor(folder: Path, further: int = 20) -> float:
+    """MB of a fresh server per visitor after the first few, each of whom sees some classes."""
+    with serve(folder) as server, visitors(server, 3) as first:
+        for visitor in first * 10:
+            visitor.change()
+        before = memory(server)
+        with visitors(server, further) as others:
+            for visitor in others * 3:
+                visitor.change()
+            return (memory(server) - before) / further
 
 
 def engine_times(browser: Browser) -> list[float]:
@@ -260,57 +277,98 @@ def engine_times(browser: Browser) -> list[float]:
     return times
 
 
-def line(name: str, times: list[float], limits: tuple[float, float], digits: int = 0) -> None:
-    middle, high = median(times), float(np.percentile(times, 95))
-    kept = middle <= limits[0] and high <= limits[1]
-    print(
-        f"{name:32}{middle:8.{digits}f}{high:8.{digits}f}{limits[0]:10.{digits}f}{limits[1]:8.{digits}f}"
-        f"   {'yes' if kept else 'NO'}",
-        flush=True,
-    )
+@contextlib.contextmanager
+def trainings(count: int, folder: Path) -> Iterator[None]:
+    """Trainings in the background, which do not end before the measurement."""
+    command = [sys.executable, "-m", "densembed", "train", "logistic-el-mnn-10-5"]
+    command += ["--epochs", "10000", "--batch-size", "8"]
+    runs = [
+        subprocess.Popen(
+            [*command, "--seed", str(k), "--out", str(folder / f"{k}.safetensors")],
+            cwd=ROOT,
+            env={**os.environ, "DENSEMBED_RUNS": str(folder)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for k in range(count)
+    ]
+    try:
+        yield
+        assert all(run.poll() is None for run in runs), "A training has ended."
+    finally:
+        for run in runs:
+            run.kill()
+            run.wait()
+
+
+def row(name: str, times: list[float], most: float | None, high: float | None = None) -> None:
+    """Print the median and the 95th percentile of some times with their aims."""
+    middle, upper = median(times), float(np.percentile(times, 95))
+    digits = 1 if middle < 10 else 0
+    met = "" if most is None else "yes" if middle <= most and upper <= (high or upper) else "no"
+    aim = "" if most is None else f"{most:.3g}" + (f", {high:.3g}" if high else "")
+    numbers = f"{middle:.{digits}f} | {upper:.{digits}f} | {len(times)}"
+    print(f"| {name} | {numbers} | {aim} | {met} |", flush=True)
+
+
+def measure(browser: Browser, repeats: int, bare: str, ours: str, folder: Path) -> None:
+    """Print the rows of the table."""
+    firsts: dict[str, list[float]] = {bare: [], ours: []}
+    for number in range(max(4, repeats // 2)):
+        for link, ready in ((bare, BARE_DRAWN), (ours, EXPLORE)):
+            with opened(browser, link, ready) as (_, spent):
+                if number:  # the first one warms server and browser
+                    firsts[link].append(spent)
+    with opened(browser, bare, BARE_DRAWN) as (page, _):
+        slider = press(page, "Number", "ArrowRight")
+        row("bare page: slider", [took(page, slider, "body", "keydown") for _ in range(10)], None)
+    row("bare page: first view", firsts[bare], None)
+    row("first view", firsts[ours], 0.5 * median(firsts[bare]))
+    row("the engine: mNN (10, 5) and its field", engine_times(browser), 2.5)
+    with opened(browser, f"{ours}/?tour=0&from=draw", EXPLORE) as (page, _):
+        row("pen to field, while drawing", pen_times(page, 20 * repeats), 16, 33)
+    alone: list[float] = []
+    with opened(browser, f"{ours}/?tour=0", EXPLORE) as (page, _):
+        for name, times, aim in control_times(page, repeats):
+            row(name, times, aim)
+            if name == "class":
+                alone = times
+    first_times: list[float] = []
+    again: list[float] = []
+    for _ in range(3):
+        with opened(browser, f"{ours}/?tour=0", EXPLORE) as (page, _):
+            first_times += [choose_model(page, "ArrowDown") for _ in range(3)]
+            again += [choose_model(page, key) for key in ["ArrowUp"] * 3 + ["ArrowDown"] * 2]
+    row("another model, for the first time", first_times, 200)
+    row("another model, again", again, 60)
+    for name, times in compare_times(browser, ours, repeats):
+        row(name, times, 100)
+    with (
+        busy_visitors(ours, 9),
+        opened(browser, f"{ours}/?tour=0", EXPLORE) as (page, _),
+    ):
+        times = class_times(page, repeats)
+        row("class, with nine other visitors", times, median(alone) + FRAME)  # as for one
+    row("MB of the server per further visitor", [memory_per_visitor(folder)], 5)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=15)
-    repeats = parser.parse_args().repeats
-    no_limit = float("inf")
+    parser.add_argument("--repeats", type=int, default=12, help="times of each control")
+    parser.add_argument("--trainings", type=int, default=0, help="that run at the same time")
+    arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
         playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2)]
+        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(4)]
         (folders[0] / "bare.py").write_text(BARE)
         bare = stack.enter_context(serve(folders[0], folders[0] / "bare.py"))
         ours = stack.enter_context(serve(folders[1]))
-        firsts = {}
-        for name, link, ready in (("bare", bare, BARE_DRAWN), ("ours", ours, drawn(".pair"))):
-            firsts[name] = []
-            for number in range(max(4, repeats // 3)):
-                with opened(browser, link, ready) as (_, spent):
-                    if number:  # the first one warms server and browser
-                        firsts[name].append(spent)
-        print(f"{'milliseconds':32}{'median':>8}{'95 %':>8}{'at most':>10}{'95 %':>8}   kept")
-        line("the engine, input and field", engine_times(browser), (2.5, 16), digits=1)
-        with opened(browser, bare, BARE_DRAWN) as (page, _):
-            slider = press(page, "Number", "ArrowRight")
-            own = [took(page, slider, "body", "keydown") for _ in range(repeats)]
-        line("bare page: its slider", own, (no_limit, no_limit))
-        line("bare page: first view", firsts["bare"], (no_limit, no_limit))
-        line("first view", firsts["ours"], (0.5 * median(firsts["bare"]), no_limit))
-        with opened(browser, f"{ours}/?tour=0&from=draw", drawn(".pair")) as (page, _):
-            page.evaluate(STROKE, 20)  # which the browser compiles
-            line("pen to field, while drawing", page.evaluate(STROKE, 10 * repeats), (16, 33))
-        alone = []
-        with opened(browser, f"{ours}/?tour=0", drawn(".pair")) as (page, _):
-            for name, times, target in controls(page, repeats):
-                line(name, times, (target, no_limit))
-                if name == "class":
-                    alone = times
-        for name, times in compared(browser, ours, repeats):
-            line(name, times, (100, no_limit))
-        times, each = crowd(browser, ours, repeats)
-        line("class, ten visitors at once", times, (1.2 * median(alone), no_limit))
-        print(f"{'memory per visitor, MB':32}{each:8.1f}{'':8}{5:>10}")
+        stack.enter_context(trainings(arguments.trainings, folders[2]))
+        print(f"Chromium {browser.version}, {os.cpu_count()} CPUs, {arguments.trainings} trainings")
+        print("\n| milliseconds | median | 95 % | times | aim | met |")
+        print("| --- | ---: | ---: | ---: | ---: | --- |")
+        measure(browser, arguments.repeats, bare, ours, folders[3])
         browser.close()
 
 

@@ -1,29 +1,17 @@
 """The browser around the page: its history, its menu, its console, its printer."""
 
-import json
 import re
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from densembed.web.modules import modules
+from densembed.web.modules import modules, script
 from pages.widgets.common.component import FOLDERS
-from tests.browser.conftest import expect, painted, serve, settle, visitor
+from tests.browser.conftest import choose, expect, painted, serve, settle, visitor
+from tests.browser.gallery import FIELD
 from tests.browser.test_pages import go
-
-
-@pytest.mark.parametrize("link", ["/", "/train", "/compare", "/paper", "/lab"])
-def test_no_page_writes_an_error_to_the_console(browser, server, link):
-    context = browser.new_context()
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
-    page.on("response", lambda answer: answer.status >= 400 and errors.append(answer.url))
-    page.goto(server + link)
-    settle(page)
-    context.close()
-    assert errors == []
+from tests.browser.views import pressed
 
 
 def test_components_below_a_path(browser, tmp_path):
@@ -33,27 +21,67 @@ def test_components_below_a_path(browser, tmp_path):
         assert painted(page, ".columns .field.first").any()
         go(page, "Explore")
         assert painted(page, ".pair .after").any()
-        assert page.url.startswith(f"{server}/?")
+        assert page.url.startswith(f"{server}/")
+        choose(page, "Class", "3")
+        page.wait_for_url(re.compile(re.escape(f"{server}/?") + r".*\bclass=3"))
+        for link in (page.url.removeprefix(server), "/explore?class=3"):
+            page = visit(link)
+            expect(pressed(page, "Class")).to_have_text("3")
+            assert page.url.startswith(f"{server}/?")
         visit("/train")
 
 
 def test_the_browser_keeps_modules_until_one_changes(visit):
     page = visit("/train")  # a deep link
-    page.evaluate("names => Promise.all(names.map(name => import(name)))", list(modules(**FOLDERS)))
-    links = page.locator("link[rel=modulepreload]").evaluate_all("links => links.map(l => l.href)")
-    assert any(link.endswith("/pages/common/copy_link.js") for link in links)
-    assert all(page.request.get(link).ok for link in links)
-    imports = json.loads(page.locator("script[type=importmap]").text_content())["imports"]
-    server, here = page.url.removesuffix("/train"), imports["densembed/"]
-    answer = page.request.get(f"{server}{here}panels/panel.js")
-    assert answer.text() == modules(**FOLDERS)["densembed/panels/panel.js"]
+    address = page.locator("script[type=importmap]").evaluate(
+        "map => new URL(JSON.parse(map.textContent).imports.densembed, location).href"
+    )
+    answer = page.request.get(address)
+    assert answer.text() == script(**FOLDERS)
     assert "immutable" in answer.headers["cache-control"]
+    assert answer.headers["content-encoding"] == "gzip"
+    loaded = page.evaluate("() => performance.getEntriesByType('resource').map(each => each.name)")
+    assert [name for name in loaded if "/modules/" in name] == [address]
+    exported = page.evaluate(
+        """async (address) => Object.entries((await import(address)).modules).map(
+             ([name, values]) => [name, Object.keys(values).sort()])""",
+        address,
+    )
+    texts = modules(**FOLDERS)
+    assert {name for name, _ in exported} == set(texts)
+    named = re.compile(r"^export (?:async )?(?:const|class|function) (\w+)", re.MULTILINE)
+    for name, keys in exported:
+        assert set(named.findall(texts[name])) <= set(keys)
+        assert ("default" in keys) == ("\nexport default " in texts[name])
     # A page that was open when the server was updated has an earlier address.
-    older = here.replace(here.split("/")[-3], "0")
-    answer = page.request.get(f"{server}{older}panels/panel.js")
+    older = re.sub(r"/modules/\w+", "/modules/0", address)
+    answer = page.request.get(older)
     assert answer.ok
     assert answer.headers["cache-control"] == "no-cache"
-    assert page.request.get(f"{server}{here}__init__.py").status == 404
+
+
+def test_the_first_page_is_shown_for_other_addresses(visit):
+    page = visit("/explore?class=3&tour=0")
+    assert painted(page, FIELD).any()
+    assert re.search(r":\d+/\?.*class=3", page.url)
+    # Where there is no page, Streamlit says so, and shows the first one.
+    answer = page.request.get(re.sub(r"/\?.*", "/nothing", page.url))
+    assert "importmap" in answer.text()
+
+
+def test_what_the_first_view_needs_is_loaded_once_and_before_the_page_runs(visit):
+    page = visit("/?tour=0&class=3")
+    shown = painted(page, FIELD)
+    assert shown.any()
+    loaded = page.evaluate(
+        "() => performance.getEntriesByType('resource').map(each => [each.name, each.startTime])"
+    )
+    starts = {
+        part: [start for name, start in loaded if part in name]
+        for part in ("/checkpoints/", "/samples/", "class=3", "_stcore/host-config", "Bidi")
+    }
+    assert [len(each) for each in starts.values()] == [1, 2, 1, 1, 1]
+    assert max(starts["/checkpoints/"] + starts["/samples/"]) < starts["_stcore/host-config"][0]
 
 
 def test_the_menu_of_a_phone_closes_over_the_new_page(visit):
@@ -79,13 +107,13 @@ def test_a_photograph_of_more_than_5_mb_is_read(visit, tmp_path):
 
 @pytest.mark.parametrize("link", ["/?tour=0&from=Draw", "/lab?signal=own&layer=linear"])
 def test_ink_lands_under_the_pen_while_the_page_moves(visit, link):
-    """The pad moves between two events of a stroke; each counts where the pad then is."""
+    """The pad moves between two frames of a stroke; each event counts where the pad then is."""
     page = visit(link)
     name = "pad" if "Draw" in link else "Drawing pad"
     pad = page.get_by_role("img", name=re.compile(name, re.IGNORECASE)).first
     pad.scroll_into_view_if_needed()
     marked = pad.evaluate(
-        """canvas => {
+        """async canvas => {
           canvas.setPointerCapture = () => {};
           const fire = (kind, x, y) => {
             const box = canvas.getBoundingClientRect();
@@ -96,6 +124,9 @@ def test_ink_lands_under_the_pen_while_the_page_moves(visit, link):
           };
           fire("pointerdown", 0.25, 0.5);
           canvas.style.transform = "translate(40px, 60px)";
+          await new Promise(requestAnimationFrame);
+          // As a browser does where an element hears of moves at once.
+          fire("pointerrawupdate", 0.75, 0.5);
           fire("pointermove", 0.75, 0.5);
           const { width, height } = canvas;
           const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);

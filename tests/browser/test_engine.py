@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from densembed.data import as_input
 from densembed.fields.field import TOP_PERCENTILE, field, finite, logits, pixel_field
@@ -24,8 +24,12 @@ from densembed.fields.measures import (
     weighted_field,
 )
 from densembed.functional.densities import FAMILIES
+from densembed.functional.frame import mass_box
+from densembed.layers import FeatureEmbedding
+from densembed.layers.features import places
 from densembed.models.names import MODELS, describe
-from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.checkpoint import Checkpoint
+from densembed.training.header import CheckpointError
 from tests.browser.gallery import ROOT, made
 from tests.training import test_checkpoint as files
 
@@ -63,6 +67,8 @@ COMPUTE = """({ engine, packed, bytes, pixelsOf }, options) => {
     const pixels = pixelsOf(picture);
     const result = network.run(pixels);
     const weights = network.classWeights(label);
+    const features = network.features(pixels);
+    const micro = network.micro(pixels);
     const numbers = {
       ...result,
       weights,
@@ -71,6 +77,16 @@ COMPUTE = """({ engine, packed, bytes, pixelsOf }, options) => {
       gamma: network.gamma(result, density),
       gradient: network.inputGradient(pixels),
       path: checkpoint.path(pixels, density),
+      features: features.values,
+      scores: features.bias.map((bias, c) => features.values.reduce((sum, value, k) =>
+        sum + value * features.weight[c * features.values.length + k], bias)),
+      "feature gradient": network.featureGradient(pixels, features.values.length - 1),
+      "micro readings": micro && micro.readings,
+      "micro locations": micro && micro.locations,
+      "micro start": micro && micro.start.locations,
+      alpha: micro && [...micro.bias].map((bias, entry) => micro.readings.reduce(
+        (sum, reading, k) => sum + reading * micro.weight[entry * micro.readings.length + k],
+        bias)),
     };
     for (const resolution of resolutions) {
       numbers[`field ${resolution}`] = network.field(result, { resolution });
@@ -114,7 +130,7 @@ class Engine:
         return self.page.evaluate(LIBRARY, [script, options])
 
     def compute(self, data: bytes, pictures: list[Tensor], **options) -> tuple[dict, list[dict]]:
-        """What the engine says of a file, and its numbers for each snapshot and picture."""
+        """The engine's facts about a file, and its numbers for each snapshot and picture."""
         options |= {"file": text(data), "pictures": [text(picture) for picture in pictures]}
         outcome = self.evaluate(COMPUTE, options)
         return outcome["facts"], [
@@ -165,6 +181,19 @@ def facts_of(checkpoint: Checkpoint) -> dict:
     }
 
 
+def box(model: nn.Module, x: Tensor) -> Tensor | None:
+    """Left and upper edge, width and height of the box of the densities, unless it is the input."""
+    embedding = model.embedding
+    stretch, offset = x.new_ones(2), x.new_zeros(2)
+    if isinstance(embedding, FeatureEmbedding):
+        stretch, offset = (part.flip(0).to(x) for part in places(embedding.features, 2))
+        x, embedding = embedding.features(x).detach(), embedding.embedding
+    if getattr(embedding, "frame", "input") == "input":
+        return None
+    lower, length = mass_box(x)
+    return torch.cat([lower * stretch + offset, length * stretch], -1).flatten()
+
+
 def expected(
     checkpoint: Checkpoint,
     snapshot: int,
@@ -189,12 +218,16 @@ def expected(
         "readings": readings,
         "locations": placed.loc,
         "scales": placed.scale,
+        "box": box(model, x),
         "weights": None,
         "contributions": None,
         "pixels": pixel_field(model, x)[0].sum(0),
         "gamma": gamma,
         "gradient": input_gradient(model, x),
         "path": places,
+        "scores": scores,
+        **features(model, x),
+        **micro_network(model, x),
     }
     if weights is not None:
         terms = model.classifier.weight[label] * readings
@@ -213,30 +246,71 @@ def expected(
     return wanted
 
 
+def features(model, x: Tensor) -> dict:
+    """What the last linear map gets, and the gradient of its last entry (before ReLU)."""
+    x = x.clone().requires_grad_()
+    layers = [layer for layer in model.classifier.modules() if isinstance(layer, torch.nn.Linear)]
+    values = model.embedding(x).flatten(1)
+    if len(layers) > 1:
+        values = layers[0](values)
+    (gradient,) = torch.autograd.grad(values[0, -1], x)
+    return {
+        "features": (values.relu() if len(layers) > 1 else values)[0].detach(),
+        "feature gradient": gradient[0],
+    }
+
+
+def micro_network(model, x: Tensor) -> dict:
+    """The readings and places of the micro network, α, and the locations for a blank picture."""
+    names = ["micro readings", "micro locations", "micro start", "alpha"]
+    embedding = model.embedding
+    inner = embedding if on_pixels(model) else embedding.embedding
+    if not hasattr(inner, "locator"):
+        return dict.fromkeys(names)
+    with torch.inference_mode():
+        if on_pixels(model):
+            maps, locator = x, inner.locator
+            micro = locator[0]
+        else:
+            maps, locator = embedding.features(x), inner.locator
+            sizes, channels = x.shape[2:], x.shape[1]
+            micro = FeatureEmbedding(
+                embedding.features, locator[0], sizes=sizes, in_channels=channels
+            )
+        values = [
+            locator[0](maps)[0].flatten(),
+            micro.placement(x)[0][0].flatten(),
+            densities(model, torch.zeros_like(x)).loc,
+            locator(maps)[0],
+        ]
+    return dict(zip(names, values, strict=True))
+
+
 def agree(engine: Engine, data: bytes, pictures: list[Tensor], **options) -> None:
     checkpoint = Checkpoint.from_bytes(data)
     facts = facts_of(checkpoint)
     last = {"label": len(facts["header"]["classes"]) - 1, "density": facts["densities"] - 1}
     options = {"snapshots": [0], "resolutions": [2]} | last | options
-    found, numbers_of = engine.compute(data, pictures, **options)
-    assert found == facts
+    answer, numbers_of = engine.compute(data, pictures, **options)
+    assert answer == facts
     results = iter(numbers_of)
     for snapshot in options.pop("snapshots"):
         for picture in pictures:
-            found, wanted = next(results), expected(checkpoint, snapshot, picture, **options)
-            assert found.keys() == wanted.keys()
+            answer, wanted = next(results), expected(checkpoint, snapshot, picture, **options)
+            assert answer.keys() == wanted.keys()
             for name in wanted:
-                close(name, found[name], wanted[name])
+                close(name, answer[name], wanted[name])
 
 
-def close(name: str, found, wanted, tolerance: float = CLOSE) -> None:
+def close(name: str, values, wanted, tolerance: float = CLOSE) -> None:
     if wanted is None:
-        assert found is None, name
+        assert values is None, name
         return
     wanted = np.asarray(wanted, np.float64).ravel()
-    assert found.shape == wanted.shape, name
-    largest = abs(wanted).max() or 1
-    np.testing.assert_allclose(found / largest, wanted / largest, 0, tolerance, err_msg=name)
+    assert values.shape == wanted.shape, name
+    # the engine's numbers are float32: what is below its normal ones may be zero
+    largest = max(abs(wanted).max(), np.finfo(np.float32).tiny)
+    np.testing.assert_allclose(values / largest, wanted / largest, 0, tolerance, err_msg=name)
 
 
 def pictures(shape: tuple[int, int, int]) -> list[Tensor]:
@@ -256,10 +330,11 @@ def test_every_shipped_checkpoint(engine, path):
 
 
 NAMES = [
-    template.replace("{size}", "3").replace("{maps}", maps).replace("{family}", family)
+    template.format(size=3, maps=maps, family=family, frame=frame)
     for template in MODELS
+    for frame in (("", "mass-") if "{frame}" in template else ("",))
     for maps in (("2", "2-3-4") if "{maps}" in template else ("",))
-    for family in (FAMILIES if template.startswith("{family}") else ("gaussian",))
+    for family in (FAMILIES if template.startswith("{family}") and not frame else ("gaussian",))
 ]
 
 
@@ -364,21 +439,23 @@ def test_members_are_separate(engine):
     }"""
     several, (some, *_) = files.made(members=3), pictures((1, 28, 28))
     data = files.content(several.header.model_dump_json(), several.tensors)
-    for member, found in enumerate(engine.evaluate(script, [text(data), text(some)])):
+    for member, values in enumerate(engine.evaluate(script, [text(data), text(some)])):
         wanted = logits(several.model(1, member), as_input(some[None]))
-        close(f"member {member}", numbers(found), wanted)
+        close(f"member {member}", numbers(values), wanted)
 
 
 SETTINGS = [
     *({"model": name} for name in ("logistc-el-5", "logistic-el-mnn-5", "gauss-el-3", "LINEAR")),
     *({"model": name} for name in ("mlp-0", "mlp-5000", "cnn-1-2-3-4", "stages-65-logistic-el-2")),
+    *({"model": f"{name}-{'9' * 20}"} for name in ("logistic-el", "logistik-el", "stages-8-16")),
     *({"model": name} for name in ("", "it's", "a\"b\\'c\x7f", "logistic-el-2\n", "é" * 61, 5)),
     *({"epochs": value} for value in (0, None, [1, "a'b"], {"a": 1.5})),
     *({"learning_rate": value} for value in (0, -1.5, "x" * 50)),
     *({"weight_decay": 2}, {"location_start": "x"}, {"device": "tpu"}, {"compile": 3}),
     *({"seed": -1}, {"seeds": 101}, {"modle": 1}, {"dataset": True}, {"scale_start": 5}),
+    *({"grid": value} for value in ("", "0", "14,,28", "14x2000", "14, a'b", "14" * 51, 14)),
 ]
-SHAPES = [[28, 28], [1, 28, 28, 28], "abc", [1, 2, "x"], [257, 1, 1], []]
+SHAPES = [[28, 28], [1, 28, 28, 28], "abc", [1, 2, "x"], [257, 1, 1], [1, 20_000, 1], [7], []]
 """Values of a header that are out of range, beside those of `files.BAD_HEADERS`."""
 
 
@@ -424,9 +501,9 @@ WRONG = {
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_wrong_file_gets_the_sentence_of_python(engine, kind):
     cases = list(WRONG[kind]())
-    found = engine.evaluate(READ, [text(data) for data in cases])
-    assert found == [sentence(data) for data in cases]
-    assert any(found)
+    errors = engine.evaluate(READ, [text(data) for data in cases])
+    assert errors == [sentence(data) for data in cases]
+    assert any(errors)
 
 
 def sentence(data: bytes) -> list[str] | None:
@@ -444,6 +521,15 @@ def test_a_model_of_a_plugin_is_left_to_python(engine):
     assert "my_plugin.nets" in told
 
 
+def test_a_model_of_signals_is_left_to_python(engine):
+    head = files.header(input_shape=[1, 40], scaling={"mean": 0.0, "std": 1.0})
+    data = files.content(head, files.tensors(input_shape=(1, 40)))
+    Checkpoint.from_bytes(data)
+    ((kind, told),) = engine.evaluate(READ, [text(data)])
+    assert kind == "Unsupported"
+    assert "model of signals" in told
+
+
 def test_the_example_of_the_documentation(engine):
     (example,) = re.findall(r"```js\n(.*?)```", (ROOT / "docs/browser.md").read_text(), re.S)
     some, *_ = pictures((1, 28, 28))
@@ -451,10 +537,10 @@ def test_the_example_of_the_documentation(engine):
     keep = "window.found = [name, [...result.probabilities]];"
     engine.page.add_script_tag(type="module", content=example + keep)
     engine.page.wait_for_function("window.found")
-    name, found = engine.page.evaluate("window.found")
+    name, probabilities = engine.page.evaluate("window.found")
     checkpoint = Checkpoint.open(ROOT / "checkpoints/paper" / name)
     wanted = logits(checkpoint.network(), as_input(some[None]))[0].softmax(0)
-    close("probabilities", np.array(found), wanted)
+    close("probabilities", np.array(probabilities), wanted)
 
 
 # Measures
@@ -485,23 +571,23 @@ def test_measures(engine):
     head = files.header(config={"model": name}, input_shape=shape)
     data = files.content(head, files.tensors(model=name, input_shape=shape))
     inputs = pictures(shape)
-    found = engine.evaluate(script, [text(data), [*map(text, inputs)], TOP_PERCENTILE])
+    measures = engine.evaluate(script, [text(data), [*map(text, inputs)], TOP_PERCENTILE])
     checkpoint, x = Checkpoint.from_bytes(data), as_input(torch.stack(inputs))
     models = [checkpoint.model(0).double(), checkpoint.model(-1).double()]
     first, last = (field(model, x[:1].double(), 3) for model in models)
     wanted = measure(last.values[0], first.values[0], last.x, last.y)
     close(
         "measures",
-        np.array(found["measures"]),
+        np.array(measures["measures"]),
         [*wanted.centre, wanted.spread, wanted.entropy, wanted.area, wanted.variation],
     )
     last_sum, first_sum = last.values[0].sum(0), first.values[0].sum(0)
     percents = [0, 0.01, 50, TOP_PERCENTILE, 99.99, 100]
-    close("percentiles", np.array(found["tops"]), np.percentile(last_sum, percents))
-    assert found["zeros"] == pytest.approx(np.percentile([0, 0, 0, 1], TOP_PERCENTILE))
-    close("difference", numbers(found["difference"]), last_sum - first_sum)
+    close("percentiles", np.array(measures["tops"]), np.percentile(last_sum, percents))
+    assert measures["zeros"] == pytest.approx(np.percentile([0, 0, 0, 1], TOP_PERCENTILE))
+    close("difference", numbers(measures["difference"]), last_sum - first_sum)
     moved = mean_displacement(*(densities(model, x[:1].double()) for model in models))
-    assert found["moved"] == pytest.approx(moved, CLOSE)
+    assert measures["moved"] == pytest.approx(moved, CLOSE)
     mean, deviation = field_statistics(models[1], x.double())
-    close("mean", numbers(found["mean"]), mean)
-    close("deviation", numbers(found["deviation"]), deviation)
+    close("mean", numbers(measures["mean"]), mean)
+    close("deviation", numbers(measures["deviation"]), deviation)

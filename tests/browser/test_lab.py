@@ -10,7 +10,7 @@ from tests.browser.conftest import chart, drag, expect, places, point, until
 
 
 def difference(page: Page, name: str):
-    """What the page says is the largest difference to torch's layer of that name."""
+    """The difference from torch's layer that the page shows."""
     metric = page.get_by_test_id("stMetric").filter(has_text=name)
     return expect(metric.get_by_test_id("stMetricValue"), name)
 

@@ -2,11 +2,13 @@
 
 import io
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Page
+from PIL import Image
+from playwright.sync_api import Page, TimeoutError
 
 from densembed.data.images import read_picture
 from densembed.fields.agreement import confusion_matrix, disagreement, predict
@@ -14,6 +16,7 @@ from densembed.fields.field import view
 from densembed.markup import JOINER
 from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import (
+    PATIENCE,
     chart,
     choose,
     drawn,
@@ -24,13 +27,18 @@ from tests.browser.conftest import (
     shows,
     until,
     width_needed,
-)  # fmt: skip
+)
 from tests.browser.gallery import FIELD, FIXED, INPUT, MOVING, OF, PAPER, SMALL, TEST, sample
 
 FIRST, SECOND = ".columns .field.first", ".columns .field.second"
 STRANGE = '<img src="//stranger.example/a.png"> ![](http://stranger.example/b) $x$ :red[c] **d**'
-TITLES = {"Explore": "look at", "Compare": "What differs", "Paper": "be reproduced",
-          "Lab": "density", "Train": "learn"}  # fmt: skip
+TITLES = {
+    "Explore": "look at",
+    "Compare": "What differs",
+    "Paper": "be reproduced",
+    "Lab": "density",
+    "Train": "learn",
+}
 
 
 def field(pixels: torch.Tensor, key: str = MOVING, index: int = -1) -> np.ndarray:
@@ -48,8 +56,13 @@ def arrived(page: Page, name: str) -> Page:
 
 
 def file(page: Page, label: str) -> bytes:
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name=label, exact=True).click()
+    button = page.get_by_role("button", name=label, exact=True)
+    try:
+        with page.expect_download(timeout=PATIENCE) as waiting:
+            button.click()
+    except TimeoutError:  # Streamlit drops a click while the page runs again
+        with page.expect_download() as waiting:
+            button.click()
     return waiting.value.path().read_bytes()
 
 
@@ -63,12 +76,12 @@ def test_the_server_hears_of_the_view_and_exports_it(visit):
         with np.load(io.BytesIO(file(page, "Numbers, NPZ"))) as archive:
             return dict(archive)
 
-    found = until(page, lambda: (n := numbers()) and (n["input"] == sample(5).numpy()).all() and n)
-    np.testing.assert_allclose(found["after"].sum(0), field(sample(5), MOVING, 7), 1e-4, 1e-5)
-    shows(page, FIELD, found["class_weight_after"].sum(0))
+    arrays = until(page, lambda: (n := numbers()) and (n["input"] == sample(5).numpy()).all() and n)
+    np.testing.assert_allclose(arrays["after"].sum(0), field(sample(5), MOVING, 7), 1e-4, 1e-5)
+    shows(page, FIELD, arrays["class_weight_after"].sum(0))
     assert file(page, "Model") == (PAPER / f"{MOVING}.safetensors").read_bytes()
     page.reload()  # the link is the view
-    shows(settle(page), FIELD, found["class_weight_after"].sum(0))
+    shows(settle(page), FIELD, arrays["class_weight_after"].sum(0))
     page.get_by_role("group", name="Show").get_by_role("button", name="field", exact=True).click()
     shows(page, FIELD, field(sample(5), MOVING, 7))
     page.wait_for_url(lambda url: "show=" not in url)
@@ -129,7 +142,7 @@ def test_no_parameter_is_unknown_after_a_change_of_page(visit):
 
 def test_an_uploaded_picture_is_the_input_until_it_is_removed(visit, pictures):
     """crxi/multipage_streamlit#1: an upload vanished on a change of page."""
-    page = visit("/?tour=0")
+    page = visit("/?tour=0&model=logistic-el-mnn-10-5-digits")
     choose(page, "Input", "Upload")
     page.locator("input[type=file]").set_input_files(pictures["letter"])
     expect(page.get_by_text("not a picture")).to_be_visible()
@@ -148,17 +161,112 @@ def test_an_uploaded_picture_is_the_input_until_it_is_removed(visit, pictures):
     page.wait_for_url(lambda url: "ink=" not in url)
 
 
+def remove(page: Page) -> None:
+    """Press × beside the name of an uploaded file."""
+    cross = page.get_by_test_id("stFileChipDeleteBtn").filter(visible=True).get_by_role("button")
+    cross.click()
+    # It misses where the page just moved.
+    until(page, lambda: not cross.count() or cross.evaluate_all("all => all[0]?.click()"))
+
+
+@pytest.mark.parametrize("start", ["/?tour=0", "/compare"])
+def test_a_picture_that_is_removed_leaves_the_page_and_the_link(visit, pictures, tmp_path, start):
+    """An upload came back from the link after it had been removed."""
+    pixels = {"digit": read_picture(pictures["digit"]).pixels}
+    turned = Image.open(pictures["digit"]).rotate(90)
+    turned.save(tmp_path / "other.png")
+    pixels["other"] = read_picture(tmp_path / "other.png").pixels
+    files = {"digit": pictures["digit"], "other": tmp_path / "other.png"}
+
+    def upload(name: str) -> None:
+        page.locator("input[type=file]").set_input_files(files[name])
+        shows(page, INPUT, pixels[name][0].numpy() / 255)
+        page.wait_for_url("**ink=*")
+
+    def without() -> None:
+        shows(page, INPUT, sample()[0].numpy() / 255)
+        page.wait_for_url(lambda url: "ink=" not in url)
+
+    page = visit(start)
+    choose(page, "Input", "Upload")
+    upload("digit")
+    remove(page)
+    without()
+    upload("other")
+    remove(page)
+    without()
+    upload("digit")
+    # On the other page, the picture comes from the link, too.
+    go(page, "Compare" if start == "/?tour=0" else "Explore")
+    shows(page, INPUT, pixels["digit"][0].numpy() / 255)
+    page.get_by_role("button", name="Remove the picture").click()
+    without()
+    upload("other")
+    page.reload()  # the link alone
+    shows(settle(page), INPUT, pixels["other"][0].numpy() / 255)
+
+
+def test_the_pad_stays_where_it_is_after_an_upload(visit):
+    page = visit("/?tour=0&from=upload")
+    expect(page.get_by_test_id("stFileUploader")).to_be_visible()
+    expect(page.locator(".opinion .heading small")).to_have_text("none: no picture yet")
+    choose(page, "Input", "Draw")
+    pad = page.locator(".draw_pad")
+    before = pad.bounding_box()
+    page.wait_for_url("**from=draw*")
+    (after,) = places(page, ".draw_pad")
+    assert after == before
+    choose(page, "Input", "Test images")
+    expect(page.get_by_test_id("stFileUploader")).to_be_hidden()
+
+
 def test_a_file_that_is_too_large_gets_a_sentence(visit, tmp_path):
     path = tmp_path / "large.png"
-    path.write_bytes(bytes(21 * 2**20))
+    path.write_bytes(bytes(41 * 2**20))
     page = visit("/?tour=0&from=Upload")
     page.locator("input[type=file]").set_input_files(path)
-    expect(page.get_by_text("has 21.0 MB, more than the 20 MB")).to_be_visible()
+    expect(page.get_by_text("has 41.0 MB, more than the 40 MB")).to_be_visible()
 
 
 def bring(page: Page, content: dict | str) -> None:
     page.get_by_test_id("stPopoverButton").filter(visible=True).first.click()
     page.locator("input[type=file]").set_input_files(content)
+
+
+@pytest.mark.parametrize("way", ["back", "menu"])
+def test_a_page_can_be_left_before_its_view_has_reported(visit, server, way):
+    held: list[Callable[[], None]] = []
+    holding = False
+
+    def relay(socket) -> None:
+        behind = socket.connect_to_server()
+        behind.on_message(
+            lambda message: (
+                held.append(lambda: socket.send(message)) if holding else socket.send(message)
+            )
+        )
+
+    page = visit("/paper")
+    page.route_web_socket(re.compile("stream"), relay)
+    page.goto(server + "/compare?class=3")
+    painted(settle(page), FIRST)
+    page.wait_for_url("**class=3*")
+    if way == "back":
+        painted(go(page, "Explore"), FIELD)
+    page.wait_for_timeout(1500)  # longer than a view takes to rest
+    holding = True  # the server's answer
+    leave = "history.back()" if way == "back" else "link.click()"
+    link = page.get_by_role("link", name="Paper", exact=True).element_handle()
+    page.get_by_role("group", name="Class").get_by_role("button", name="5", exact=True).evaluate(
+        f"(button, link) => {{ button.click(); {leave}; }}", link
+    )
+    page.wait_for_timeout(1500)
+    holding = False
+    for send in held:
+        send()
+    page.wait_for_timeout(1000)  # until it has drawn all that was held
+    arrived(page, "Compare" if way == "back" else "Paper")
+    expect(page.get_by_text("has no parameter")).to_have_count(0)
 
 
 @pytest.fixture
@@ -186,6 +294,7 @@ def test_an_uploaded_model_is_shown_compared_and_gone_elsewhere(visit, server, s
     page.wait_for_url("**model=upload-*")
     key = page.get_by_label("Model", exact=True).input_value()
     go(page, "Compare")
+    choose(page, "Combine densities by", "sum")
     page.get_by_label("Second model").select_option(key)
     shows(page, SECOND, field(sample(), FIXED))
     page.wait_for_url("**second=upload-*")
@@ -203,7 +312,25 @@ def test_an_uploaded_model_is_shown_compared_and_gone_elsewhere(visit, server, s
     expect(elsewhere.get_by_text("was deleted when its session ended")).to_be_visible()
 
 
-def test_compare_and_what_the_server_says_below_it(visit):
+@pytest.mark.parametrize(
+    ("start", "model", "figure"),
+    [("/?tour=0", "Model", FIELD), ("/compare?field=sum", "First model", FIRST)],
+    ids=["explore", "compare"],
+)
+def test_a_model_that_is_removed_leaves_the_page_and_the_link(visit, strange, start, model, figure):
+    page = visit(start)
+    shows(page, figure, field(sample()))
+    bring(page, strange)
+    shows(page, figure, field(sample(), FIXED))
+    page.wait_for_url("**=upload-*")
+    remove(page)  # the view still reports that it shows the model
+    expect(page.get_by_label(model, exact=True)).to_have_value(MOVING)
+    shows(page, figure, field(sample()))
+    page.wait_for_url(lambda url: "upload-" not in url)
+    expect(page.get_by_text(re.compile("deleted|not found")).filter(visible=True)).to_have_count(0)
+
+
+def test_compare_and_the_parts_of_the_server_below_it(visit):
     page = visit(f"/compare?first={MOVING}&second={FIXED}&class=3")
     shows(page, SECOND, field(sample(3), FIXED))
     shows(page, ".columns .change.second", field(sample(3), FIXED) - field(sample(3)), 2e-5)
@@ -288,7 +415,7 @@ def test_the_tour_is_taken_skipped_and_not_shown_again(visit):
     expect(card).to_be_hidden()
 
 
-def test_on_a_phone_the_tour_covers_nothing_of_which_it_speaks(visit):
+def test_on_a_phone_the_tour_covers_no_part_that_it_describes(visit):
     page = visit("/?tour=2", width=420)
     painted(page, FIELD)
     card = page.get_by_role("dialog", name="A tour of five steps")
@@ -303,7 +430,7 @@ def test_on_a_phone_the_tour_covers_nothing_of_which_it_speaks(visit):
 
 
 @pytest.mark.parametrize("link", ["/", "/compare"])
-def test_what_is_hidden_is_not_there(visit, link):
+def test_hidden_parts_are_absent(visit, link):
     page = visit(f"{link}?hide=menu,sidebar,predictions,more&tour=0")
     painted(page, FIELD if link == "/" else FIRST)
     for part in (".choices", ".live .details", ".opinion"):
@@ -314,9 +441,15 @@ def test_what_is_hidden_is_not_there(visit, link):
 
 @pytest.mark.parametrize(
     "link",
-    ["/?more=density&show=densities", "/?more=Take it away", "/?from=Upload", "/?from=Draw",
-     f"/compare?models=4&first={MOVING}&open=settings", "/train"],
-)  # fmt: skip
+    [
+        "/?more=density&show=densities",
+        "/?more=Take it away",
+        "/?from=Upload",
+        "/?from=Draw",
+        f"/compare?models=4&first={MOVING}&open=settings",
+        "/train",
+    ],
+)
 def test_a_phone_scrolls_one_way(visit, link):
     page = visit(link, width=420, theme="dark")
     if link != "/train":

@@ -1,5 +1,7 @@
 """Paper as a visitor sees it: Figure 1's cells are square and close, wide and narrow."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -45,8 +47,8 @@ def test_figure1_shows_the_fields_of_the_models(visit):
     heats = chart(page, "figure1-a").evaluate(
         "plot => [1, 2].map(k => plot._fullData[k].z.map(row => Array.from(row)))"
     )
-    seen = view(Checkpoint.open(SHIPPED / f"{FIGURE1[0]}.safetensors"), picture, [0, -1])
-    for drawn, expected in zip(heats, seen.fields, strict=True):
+    expected_view = view(Checkpoint.open(SHIPPED / f"{FIGURE1[0]}.safetensors"), picture, [0, -1])
+    for drawn, expected in zip(heats, expected_view.fields, strict=True):
         np.testing.assert_allclose(drawn, expected.sum(0), 1e-4, 1e-6)
 
 
@@ -59,3 +61,13 @@ def test_one_scale_is_a_click_away(visit):
         name = f"the densities, {describe(model)}, {side}, after training"
         expect(compared.get_by_role("img", name=name)).to_be_visible()
     compared.close()
+
+
+@pytest.mark.parametrize("width", [320, 1440])
+def test_the_names_beside_a_table_do_not_overlap(visit, width):
+    page = visit("/paper", width)
+    for key in ("table1", "table2"):
+        names = f".st-key-{key} .ytick text"
+        expect(page.locator(names)).to_have_count(9)
+        for upper, lower in itertools.pairwise(places(page, names)):
+            assert upper["y"] + upper["height"] <= lower["y"]

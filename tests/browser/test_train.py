@@ -13,13 +13,12 @@ from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import chart, drag, expect, painted, serve, settle, until, visitor
 from tests.waiting import wait_for
 
+NEW = "/train?network=logistic-el-3"
+"""The form of a new training, with a small model."""
+
 
 def start(page: Page, epochs: int) -> str:
-    """Start a small model on the digits; the link to its run."""
-    model = page.get_by_role("combobox", name="Model")
-    model.fill("logistic-el-3")
-    model.press("Enter")
-    settle(page)
+    """Start a training with the form's model; the link to its run."""
     number = page.get_by_role("spinbutton", name="Epochs")
     number.fill(str(epochs))
     number.press("Enter")
@@ -40,7 +39,7 @@ def stop(page: Page):
 @pytest.fixture
 def long_run(visit, folder):
     """A run that would take minutes, training, in the tab that started it; stopped at the end."""
-    page = visit("/train")
+    page = visit(NEW)
     link = start(page, 10_000)
     expect(page.get_by_text(re.compile("training · step"))).to_be_visible()
     yield page, link
@@ -51,7 +50,7 @@ def long_run(visit, folder):
 
 
 def test_run_is_watched_to_its_end_and_shown_in_explore(visit):
-    page = visit("/train")
+    page = visit(NEW)
     start(page, 3)
     says(page, "Done · test error")
     painted(page, ".st-key-run-fields figure:last-child")
@@ -87,16 +86,16 @@ def test_stop_works_after_a_reload(long_run):
 
 
 def test_run_goes_on_when_all_tabs_are_closed(visit):
-    page = visit("/train")
+    page = visit(NEW)
     link = start(page, 30)
-    page.context.close()
+    page.close()
     page = visit(link)
     says(page, "Done · test error")
     expect(page.get_by_text("epoch 30", exact=True)).to_be_visible()
 
 
 def test_high_learning_rate_ends_in_a_sentence(visit):
-    page = visit("/train")
+    page = visit(NEW)
     page.get_by_text("More settings", exact=True).click()
     rate = page.get_by_role("spinbutton", name="Learning rate")
     rate.fill("1000")
@@ -137,12 +136,12 @@ def test_pause_in_one_tab_resume_in_another(visit, long_run):
 
 
 def test_name_change_and_delete(visit):
-    page = visit("/train")
+    page = visit(NEW)
     start(page, 2)
     says(page, "Done")
     verb(page, "Rename").click()
-    page.get_by_role("textbox", name="Name").fill("**mine** $x$")
-    page.get_by_role("textbox", name="Name").press("Enter")
+    page.get_by_role("textbox", name="Name", exact=True).fill("**mine** $x$")
+    page.get_by_role("textbox", name="Name", exact=True).press("Enter")
     expect(page.get_by_role("heading", name="**mine** $x$")).to_be_visible()
     elsewhere = visit(f"/?tour=0&model={page.url.partition('run=')[2]}")
     model = elsewhere.get_by_label("Model", exact=True).locator("option:checked")
@@ -155,13 +154,13 @@ def test_name_change_and_delete(visit):
     link = re.search(r"/train\?.*", page.url)[0]
     verb(page, "Delete").click()
     verb(page, "Delete permanently").click()
-    page.wait_for_url(re.compile(r"/train$"))
+    page.wait_for_url(re.compile(r"/train\?network=logistic-el-3$"))
     expect(visit(link).get_by_text("may have been deleted")).to_be_visible()
 
 
 def test_server_restart_and_resume(browser, tmp_path):
     with serve(tmp_path) as address, visitor(browser, address) as visit:
-        page = visit("/train")
+        page = visit(NEW)
         link = start(page, 600)
         trains(page)
     (run,) = all_runs(tmp_path / "runs")
@@ -189,7 +188,7 @@ def test_a_click_during_the_redraw_of_the_page_is_not_lost(visit, long_run):
     verb(page, "Pause").click()
     says(page, "Paused")
     settle(page)
-    # The page is drawn anew because of the first click, and in the midst of it comes the second.
+    # The second click comes while the page is redrawn because of the first one.
     page.get_by_test_id("stApp").evaluate(
         """app => {
           const button = (name) =>
@@ -207,7 +206,7 @@ def test_a_click_during_the_redraw_of_the_page_is_not_lost(visit, long_run):
 
 def of_curves(page: Page, what: str):
     """Something of the drawing of the curves: of the new one, where one replaces another."""
-    found = page.wait_for_function(
+    handle = page.wait_for_function(
         f"""() => {{
           const plots = [...document.querySelectorAll(".st-key-curve .js-plotly-plot")];
           const whole = (each) => each.data && each.layout?.xaxis && each.checkVisibility();
@@ -215,7 +214,7 @@ def of_curves(page: Page, what: str):
           return plot && ({what})(plot);
         }}"""
     )
-    return found.json_value()
+    return handle.json_value()
 
 
 def points(page: Page) -> int:
@@ -281,12 +280,15 @@ def test_a_sweep_is_followed_to_its_table(visit, folder):
     cells = cells.all_inner_texts()
     rows = {tuple(row[:2]): row[2:] for row in (cells[k : k + 7] for k in range(0, 28, 7))}
     identifier = re.search(r"sweep=([\w-]+)", page.url)[1]
-    found = [Checkpoint.open(path) for path in (folder / "runs/sweeps" / identifier).glob("*/*.s*")]
+    checkpoints = [
+        Checkpoint.open(path) for path in (folder / "runs/sweeps" / identifier).glob("*/*.s*")
+    ]
     for (model, rate), (parameters, error, deviation, finished, _) in rows.items():
         own = [
-            one for one in found
+            one
+            for one in checkpoints
             if describe(one.config.model) == model and one.config.learning_rate == float(rate)
-        ]  # fmt: skip
+        ]
         assert len(own) == 2
         errors = [one.errors[0] for one in own]
         assert int(parameters.replace(",", "")) == own[0].parameters
@@ -298,7 +300,7 @@ def test_a_sweep_is_followed_to_its_table(visit, folder):
     assert len(drawn_errors) == 4
     page.get_by_role("link", name="Compare the two best").click()
     page.wait_for_url(re.compile(rf"first={identifier}-\d&second={identifier}-\d"))
-    errors = {f"{one.errors[0]:.2f}" for one in found}
+    errors = {f"{one.errors[0]:.2f}" for one in checkpoints}
     for name in ("First model", "Second model"):
         shown = settle(page).get_by_label(name).locator("option:checked")
         expect(shown).to_have_text(re.compile(r"[\d.]+ % error"))

@@ -51,11 +51,13 @@ def test_the_page_finds_its_files_whatever_their_names(site, trained_file, tmp_p
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("absent", "absent.safetensors cannot be read: No such file or directory."),
-     ("damaged", "damaged.safetensors is not a densembed checkpoint."),
-     ("plugin", "plugin.safetensors needs the plugin json, which a browser cannot run"),
-     ("", "the path is empty")],
-)  # fmt: skip
+    [
+        ("absent", "absent.safetensors cannot be read: No such file or directory."),
+        ("damaged", "damaged.safetensors is not a densembed checkpoint."),
+        ("plugin", "plugin.safetensors needs the plugin json, which a browser cannot run"),
+        ("", "the path is empty"),
+    ],
+)
 def test_a_wrong_checkpoint_writes_no_part_of_a_site(
     site, trained, trained_file, tmp_path, monkeypatch, name, words
 ):

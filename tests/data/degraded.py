@@ -159,9 +159,19 @@ def everything(sheet: Sheet) -> None:
 
 
 KINDS: tuple[Callable[[Sheet], None], ...] = (
-    clean, polarity, colour, shadow, border, blur, thin_pen, corner, noise, pencil, cursor,
+    clean,
+    polarity,
+    colour,
+    shadow,
+    border,
+    blur,
+    thin_pen,
+    corner,
+    noise,
+    pencil,
+    cursor,
     everything,
-)  # fmt: skip
+)
 
 
 def thinned(mask: np.ndarray) -> np.ndarray:

@@ -57,6 +57,6 @@ def test_anything_else_is_refused_with_a_sentence(text):
 def test_png_has_the_pixels():
     for shape in (SHAPE, (3, 5, 4)):
         pixels = torch.randint(256, shape, dtype=torch.uint8)
-        found = np.array(Image.open(io.BytesIO(to_png(pixels))))
+        decoded = np.array(Image.open(io.BytesIO(to_png(pixels))))
         expected = pixels.squeeze(0) if shape[0] == 1 else pixels.movedim(0, -1)
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(decoded, expected)

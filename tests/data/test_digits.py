@@ -22,11 +22,11 @@ def test_form(digits):
 
 def test_split_is_fixed(digits):
     """Checkpoints name their error on it: another order or split would make them all wrong."""
-    found = [
+    digests = [
         hashlib.sha256(split.labels.numpy().astype("<i8").tobytes()).hexdigest()[:16]
         for split in (digits.train, digits.test)
     ]
-    assert found == ["d88bc14b5455324f", "5b60d960d691c63f"]
+    assert digests == ["d88bc14b5455324f", "5b60d960d691c63f"]
     # Not a hash of the pixels: interpolation may round otherwise elsewhere.
     for split, mean in ((digits.train, 44.39), (digits.test, 44.00)):
         assert split.images.double().mean().item() == pytest.approx(mean, abs=0.5)
@@ -48,9 +48,8 @@ def test_no_picture_is_in_both(digits):
 
 
 def test_classes_are_balanced(digits):
-    assert torch.bincount(digits.train.labels).tolist() == [
-        151, 161, 143, 131, 147, 154, 150, 136, 127, 138,
-    ]  # fmt: skip
+    training = [151, 161, 143, 131, 147, 154, 150, 136, 127, 138]
+    assert torch.bincount(digits.train.labels).tolist() == training
     assert torch.bincount(digits.test.labels).tolist() == [27, 21, 34, 52, 34, 28, 31, 43, 47, 42]
 
 
@@ -121,8 +120,8 @@ def test_it_is_read_once():
 def test_unknown_names(name, guess):
     with pytest.raises(DataError) as caught:
         load_dataset(name)
-    known = "digits, mnist, fashion-mnist, cifar10, or folder:PATH"
-    assert str(caught.value).startswith(f"Unknown data set {name!r}{guess}; choose from {known}")
+    names = "digits, mnist, fashion-mnist, cifar10, mnist1d, folder:PATH"
+    assert str(caught.value).startswith(f"Unknown data set {name!r}{guess}; choose from {names}")
     assert not is_available(name)
 
 

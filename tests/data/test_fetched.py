@@ -1,4 +1,4 @@
-"""Fashion-MNIST and CIFAR-10 through torchvision: what is there is read, what is not is said."""
+"""Fashion-MNIST and CIFAR-10 through torchvision; missing files are reported."""
 
 import gzip
 import hashlib
@@ -83,8 +83,10 @@ def test_fashion_mnist_is_fetched_once_and_read(clothes, tmp_path, monkeypatch):
     for _ in range(2):
         data = fashion.DATA.load(tmp_path)
         assert (data.name, data.title, data.input_shape) == (
-            "fashion-mnist", "Fashion-MNIST", (1, 28, 28),
-        )  # fmt: skip
+            "fashion-mnist",
+            "Fashion-MNIST",
+            (1, 28, 28),
+        )
         assert data.train.images.numpy().tobytes() == clothes["train-images-idx3-ubyte"][16:]
         assert bytes(data.test.labels.tolist()) == clothes["t10k-labels-idx1-ubyte"][8:]
         assert data.classes[9] == "Ankle boot"

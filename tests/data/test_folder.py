@@ -3,6 +3,8 @@
 import hashlib
 import os
 import shutil
+import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from densembed.data.folder import Folder
 from densembed.data.images import read_picture
 from tests.conftest import is_sentence
 
+FORMS = ("NFC", "NFD")
 CLASSES = ("cats", "dogs", "newts")
 
 
@@ -64,6 +67,34 @@ def test_reading_a_large_folder_is_stopped_at_any_moment(photos, tmp_path, after
         load(photos, tmp_path)
     assert not (tmp_path / "data").exists()
     assert len(load(photos, tmp_path).train) > 0
+
+
+def test_composed_and_decomposed_names_are_one_class(tmp_path):
+    """macOS writes é as two characters in some archives."""
+    root, names = tmp_path / "photos", {form: unicodedata.normalize(form, "é") for form in FORMS}
+    picture(root / "train" / "cats" / "1.png")
+    for part, form in (("train", "NFC"), ("test", "NFD")):
+        picture(root / part / names[form] / f"{names[form]}.png")
+    data = load(root, tmp_path)
+    assert data.classes == ("cats", names["NFC"])
+    assert (len(data.train), len(data.test)) == (2, 1)
+    picture(root / "train" / names["NFD"] / "2.png")
+    assert "Two folders have the same displayed name" in fails(f"folder:{root}", tmp_path)
+    for form, name in names.items():  # the same split of the same files
+        for n in range(10):
+            picture(tmp_path / form / "a" / f"{name}{n}.png", seed=n)
+            picture(tmp_path / form / "b" / f"{name}{n}.png", seed=n)
+    composed, decomposed = (load(tmp_path / form, tmp_path) for form in FORMS)
+    assert sorted(map(bytes, composed.test.images.numpy())) == sorted(
+        map(bytes, decomposed.test.images.numpy())
+    )
+
+
+def test_the_root_of_the_file_system_has_a_name(tmp_path, monkeypatch):
+    root = Path("/")
+    monkeypatch.setattr(folder, "_list_files", lambda root: folder._Listing())
+    monkeypatch.setattr(folder, "_folders", lambda root: [])
+    assert "The folder '/' needs at least two subfolders" in fails(f"folder:{root}", tmp_path)
 
 
 def test_a_fifth_by_the_hash_of_the_name_is_for_testing(photos, tmp_path):
@@ -212,8 +243,17 @@ def test_a_relative_folder_may_lie_in_the_data_folder(photos, tmp_path, monkeypa
 
 def test_a_folder_of_cifar_says_so(tmp_path):
     classes = (
-        "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
-    )  # fmt: skip
+        "airplane",
+        "automobile",
+        "bird",
+        "cat",
+        "deer",
+        "dog",
+        "frog",
+        "horse",
+        "ship",
+        "truck",
+    )
     root = tmp_path / "mine"
     for part in ("train", "test"):
         for name in classes:
@@ -232,8 +272,13 @@ def test_what_cannot_be_used_is_one_sentence(photos, tmp_path):
     assert "gone" in fails(f"folder:{tmp_path / 'gone'}", tmp_path)
     assert not is_available(f"folder:{tmp_path / 'gone'}")
     assert title(f"folder:{tmp_path / 'gone'}") == "gone"
-    for wrong in ("folder:", "folder:@3x8x8", f"folder:{photos}@2x8x8", f"folder:{photos}@3x8x999",
-                  f"folder:{photos}@big"):  # fmt: skip
+    for wrong in (
+        "folder:",
+        "folder:@3x8x8",
+        f"folder:{photos}@2x8x8",
+        f"folder:{photos}@3x8x999",
+        f"folder:{photos}@big",
+    ):
         fails(wrong, tmp_path)
         assert not is_available(wrong)
     shutil.rmtree(photos / "dogs")
@@ -303,9 +348,9 @@ def test_a_path_and_a_shape_come_back_from_their_name(there, shape, tmp_path):
     for name in there:
         (tmp_path / name).mkdir()
     for path in ("p", "p@1x2x2", "me@work/p"):
-        found = Folder.parse(Folder.named(f"{tmp_path}/{path}", shape))
-        assert found.path == tmp_path / path
-        assert found.shape == (tuple(map(int, shape.split("x"))) if shape else None)
+        folder = Folder.parse(Folder.named(f"{tmp_path}/{path}", shape))
+        assert folder.path == tmp_path / path
+        assert folder.shape == (tuple(map(int, shape.split("x"))) if shape else None)
 
 
 def test_a_path_that_is_no_folder_says_why(photos, tmp_path):
@@ -380,7 +425,7 @@ def test_an_empty_class_and_pictures_too_deep_are_counted(photos, tmp_path):
         (("",), "30 images and no subfolders", "into a subfolder named after"),
         (("cats",), "'cats' (30 images)", "into a subfolder named after"),
     ],
-)  # fmt: skip
+)
 def test_a_folder_of_another_layout_says_what_was_seen_and_what_to_do(
     places, seen, advice, tmp_path
 ):

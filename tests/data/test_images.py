@@ -205,7 +205,7 @@ def test_only_the_first_frame_counts():
 
 
 def test_a_path_is_read(tmp_path):
-    path = tmp_path / "4.picture"  # neither name nor extension say anything
+    path = tmp_path / "4.picture"  # neither the name nor the extension matters
     path.write_bytes(saved(drawn(1)))
     from_bytes = read_picture(saved(drawn(1)))
     assert torch.equal(read_picture(path).pixels, from_bytes.pixels)
@@ -267,8 +267,8 @@ PHOTOGRAPHS = {
 def test_photographs(kind):
     for number in (1, 2, 4, 6):
         ink = drawn(number)
-        seen = read_picture(saved(PHOTOGRAPHS[kind](ink), "JPEG", quality=85))
-        assert apart(seen, read_picture(saved(ink))) < 3 * ALIKE, number
+        picture = read_picture(saved(PHOTOGRAPHS[kind](ink), "JPEG", quality=85))
+        assert apart(picture, read_picture(saved(ink))) < 3 * ALIKE, number
 
 
 def stroked(points: list[tuple[float, float]], side: int, width: float) -> np.ndarray:
@@ -308,22 +308,22 @@ def crayon_on_creased_paper(ink: np.ndarray) -> np.ndarray:
 
 def test_crayon_on_creased_paper_is_read_as_it_was_drawn():
     ink = hooked_six(640)
-    found = read_picture(saved(crayon_on_creased_paper(ink), "JPEG", quality=85))
-    assert found.clean
-    assert apart(found, read_picture(saved(ink))) < 2 * ALIKE
+    picture = read_picture(saved(crayon_on_creased_paper(ink), "JPEG", quality=85))
+    assert picture.clean
+    assert apart(picture, read_picture(saved(ink))) < 2 * ALIKE
 
 
 def test_a_small_digit_with_serif_and_foot_on_an_opaque_alpha_is_read_as_it_was_drawn():
-    """28 pixels wide, off-centre, with an alpha channel that says nothing."""
+    """28 pixels wide, off-centre, with an opaque alpha channel."""
     strokes = [[(0.2, 0.27), (0.5, 0.07), (0.36, 0.7)], [(0.08, 0.75), (0.75, 0.75)]]
     large = sum(stroked(points, 560, 0.11) for points in strokes).clip(0, 1)
     small = np.asarray(Image.fromarray(large).resize((28, 28), Image.Resampling.BOX))
     opaque = Image.fromarray(np.rint(255 * small).astype(np.uint8)).convert("LA")
-    found = read_picture(encoded(opaque))
-    assert found.clean
-    assert apart(found, read_picture(saved(large))) < 2 * ALIKE
+    picture = read_picture(encoded(opaque))
+    assert picture.clean
+    assert apart(picture, read_picture(saved(large))) < 2 * ALIKE
     expected = torch.from_numpy(normalise_digit(large))[None]
-    assert apart(found, ModelInput(expected, Content.DIGIT)) < 2 * ALIKE
+    assert apart(picture, ModelInput(expected, Content.DIGIT)) < 2 * ALIKE
 
 
 def test_a_thin_pen_is_thickened_to_the_width_of_mnist():
@@ -388,19 +388,20 @@ def test_several_digits():
         assert picture.content == Content.SEVERAL_DIGITS
         assert picture.has_ink
         assert picture.pixels.any()
-    assert read_picture(saved(row)).pixels[0, 2:8].sum() < 255  # all of them: a low, wide row
+    first, alone = read_picture(saved(row)).pixels, read_picture(saved(drawn(2))).pixels
+    assert torch.equal(first, alone) or (first.double() - alone.double()).abs().mean() < 4
 
 
 def test_every_single_digit_is_one():
-    seen = [read_picture(saved(1 - drawn(number, 100))).content for number in range(60)]
-    assert seen.count(Content.DIGIT) >= 58
+    contents = [read_picture(saved(1 - drawn(number, 100))).content for number in range(60)]
+    assert contents.count(Content.DIGIT) >= 58
 
 
 # --- files that are no picture ----------------------------------------------------------------
 
 
 def bomb() -> bytes:
-    """A PNG that says it has 20,000 x 20,000 pixels."""
+    """A PNG whose header declares 20,000 x 20,000 pixels."""
     data = bytearray(encoded(Image.new("L", (8, 8))))
     data[16:24] = (20_000).to_bytes(4, "big") * 2
     data[29:33] = zlib.crc32(bytes(data[12:29])).to_bytes(4, "big")
@@ -414,7 +415,7 @@ ERRORS = {
     "pdf": (b"%PDF-1.7\n%\xe2\xe3", "PDF"),
     "heic": (b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "HEIC"),
     "text": (b"seven", "not a picture"),
-    "too large": (b"\x89PNG" + bytes(MAX_BYTES), "larger than 20 MiB"),
+    "too large": (b"\x89PNG" + bytes(MAX_BYTES), "larger than 40 MiB"),
     "bomb": (bomb(), "far too many pixels"),
     "too many pixels": (encoded(Image.new("1", (6000, 5000))), "6000 x 5000"),
     "unknown format": (encoded(Image.new("L", (8, 8)), "PPM"), "not a picture"),

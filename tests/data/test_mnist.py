@@ -78,7 +78,7 @@ class Mirror:
 
 @pytest.fixture
 def mirror(files, monkeypatch):
-    """The only mirror that torchvision knows, with the sums of our files for MNIST's."""
+    """Replaces torchvision's mirrors, with the checksums of our files in place of MNIST's."""
     mirror = Mirror(files)
     hashes = {name: hashlib.sha256(files[name]).hexdigest() for name in NAMES}
     monkeypatch.setattr(mnist, "SHA256", hashes)
@@ -216,7 +216,7 @@ def test_no_network_at_all(mirror, files, tmp_path, monkeypatch):
 def test_an_archive_whose_sum_is_right_and_which_does_not_unpack(
     mirror, files, tmp_path, monkeypatch
 ):
-    """torchvision would leave half a file there and take it for a whole one the next time."""
+    """torchvision would leave an incomplete file there and use it the next time."""
     name = f"{NAMES[0]}.gz"
     whole = mirror.archives[name]
     half = whole[: len(whole) // 2]
@@ -289,9 +289,19 @@ def test_a_file_of_another_name(mirror, files, tmp_path, name):
 
 @pytest.mark.parametrize(
     "place",
-    [".", "MNIST", "MNIST/raw/raw", "MNIST/MNIST/raw", "raw", "mnist", "mnist/raw", "MNIST/Raw",
-     "archive", "archive/train-images-idx3-ubyte"],
-)  # fmt: skip
+    [
+        ".",
+        "MNIST",
+        "MNIST/raw/raw",
+        "MNIST/MNIST/raw",
+        "raw",
+        "mnist",
+        "mnist/raw",
+        "MNIST/Raw",
+        "archive",
+        "archive/train-images-idx3-ubyte",
+    ],
+)
 @pytest.mark.parametrize("packed", [False, True])
 def test_files_in_another_place(mirror, files, tmp_path, place, packed):
     elsewhere = tmp_path / place
@@ -345,17 +355,8 @@ def test_an_archive_that_was_cut_is_named(mirror, tmp_path, name):
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 20 kB, where one may be mounted."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=20k", "tmpfs", str(disk)]
-    try:
-        subprocess.run(mount, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("No file system may be mounted here.")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
+def small_disk(mounted):
+    return mounted("20k")
 
 
 def test_a_disk_that_is_full(mirror, small_disk):
@@ -419,7 +420,7 @@ def test_several_that_start_on_an_empty_cache_all_get_it(mirror, files, tmp_path
 
 
 def test_a_file_that_another_one_is_still_writing_is_waited_for(mirror, files, tmp_path):
-    """All four names are there, the last one half: not damage, but a download that goes on."""
+    """All four files exist, the last one incomplete: another download is still running."""
     raw = put(files, tmp_path)
     last = raw / NAMES[-1]
     last.write_bytes(files[NAMES[-1]][:5])

@@ -1,4 +1,4 @@
-"""One digit, however it comes: a shipped network says the same of it."""
+"""A shipped network gives the same prediction for one digit, however it is presented."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def says():
 
 @pytest.fixture(scope="module")
 def reference(says) -> dict[int, int]:
-    """What it says of each digit in the middle of a sheet."""
+    """The prediction for each digit in the middle of a sheet."""
     return {number: says(saved(1 - drawn(number))) for number in SAMPLES}
 
 
@@ -36,8 +36,8 @@ def test_in_four_corners_and_three_sizes(says, reference):
         for place, side in enumerate((100, 160, 260), turn):
             ink, far = drawn(number, side), 500 - side
             corner = far * (place & 1), far * (place >> 1 & 1)
-            found = says(saved(1 - placed(ink, (500, 500), *corner)))
-            assert found == reference[number], (number, side, corner)
+            prediction = says(saved(1 - placed(ink, (500, 500), *corner)))
+            assert prediction == reference[number], (number, side, corner)
 
 
 def test_in_both_polarities_and_on_transparency(says, reference):

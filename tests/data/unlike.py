@@ -80,7 +80,7 @@ def shares(pictures: list[ModelInput], dataset: Dataset) -> dict[str, float]:
         "unlike": novel,
     }
     named["any"] = np.any(list(named.values()), axis=0)
-    return {name: 100 * float(found.mean()) for name, found in named.items()}
+    return {name: 100 * float(values.mean()) for name, values in named.items()}
 
 
 def by_model(gallery: Path, photos: Path, data_dir: str | None, count: int, skip: int, seed: int):
@@ -90,20 +90,22 @@ def by_model(gallery: Path, photos: Path, data_dir: str | None, count: int, skip
     """
     rng = np.random.default_rng(seed)
     files = list(photographs(photos, rng, count, skip))
-    found = {}
+    shares = {}
     for path in sorted(gallery.glob("*.safetensors")):
         checkpoint = Checkpoint.open(path)
         name = checkpoint.config.dataset
-        if name not in found:
+        if name not in shares:
             dataset = load_dataset(name, data_dir)
             pictures = [
                 read_picture(file, dataset.input_shape, checkpoint.reads_digits) for file in files
             ]
             strange = unlike(dataset, torch.stack([picture.pixels for picture in pictures]))
-            seen = [picture.content != Content.DIGIT or not picture.clean for picture in pictures]
+            remarked = [
+                picture.content != Content.DIGIT or not picture.clean for picture in pictures
+            ]
             own = unlike(dataset, dataset.test.images).mean()
-            found[name] = 100 * own, 100 * np.mean(strange | np.array(seen))
-        yield path.stem, name, *found[name]
+            shares[name] = 100 * own, 100 * np.mean(strange | np.array(remarked))
+        yield path.stem, name, *shares[name]
 
 
 def compare(dataset: Dataset, photos: Path | None, count: int, seed: int = 0, skip: int = 0):
@@ -139,19 +141,23 @@ def main() -> None:
             parser.error("--models asks for --photos")
         print(f"{'% called unlike':30}{'learned from':>14}{'its test set':>14}{'photographs':>14}")
         rows = by_model(
-            options.gallery, options.photos, options.data_dir, options.count, options.skip,
+            options.gallery,
+            options.photos,
+            options.data_dir,
+            options.count,
+            options.skip,
             options.seed,
-        )  # fmt: skip
+        )
         for model, data, own, strange in rows:
             print(f"{model:30}{data:>14}{own:14.1f}{strange:14.1f}")
         return
     dataset = load_dataset(options.dataset, options.data_dir)
     names = ("no ink", "several", "no page", "unlike", "any")
     print(f"{'% of':20}{'number':>8}" + "".join(f"{name:>10}" for name in names))
-    for kind, number, found in compare(
+    for kind, number, row in compare(
         dataset, options.photos, options.count, options.seed, options.skip
     ):
-        print(f"{kind:20}{number:8}" + "".join(f"{found[name]:10.1f}" for name in names))
+        print(f"{kind:20}{number:8}" + "".join(f"{row[name]:10.1f}" for name in names))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import torch
 from densembed.cli.main import main
 from densembed.experiments import benchmark
 from densembed.experiments.baselines import Baseline, UserStep, by_autograd, by_formulas, user_epoch
-from densembed.models.names import build
+from densembed.models.registry import build
 
 MODELS = ["logistic-el-3", "logistic-el-mnn-4-2"]
 

@@ -65,8 +65,8 @@ def test_its_fields_are_those_of_a_kept_member(table, digits):
     fields = []
     for seed in (0, 1):
         kept = Checkpoint.open(out / "digits/paper" / row["model"] / f"{seed}.safetensors")
-        seen = view(kept, digits.test.images[0], [-1], resolution=families.RESOLUTION)
-        fields.append(seen.fields[0].sum(0).clip(max=row["field"]["top"]))
+        response = view(kept, digits.test.images[0], [-1], resolution=families.RESOLUTION)
+        fields.append(response.fields[0].sum(0).clip(max=row["field"]["top"]))
     drawn = decode_field(row["field"])
     assert any(np.allclose(drawn, one, atol=row["field"]["top"] / 200) for one in fields)
 

@@ -10,7 +10,7 @@ from densembed.experiments import frontier
 from densembed.experiments.frontier import Candidate, Choice, best, budget_of, finalists, finding
 from densembed.experiments.report import Settings
 from densembed.figures.frontier import frontier_figure
-from densembed.models.names import build, parameter_count
+from densembed.models.registry import build, parameter_count
 from densembed.training.checkpoint import Checkpoint
 
 
@@ -22,9 +22,9 @@ def test_budgets_are_the_papers_rows():
 
 
 def test_every_candidate_fits_a_budget_and_every_budget_has_some():
-    found = {model for models in frontier.CANDIDATES.values() for model in models}
-    assert len(found) == sum(map(len, frontier.CANDIDATES.values()))
-    budgets = [budget_of(parameter_count(build(model))) for model in found]
+    names = {model for models in frontier.CANDIDATES.values() for model in models}
+    assert len(names) == sum(map(len, frontier.CANDIDATES.values()))
+    budgets = [budget_of(parameter_count(build(model))) for model in names]
     assert None not in budgets
     assert set(budgets) == set(frontier.BUDGETS)
 
@@ -156,17 +156,17 @@ def test_another_name_is_no_candidate(tmp_path, capsys):
 
 
 def test_the_rate_of_densities_is_searched_where_there_are_some(tmp_path):
-    found = [
+    candidates = [
         Candidate("densities", "logistic-el-3", 136, 136),
         Candidate("mlp", "mlp-3", 2395, 3160),
     ]
     settings = Settings(dataset="digits", seeds=1, out=tmp_path)
-    configs = [job.config for job in frontier.search_jobs(found, settings)]
+    configs = [job.config for job in frontier.search_jobs(candidates, settings)]
     rates = {
         model: {config.density_rate for config in configs if config.model == model}
         for model in ("logistic-el-3", "mlp-3")
     }
     assert rates["logistic-el-3"] == set(frontier.SEARCH["density_rate"])
     assert len(rates["mlp-3"]) == 1
-    found = {config.learning_rate for config in configs if config.model == "mlp-3"}
-    assert found == set(frontier.SEARCH["learning_rate"])
+    candidates = {config.learning_rate for config in configs if config.model == "mlp-3"}
+    assert candidates == set(frontier.SEARCH["learning_rate"])

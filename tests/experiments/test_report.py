@@ -1,15 +1,8 @@
 """Tables in Markdown, and the dispersion of few values."""
 
-import doctest
-
 import pytest
 
-from densembed.experiments import report
 from densembed.experiments.report import markdown_table, summary
-
-
-def test_the_example_runs():
-    assert doctest.testmod(report).failed == 0
 
 
 @pytest.mark.parametrize("text", ["a|b", "*a*", "[a](b)", "`a`", "<b>", "two\nlines", "www.a.b"])

@@ -1,6 +1,7 @@
 """Jobs, their resumption, and tables that are read from what they left."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,14 @@ import torch
 from PIL import Image
 
 from densembed.cli.main import main
-from densembed.data import cifar
+from densembed.data import cifar, folder
 from densembed.experiments import reproduce
 from densembed.experiments.paper import TABLES
 from densembed.experiments.report import Settings
 from densembed.experiments.reproduce import Table, results, table_jobs, table_report
 from densembed.fields.field import view
 from densembed.figures import paper as figures
-from densembed.models.names import build, parameter_count
+from densembed.models.registry import build, parameter_count
 from densembed.runs import jobs
 from densembed.runs.jobs import Job, hold_out, merge, run, together
 from densembed.training.checkpoint import Checkpoint
@@ -75,9 +76,9 @@ def test_a_finished_job_is_not_run_again(short, tmp_path):
     made = table_jobs(["logistic-el-3"], settings(tmp_path))
     together([made[0]])
     stamp = made[0].path.stat().st_mtime_ns
-    seen = []
-    run(made, finished=seen.append)
-    assert seen == made
+    jobs = []
+    run(made, finished=jobs.append)
+    assert jobs == made
     assert made[0].path.stat().st_mtime_ns == stamp
     other = Job(made[0].config.model_copy(update={"epochs": 2}), made[0].path)
     assert other.checkpoint() is None
@@ -92,14 +93,55 @@ def test_held_out_images_are_of_the_training_set(digits):
 
 def test_the_command_writes_table_and_markdown(short, tmp_path, capsys):
     arguments = ["reproduce", "table1", "--rows", "logistic-el-3,linear", "--dataset", "digits"]
-    assert main([*arguments, "--seeds", "1", "--out", str(tmp_path)]) == 0
+    assert main([*arguments, "--seeds", "1", "--processes", "1", "--out", str(tmp_path)]) == 0
     assert "logistic-el-3" in capsys.readouterr().out
     table = json.loads((tmp_path / "table1-digits-paper.json").read_text())
     assert [row["model"] for row in table["rows"]] == ["logistic-el-3", "linear"]
     assert (tmp_path / "table1-digits-paper.md").read_text().startswith("### digits, recipe paper")
 
 
-@pytest.mark.parametrize("wrong", [["--rows", "resnet"], ["--seeds", "0"]])
+def test_results_are_of_the_same_data(short, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "data"))
+    for k in range(12):
+        place = tmp_path / "shades" / f"{k % 2}" / f"{k}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (32, 32), (20 * k, 0, 0)).save(place)
+    command = ["reproduce", "table2", "--rows", "logistic-el-3", "--seeds", "1"]
+    command += ["--processes", "1", "--out", str(tmp_path / "out")]
+    command += ["--dataset", f"folder:{tmp_path / 'shades'}"]
+    assert main(command) == 0
+    Image.new("RGB", (32, 32), "blue").save(place)
+    os.utime(place, (1, 1))
+    folder._load.cache_clear()
+    capsys.readouterr()
+    assert main(command) == 2  # though all is trained
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "has changed since the first training in 'out': the same number of images" in line
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--rows", ""],
+        ["--rows", " "],
+        ["--dataset", ""],
+        ["--seeds", "0"],
+        ["--seeds", "1000000000"],
+        ["--processes", "100000"],
+        ["--processes", "x"],
+        ["--processes", "0"],
+        ["--processes", "-1"],
+    ],
+    ids=" ".join,
+)
+def test_arguments_that_would_train_something_else(wrong, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["reproduce", "table1", *wrong, "--out", str(tmp_path / "out")])
+    assert f"argument {wrong[0]}: " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("wrong", [["--rows", "resnet"], ["--rows", ","]])
 def test_wrong_arguments_are_one_sentence(wrong, tmp_path, capsys):
     assert main(["reproduce", "table1", *wrong, "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
@@ -116,13 +158,13 @@ def test_figure1_has_the_fields_of_its_models(short, tmp_path, digits):
     moving, *fixed = parts.values()
     heats = [trace.z for trace in moving.data]
     assert len(heats) == 3 * 3
-    seen = [view(checkpoints[figures.FIGURE1[0]], x, [0, -1]) for x in pictures]
-    for k, (picture, of) in enumerate(zip(pictures, seen, strict=True)):
+    views = [view(checkpoints[figures.FIGURE1[0]], x, [0, -1]) for x in pictures]
+    for k, (picture, of) in enumerate(zip(pictures, views, strict=True)):
         assert (heats[3 * k] == picture[0].numpy() / np.float32(255)).all()
         assert (heats[3 * k + 1] == of.fields[0].sum(0)).all()
         assert (heats[3 * k + 2] == of.fields[-1].sum(0)).all()
     assert not (heats[2] == heats[5]).all()
-    assert moving.layout.coloraxis.cmax == max(of.top for of in seen)
+    assert moving.layout.coloraxis.cmax == max(of.top for of in views)
     assert [len(figure.data) for figure in fixed] == [2, 2]
     page = figures.figure1_page(parts)
     assert page.count("<h2>") == 3
@@ -183,10 +225,3 @@ def test_data_that_cannot_be_had_is_one_sentence_before_anything_starts(
     command = ["reproduce", "table2", "--dataset", f"folder:{tmp_path}/gone"]
     assert main([*command, "--out", str(tmp_path)]) == 2
     assert "was not found" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("processes", ["0", "-1"])
-def test_no_processes_are_refused(tmp_path, capsys, processes):
-    command = ["reproduce", "table1", "--dataset", "digits", "--processes", processes]
-    assert main([*command, "--out", str(tmp_path)]) == 2
-    assert "1 or more" in capsys.readouterr().err

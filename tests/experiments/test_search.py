@@ -5,27 +5,27 @@ import pytest
 from densembed.cli.main import main
 from densembed.data import load_dataset
 from densembed.experiments import search
+from densembed.experiments.recipes import RECIPES
 from densembed.experiments.report import Settings
-from densembed.experiments.reproduce import RECIPES
 from densembed.runs.jobs import hold_out
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, train
 
 
 def test_the_tuned_recipe_was_a_candidate():
-    found = search.candidates()
-    assert RECIPES["tuned"] in found
-    assert found == search.candidates()  # drawn anew, the same
-    assert len(found) == 12 + 4 + 64 + len(search.NEAR)
-    for change in found:
+    candidates = search.candidates()
+    assert RECIPES["tuned"] in candidates
+    assert candidates == search.candidates()  # the draws are repeatable
+    assert len(candidates) == 12 + 4 + 64 + len(search.NEAR)
+    for change in candidates:
         assert RunConfig(**change).location_start == "grid"
 
 
 def test_the_colour_recipe_was_a_candidate():
-    found = search.candidates(channels=3)
-    assert found[0] == RECIPES["tuned"]
-    assert RECIPES["colour"] in found
-    assert len({RunConfig(**change) for change in found}) == len(found)
+    candidates = search.candidates(channels=3)
+    assert candidates[0] == RECIPES["tuned"]
+    assert RECIPES["colour"] in candidates
+    assert len({RunConfig(**change) for change in candidates}) == len(candidates)
 
 
 def test_candidates_are_judged_on_held_out_images(tmp_path, monkeypatch, capsys):

@@ -34,13 +34,13 @@ def test_mcnemars_test_is_the_binomials_two_tails(b, c):
     second[:b] = 1
     first[b : b + c] = 2
     first[-3:] = second[-3:] = 4
-    found = disagreement(first, second, labels)
+    result = disagreement(first, second, labels)
     n, k = b + c, min(b, c)
     expected = min(1, 2 * sum(comb(n, j) for j in range(k + 1)) / 2**n)
-    assert found.p == pytest.approx(expected)
-    assert found.first_only.tolist() == list(range(b))
-    assert found.second_only.tolist() == list(range(b, b + c))
-    assert (found.both, found.neither) == (4, 3)
+    assert result.p == pytest.approx(expected)
+    assert result.first_only.tolist() == list(range(b))
+    assert result.second_only.tolist() == list(range(b, b + c))
+    assert (result.both, result.neither) == (4, 3)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_a_stopped_training_is_a_fraction_of_what_was_planned(trained):
 
 
 def test_facts_of_a_checkpoint(trained):
-    found = summary(trained)
-    assert found["Parameters"] == f"{sum(p.numel() for p in trained.model().parameters()):,}"
-    assert found["Epochs"] == "3 of 3"
-    assert found["Learning rate"] == "at most 0.05"
-    assert found["Densities"] == "16, moving with the input"
-    assert all(found.values())
+    result = summary(trained)
+    assert result["Parameters"] == f"{sum(p.numel() for p in trained.model().parameters()):,}"
+    assert result["Epochs"] == "3 of 3"
+    assert result["Learning rate"] == "at most 0.05"
+    assert result["Densities"] == "16, moving with the input"
+    assert all(result.values())

@@ -9,7 +9,7 @@ from torch.nn.functional import softmax
 
 from densembed.fields import field as module
 from densembed.fields.field import View, field, pixel_field, view
-from densembed.models.names import build
+from densembed.models.registry import build
 from densembed.training.checkpoint import Checkpoint
 
 MODELS = ["linear", "logistic-el-3", "gaussian-el-4", "logistic-el-mnn-3-2"]
@@ -25,18 +25,18 @@ def seeded():
 def test_field_is_the_sum_of_the_densities(name, shape):
     model = build(name, shape).double()
     x = torch.rand(3, *shape, dtype=torch.float64)
-    found = field(model, x, resolution=2)
+    result = field(model, x, resolution=2)
     expected = model.receptive_field(x, resolution=2).sum(2).detach()
-    assert found.values.shape == expected.shape
-    np.testing.assert_allclose(found.values, expected, rtol=1e-5, atol=1e-9)
-    assert found.values.dtype == np.float32
+    assert result.values.shape == expected.shape
+    np.testing.assert_allclose(result.values, expected, rtol=1e-5, atol=1e-9)
+    assert result.values.dtype == np.float32
 
 
 @pytest.mark.parametrize("resolution", [1, 2, 3, 4, 7])
 def test_coordinates_are_the_centres_of_the_cells(resolution):
-    found = field(build("logistic-el-2", (1, 6, 10)), resolution=resolution)
-    assert found.values.shape == (1, 1, 6 * resolution, 10 * resolution)
-    for places, size in ((found.x, 10), (found.y, 6)):
+    result = field(build("logistic-el-2", (1, 6, 10)), resolution=resolution)
+    assert result.values.shape == (1, 1, 6 * resolution, 10 * resolution)
+    for places, size in ((result.x, 10), (result.y, 6)):
         assert len(places) == size * resolution
         assert places[0] == pytest.approx(0.5 / resolution)
         assert places[-1] == pytest.approx(size - 0.5 / resolution)
@@ -56,9 +56,9 @@ def test_integral_is_the_mass_of_all_densities(name):
 
 
 def test_linear_is_one_everywhere():
-    found = field(build("linear", (3, 5, 7)), torch.rand(2, 3, 5, 7))
-    assert found.values.shape == (1, 1, 20, 28)
-    np.testing.assert_allclose(found.values, 1, atol=1e-6)
+    result = field(build("linear", (3, 5, 7)), torch.rand(2, 3, 5, 7))
+    assert result.values.shape == (1, 1, 20, 28)
+    np.testing.assert_allclose(result.values, 1, atol=1e-6)
 
 
 def at(model, t: float, u: float, spread: float = 0.5):
@@ -74,12 +74,12 @@ def at(model, t: float, u: float, spread: float = 0.5):
 @pytest.mark.parametrize(("t", "u"), [(2.5, 9.5), (13.1, 1.4), (8.0, 6.0), (0.6, 0.6)])
 def test_a_density_peaks_where_it_was_put(t, u):
     """x and columns go with the first axis of α, y and rows with the second."""
-    found = field(at(build("logistic-el-1", (1, 12, 16)), t, u), resolution=8)
-    row, column = np.unravel_index(found.values[0, 0].argmax(), found.values.shape[2:])
-    assert found.x[column] == pytest.approx(t, abs=1 / 16 + 1e-6)
-    assert found.y[row] == pytest.approx(u, abs=1 / 16 + 1e-6)
+    result = field(at(build("logistic-el-1", (1, 12, 16)), t, u), resolution=8)
+    row, column = np.unravel_index(result.values[0, 0].argmax(), result.values.shape[2:])
+    assert result.x[column] == pytest.approx(t, abs=1 / 16 + 1e-6)
+    assert result.y[row] == pytest.approx(u, abs=1 / 16 + 1e-6)
     # f(0) = 1/4 on each axis, per pixel.
-    assert found.values.max() == pytest.approx(1 / (16 * 0.5**2), rel=0.02)
+    assert result.values.max() == pytest.approx(1 / (16 * 0.5**2), rel=0.02)
 
 
 def test_channels_have_fields_of_their_own():
@@ -87,11 +87,11 @@ def test_channels_have_fields_of_their_own():
     at(model, 4, 4)
     with torch.no_grad():
         model.embedding.alpha[1] = torch.logit(torch.tensor([12 / 16, 9 / 12])) / 4
-    found = field(model, resolution=4)
-    assert found.values.shape == (1, 3, 48, 64)
-    np.testing.assert_allclose(found.values[0, 0], found.values[0, 2], rtol=1e-6)
-    row, column = np.unravel_index(found.values[0, 1].argmax(), (48, 64))
-    assert (found.x[column], found.y[row]) == pytest.approx((12, 9), abs=0.13)
+    result = field(model, resolution=4)
+    assert result.values.shape == (1, 3, 48, 64)
+    np.testing.assert_allclose(result.values[0, 0], result.values[0, 2], rtol=1e-6)
+    row, column = np.unravel_index(result.values[0, 1].argmax(), (48, 64))
+    assert (result.x[column], result.y[row]) == pytest.approx((12, 9), abs=0.13)
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 8, 12)])
@@ -125,18 +125,18 @@ def test_adaptive_fields_need_an_input():
 
 def test_view_has_the_models_opinions_and_fields(trained, digits):
     pixels = digits.test.images[5]
-    seen = view(trained, pixels)
-    assert seen.steps == trained.steps
-    assert len(seen.fields) == len(seen.probabilities) == len(trained.steps)
+    response = view(trained, pixels)
+    assert response.steps == trained.steps
+    assert len(response.fields) == len(response.probabilities) == len(trained.steps)
     for index in range(len(trained.steps)):
         model = trained.model(index)
         x = pixels[None].float() / 255
         probabilities = softmax(model(x), 1)[0].numpy()
-        np.testing.assert_allclose(seen.probabilities[index], probabilities, rtol=1e-5)
+        np.testing.assert_allclose(response.probabilities[index], probabilities, rtol=1e-5)
         expected = model.receptive_field(x).sum(2)[0].numpy()
-        np.testing.assert_allclose(seen.fields[index], expected, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(seen.probabilities.sum(1), 1, rtol=1e-5)
-    assert not np.allclose(seen.fields[0], seen.fields[-1])
+        np.testing.assert_allclose(response.fields[index], expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(response.probabilities.sum(1), 1, rtol=1e-5)
+    assert not np.allclose(response.fields[0], response.fields[-1])
 
 
 def test_view_of_some_snapshots(trained, digits):
@@ -163,8 +163,8 @@ def test_view_of_another_member(trained, digits):
 def test_top_of_the_scale_is_shared_by_all_steps():
     flat, high = np.full((1, 10, 100), 0.5, np.float32), np.ones((1, 10, 100), np.float32)
     high[0, 0, 0] = 1000  # one cell of a thousand: beyond the percentile
-    seen = View([0, 1], np.arange(100), np.arange(10), [flat, high], np.ones((2, 10)))
-    assert seen.top == pytest.approx(1)
+    response = View([0, 1], np.arange(100), np.arange(10), [flat, high], np.ones((2, 10)))
+    assert response.top == pytest.approx(1)
     channels = View(
         [0], np.arange(100), np.arange(10), [np.concatenate((flat, flat))], np.ones((1, 10))
     )

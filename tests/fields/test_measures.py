@@ -1,4 +1,4 @@
-"""What a field says, against sums over dense arrays, differences and SciPy's distributions."""
+"""Measures of fields, against sums over dense arrays, differences and SciPy's distributions."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from densembed.fields.measures import (
     measure,
     weighted_field,
 )
-from densembed.models.names import build
+from densembed.models.registry import build
 
 NAMES = ["logistic-el-4", "logistic-el-mnn-4-2", "adaptive-conv-pool-logistic-el-mnn-3-2", "linear"]
 SHAPES = [(1, 12, 10), (3, 8, 12)]
@@ -39,8 +39,8 @@ def test_class_weighted_field_is_the_sum_over_dense_densities(name, shape):
         for channel, row in enumerate(matrix[label]):
             phi = dense[channel if len(dense) > 1 else 0]
             expected = expected + sum(w * each for w, each in zip(row, phi, strict=True))
-        found = weighted_field(model, x, weights[label], 2).sum(0)
-        np.testing.assert_allclose(found, expected.numpy(), 1e-4, 1e-6)
+        values = weighted_field(model, x, weights[label], 2).sum(0)
+        np.testing.assert_allclose(values, expected.numpy(), 1e-4, 1e-6)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -78,13 +78,13 @@ def test_gradient_of_a_static_network_is_its_folded_map(name):
 def test_gradient_is_what_small_changes_of_the_input_do(name):
     model, x = made(name, (1, 8, 6))
     model, x = model.double(), x.double()
-    found = input_gradient(model, x)
-    assert found.shape == (4, 1, 8, 6)
+    gradient = input_gradient(model, x)
+    assert gradient.shape == (4, 1, 8, 6)
     for row, column in ((0, 0), (3, 2), (7, 5)):
         step = torch.zeros_like(x)
         step[0, 0, row, column] = 1e-5
         slope = (model(x + step) - model(x - step))[0] / 2e-5
-        np.testing.assert_allclose(found[:, 0, row, column], slope, 1e-4, 1e-7)
+        np.testing.assert_allclose(gradient[:, 0, row, column], slope, 1e-4, 1e-7)
 
 
 def grid(size, resolution=4):
@@ -94,22 +94,22 @@ def grid(size, resolution=4):
 def test_numbers_of_a_normal_density():
     x, y = grid(40), grid(60)
     values = np.exp(-(((x - 18) / 2) ** 2)[None] / 2 - (((y - 31) / 3) ** 2)[:, None] / 2)[None]
-    found = measure(values, np.roll(values, 24 * 4, 1), x, y)
-    assert found.centre == pytest.approx((18, 31), abs=1e-6)
-    assert found.spread == pytest.approx(np.sqrt(4 + 9), abs=0.01)
-    assert found.entropy == pytest.approx(np.log2(2 * np.pi * np.e * 6), abs=0.001)
-    assert found.area == pytest.approx(2 * np.pi * 6 * np.log(10), rel=0.01)  # χ² of 2 at 90 %
-    assert found.variation == pytest.approx(1, abs=0.001)
+    measures = measure(values, np.roll(values, 24 * 4, 1), x, y)
+    assert measures.centre == pytest.approx((18, 31), abs=1e-6)
+    assert measures.spread == pytest.approx(np.sqrt(4 + 9), abs=0.01)
+    assert measures.entropy == pytest.approx(np.log2(2 * np.pi * np.e * 6), abs=0.001)
+    assert measures.area == pytest.approx(2 * np.pi * 6 * np.log(10), rel=0.01)  # χ² of 2 at 90 %
+    assert measures.variation == pytest.approx(1, abs=0.001)
 
 
 def test_numbers_of_an_even_field():
     x, y = grid(28), grid(28)
     values = np.full((3, 112, 112), 0.7)
-    found = measure(values, values * 5, x, y)
-    assert found.centre == pytest.approx((14, 14))
-    assert found.entropy == pytest.approx(np.log2(784))
-    assert found.area == pytest.approx(0.9 * 784, abs=0.1)
-    assert found.variation == pytest.approx(0, abs=1e-12)
+    measures = measure(values, values * 5, x, y)
+    assert measures.centre == pytest.approx((14, 14))
+    assert measures.entropy == pytest.approx(np.log2(784))
+    assert measures.area == pytest.approx(0.9 * 784, abs=0.1)
+    assert measures.variation == pytest.approx(0, abs=1e-12)
 
 
 def test_distance_that_densities_moved():

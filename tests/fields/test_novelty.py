@@ -31,13 +31,13 @@ def test_few_test_images_are_unlike_their_own_training_images(digits):
 
 
 def test_the_limit_is_what_the_rule_says(digits):
-    found = NoveltyDetector.fit(digits)
-    assert len(found.references) == len(digits.train)
+    detector = NoveltyDetector.fit(digits)
+    assert len(detector.references) == len(digits.train)
     distances = [
-        1 - np.delete(found.references @ reference, index).max()
-        for index, reference in enumerate(found.references[:CALIBRATION])
+        1 - np.delete(detector.references @ reference, index).max()
+        for index, reference in enumerate(detector.references[:CALIBRATION])
     ]
-    assert np.mean(np.array(distances) > found.limit) == pytest.approx(0.03, abs=0.002)
+    assert np.mean(np.array(distances) > detector.limit) == pytest.approx(0.03, abs=0.002)
 
 
 @pytest.mark.parametrize("amount", [0.2, 0.5])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from densembed.figures.curves import MOST_POINTS, Course, course_figure
-from densembed.training.checkpoint import EpochMetrics
+from densembed.training.header import EpochMetrics
 
 EVENTS = [
     {"kind": "start"},

@@ -27,16 +27,16 @@ def shown(trained, digits):
 
 
 def test_npz_has_the_arrays_and_their_places(trained, shown, tmp_path):
-    pixels, seen = shown
-    write_npz(tmp_path / "a.npz", trained, pixels, seen)
+    pixels, fields = shown
+    write_npz(tmp_path / "a.npz", trained, pixels, fields)
     with np.load(tmp_path / "a.npz", allow_pickle=False) as file:
         assert sorted(file.files) == ["after", "before", "input", "x", "y"]
         assert file["before"].shape == file["after"].shape == (1, 84, 84)
         assert file["x"].shape == file["y"].shape == (84,)
         assert file["input"].shape == (1, 28, 28)
         assert file["input"].dtype == np.uint8
-        np.testing.assert_array_equal(file["before"], seen.fields[0])
-        np.testing.assert_array_equal(file["after"], seen.fields[1])
+        np.testing.assert_array_equal(file["before"], fields.fields[0])
+        np.testing.assert_array_equal(file["after"], fields.fields[1])
         np.testing.assert_array_equal(file["input"], pixels.numpy())
         np.testing.assert_allclose(file["x"], (np.arange(84) + 0.5) / 3)
         np.testing.assert_array_equal(file["x"], file["y"])
@@ -56,13 +56,13 @@ def test_a_failed_npz_leaves_the_old_file(trained, shown, tmp_path, monkeypatch)
 
 
 def test_csv_has_a_line_for_each_cell(shown):
-    _, seen = shown
-    header, *lines = csv(seen, 0, other=2 * seen.fields[1]).splitlines()
+    _, fields = shown
+    header, *lines = csv(fields, 0, other=2 * fields.fields[1]).splitlines()
     assert header == "column,row,before,after,other"
     table = np.array([line.split(",") for line in lines], float).reshape(84, 84, 5)
-    np.testing.assert_allclose(table[5, :, 0], seen.x)
-    np.testing.assert_allclose(table[:, 9, 1], seen.y)
-    for column, values in ((2, seen.fields[0]), (3, seen.fields[0]), (4, 2 * seen.fields[1])):
+    np.testing.assert_allclose(table[5, :, 0], fields.x)
+    np.testing.assert_allclose(table[:, 9, 1], fields.y)
+    for column, values in ((2, fields.fields[0]), (3, fields.fields[0]), (4, 2 * fields.fields[1])):
         np.testing.assert_allclose(table[..., column], values.sum(0), 1e-7)
 
 
@@ -76,31 +76,33 @@ def test_snippet_runs_and_makes_the_same_numbers(trained, trained_file, digits, 
     command = [sys.executable, "-c", program + save]
     root = Path(__file__).parents[2]
     subprocess.run(command, cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(root)})
-    seen = view(trained, pixels)
+    fields = view(trained, pixels)
     with np.load(tmp_path / "made.npz") as made:
-        np.testing.assert_array_equal(made["after"], seen.fields[3])
-        np.testing.assert_array_equal(made["x"], seen.x)
+        # but for rounding: kernels computed the one, as this process has trained, torch the other
+        rounding = 1e-6 * float(abs(fields.fields[3]).max())
+        np.testing.assert_allclose(made["after"], fields.fields[3], 0, rounding)
+        np.testing.assert_array_equal(made["x"], fields.x)
         np.testing.assert_array_equal(made["pixels"], pixels)
     assert (tmp_path / "field.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_what_is_compared_goes_into_files(shown):
-    pixels, seen = shown
-    fields = {"first": seen.fields[1], "second": seen.fields[0]}
+    pixels, response = shown
+    fields = {"first": response.fields[1], "second": response.fields[0]}
     with np.load(
-        io.BytesIO(compared_npz(pixels, seen.x, seen.y, fields, {"first": 9, "second": 0}))
+        io.BytesIO(compared_npz(pixels, response.x, response.y, fields, {"first": 9, "second": 0}))
     ) as file:
-        np.testing.assert_array_equal(file["field_first"], seen.fields[1])
-        np.testing.assert_array_equal(file["field_second"], seen.fields[0])
+        np.testing.assert_array_equal(file["field_first"], response.fields[1])
+        np.testing.assert_array_equal(file["field_second"], response.fields[0])
         assert (file["step_first"], file["step_second"]) == (9, 0)
-        np.testing.assert_array_equal(file["x"], seen.x)
+        np.testing.assert_array_equal(file["x"], response.x)
         np.testing.assert_array_equal(file["input"], pixels.numpy())
-    header, *lines = cells(seen.x, seen.y, fields).splitlines()
+    header, *lines = cells(response.x, response.y, fields).splitlines()
     assert header == "column,row,first,second"
     table = np.array([line.split(",") for line in lines], float).reshape(84, 84, 4)
-    np.testing.assert_allclose(table[..., 2], seen.fields[1].sum(0), 1e-6)
-    np.testing.assert_allclose(table[0, :, 0], seen.x)
-    np.testing.assert_allclose(table[:, 0, 1], seen.y)
+    np.testing.assert_allclose(table[..., 2], response.fields[1].sum(0), 1e-6)
+    np.testing.assert_allclose(table[0, :, 0], response.x)
+    np.testing.assert_allclose(table[:, 0, 1], response.y)
 
 
 @pytest.mark.slow

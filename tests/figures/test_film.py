@@ -25,16 +25,16 @@ def expected(values: np.ndarray, top: float, row: int, column: int) -> np.ndarra
 
 @pytest.mark.parametrize(("kind", "tolerance"), [("WEBP", 2), ("GIF", 24)])
 def test_a_film_has_every_step(shown, kind, tolerance):
-    _, seen = shown
-    with Image.open(io.BytesIO(film(seen, kind, "A model of some data"))) as image:
+    _, fields = shown
+    with Image.open(io.BytesIO(film(fields, kind, "A model of some data"))) as image:
         assert image.format == kind
-        assert image.n_frames == len(seen.steps)
-        for index in (0, 3, len(seen.steps) - 1):
+        assert image.n_frames == len(fields.steps)
+        for index in (0, 3, len(fields.steps) - 1):
             image.seek(index)
             frame = np.asarray(image.convert("RGB"), int)
             for row, column in ((10, 10), (56, 60), (100, 30)):
                 colour = frame[LINE + row * 4 + 2, column * 4 + 2]
-                wanted = expected(seen.fields[index], seen.top, row, column)
+                wanted = expected(fields.fields[index], fields.top, row, column)
                 assert abs(colour - wanted).max() <= tolerance
             for line in (frame[:LINE], frame[-LINE:]):  # its title, the step: ink on white
                 assert line.min() < 100
@@ -51,7 +51,8 @@ def test_a_film_says_that_its_scale_is_clipped(shown, monkeypatch):
     }
 
 
-@pytest.mark.parametrize("title", ["", "a" * 500, "two\nlines\x00", "$x$ <b>"])
+@pytest.mark.parametrize("title", ["", "a" * 500, "two\nlines\x00", "$x$ <b>", "数字 🦊"])
+@pytest.mark.filterwarnings("error")
 def test_any_title_stands_over_a_film(shown, title):
     with Image.open(io.BytesIO(film(shown[1], "WEBP", title))) as image:
         line = np.asarray(image.convert("RGB"), int)[:LINE]

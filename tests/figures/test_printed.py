@@ -1,4 +1,4 @@
-"""Figures for print: as wide as they say, text that fits, the colours of the numbers."""
+"""Figures for print: their width, text that fits, and the colours of the values."""
 
 import base64
 import io
@@ -25,23 +25,23 @@ def shown(trained, digits):
     return pixels.numpy(), view(trained, pixels)
 
 
-def fields_of(seen) -> dict[str, np.ndarray]:
+def fields_of(response) -> dict[str, np.ndarray]:
     return {
-        "before training": seen.fields[0].sum(0),
-        f"{LONG}, after training": seen.fields[-1].sum(0),
+        "before training": response.fields[0].sum(0),
+        f"{LONG}, after training": response.fields[-1].sum(0),
     }
 
 
 def pictures(root: ElementTree.Element) -> list[np.ndarray]:
     """The images of an SVG, as they are seen: one is stored upside down and turned over."""
-    found = []
+    images = []
     for image in root.iter(f"{SVG}image"):
         data = base64.b64decode(image.get(LINK).partition(",")[2])
         array = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), int)
         scales = re.findall(r"scale\(\S+ (\S+)\)", image.get("transform", ""))
         turned = np.prod([float(scale) for scale in scales]) < 0
-        found.append(array[::-1] if turned else array)
-    return found
+        images.append(array[::-1] if turned else array)
+    return images
 
 
 def colour(scale: str, share: float) -> np.ndarray:
@@ -52,11 +52,13 @@ def colour(scale: str, share: float) -> np.ndarray:
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_an_svg_has_words_and_cells(shown, columns):
-    pixels, seen = shown
-    fields = fields_of(seen)
+    pixels, response = shown
+    fields = fields_of(response)
     before, after = fields.values()
     changes = {"second − first": after - before}
-    root = ElementTree.fromstring(sheet(pixels, fields, seen.top, LONG, "SVG", columns, changes))
+    root = ElementTree.fromstring(
+        sheet(pixels, fields, response.top, LONG, "SVG", columns, changes)
+    )
     wide = float(root.get("width").removesuffix("pt"))
     assert wide / 72 * 25.4 == pytest.approx(WIDTHS[columns], abs=0.01)
     words = " ".join(text.text for text in root.iter(f"{SVG}text"))
@@ -67,8 +69,8 @@ def test_an_svg_has_words_and_cells(shown, columns):
         "second − first",
         "density per pixel²",
         "B₀ = 4",
-        f"{seen.top:.3g}",
-        f"−{seen.top:.3g}",
+        f"{response.top:.3g}",
+        f"−{response.top:.3g}",
     ):
         assert said in words
     ink, *cells = pictures(root)
@@ -78,21 +80,21 @@ def test_an_svg_has_words_and_cells(shown, columns):
         cells,
         (before, after, after - before),
         ("Cividis", "Cividis", "RdBu_r"),
-        (0, 0, -seen.top),
+        (0, 0, -response.top),
         strict=True,
     ):
         for row, column in ((10, 10), (56, 60), (100, 30), (40, 70)):
-            share = (values[row, column] - low) / (seen.top - low)
+            share = (values[row, column] - low) / (response.top - low)
             assert abs(picture[row, column] - colour(scale, share)).max() <= 2
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
 @pytest.mark.parametrize("differ", [False, True])
 def test_a_png_is_as_wide_in_print_and_nothing_is_cut(shown, columns, differ):
-    pixels, seen = shown
-    fields = fields_of(seen)
-    changes = {"second − first": seen.fields[-1].sum(0)} if differ else None
-    data = sheet(pixels, fields, seen.top, LONG, "PNG", columns, changes)
+    pixels, response = shown
+    fields = fields_of(response)
+    changes = {"second − first": response.fields[-1].sum(0)} if differ else None
+    data = sheet(pixels, fields, response.top, LONG, "PNG", columns, changes)
     with Image.open(io.BytesIO(data)) as image:
         assert image.info["dpi"] == pytest.approx((DPI, DPI), abs=0.1)
         assert image.width / DPI * 25.4 == pytest.approx(WIDTHS[columns], abs=0.1)
@@ -104,13 +106,13 @@ def test_a_png_is_as_wide_in_print_and_nothing_is_cut(shown, columns, differ):
 
 
 def test_a_pdf_is_as_wide_in_print_and_has_its_words(shown):
-    pixels, seen = shown
-    data = sheet(pixels, fields_of(seen), seen.top, "a", "PDF", "one column")
+    pixels, response = shown
+    data = sheet(pixels, fields_of(response), response.top, "a", "PDF", "one column")
     assert data.startswith(b"%PDF-")
     box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", data)
     assert float(box[1]) * 25.4 / 72 == pytest.approx(85, abs=0.1)
     assert b"/Type0" in data or b"/TrueType" in data  # letters, no pixels
-    assert data == sheet(pixels, fields_of(seen), seen.top, "a", "PDF", "one column")
+    assert data == sheet(pixels, fields_of(response), response.top, "a", "PDF", "one column")
 
 
 def test_a_checkpoint_s_sheet_says_model_data_and_steps(trained, digits):
@@ -122,8 +124,8 @@ def test_a_checkpoint_s_sheet_says_model_data_and_steps(trained, digits):
 
 
 def test_a_file_has_the_title_of_its_figure(shown):
-    pixels, seen = shown
-    made = {kind: sheet(pixels, fields_of(seen), seen.top, LONG, kind) for kind in KINDS}
+    pixels, response = shown
+    made = {kind: sheet(pixels, fields_of(response), response.top, LONG, kind) for kind in KINDS}
     written = re.search(rb"/Title \((.*?)(?<!\\)\)", made["PDF"], re.DOTALL)[1]
     assert unescaped(written).decode("utf-16") == LONG
     root = ElementTree.fromstring(made["SVG"])
@@ -134,10 +136,32 @@ def test_a_file_has_the_title_of_its_figure(shown):
 
 def unescaped(written: bytes) -> bytes:
     """A string of a PDF without its backslashes."""
-    octal = re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), written)
+    octal = re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), written)
     return re.sub(
         rb"\\(.)", lambda m: {b"n": b"\n", b"r": b"\r"}.get(m[1], m[1]), octal, flags=re.DOTALL
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("error")
+def test_a_title_without_glyphs_leaves_no_empty_boxes(shown, kind):
+    pixels, seen = shown
+    fields, title = {"数字": seen.fields[0].sum(0)}, "é Γ₀² 数字 🦊"
+    made = sheet(pixels, fields, seen.top, title, kind)
+    if kind == "SVG":  # the viewer has the fonts
+        assert title.encode() in made
+    else:
+        escaped = sheet(
+            pixels,
+            {"\\u6570\\u5b57": fields["数字"]},
+            seen.top,
+            "é Γ₀² \\u6570\\u5b57 \\U0001f98a",
+            kind,
+        )
+        if kind == "PNG":
+            one, other = (np.asarray(Image.open(io.BytesIO(file))) for file in (made, escaped))
+            assert (one == other).all()
+        assert len(made) == pytest.approx(len(escaped), rel=0.01)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,9 +170,9 @@ def unescaped(written: bytes) -> bytes:
 )
 def test_a_title_is_no_formula_and_no_markup(shown, kind, title):
     """A checkpoint's title may come from anyone."""
-    pixels, seen = shown
-    fields = {title: seen.fields[0].sum(0)}
-    made = sheet(pixels, fields, seen.top, title, kind)
+    pixels, response = shown
+    fields = {title: response.fields[0].sum(0)}
+    made = sheet(pixels, fields, response.top, title, kind)
     if kind == "SVG":
         words = {text.text for text in ElementTree.fromstring(made).iter(f"{SVG}text")}
         assert one_line(title) in words

@@ -32,7 +32,7 @@ class PlateauByQuadrature(stats.rv_continuous):
 
 
 @dataclass
-class Reference:
+class ScipyFamily:
     """An independent implementation of a family, and how far it is looked at."""
 
     scipy: object
@@ -73,15 +73,15 @@ class Reference:
 
 
 REFERENCES = {
-    "logistic": Reference(stats.logistic(), 80, 5e-6),
-    "gaussian": Reference(stats.norm(), 12.5, 1e-5),
-    "laplace": Reference(stats.laplace(), 80, 5e-6, (0,)),
-    "cauchy": Reference(stats.cauchy(), 1e6, 4e-7),
-    "hypsecant": Reference(stats.hypsecant(scale=2 / math.pi), 50, 1e-5),
-    "uniform": Reference(stats.uniform(-1, 2), 1.2, 4e-7, (-1, 1)),
-    "triangular": Reference(stats.triang(0.5, -1, 2), 1.2, 4e-7, (-1, 0, 1)),
-    "raisedcosine": Reference(stats.cosine(scale=1 / math.pi), 1.2, 4e-7, (-1, 1)),
-    "plateau": Reference(PlateauByQuadrature()(), 8, 1e-5),
+    "logistic": ScipyFamily(stats.logistic(), 80, 5e-6),
+    "gaussian": ScipyFamily(stats.norm(), 12.5, 1e-5),
+    "laplace": ScipyFamily(stats.laplace(), 80, 5e-6, (0,)),
+    "cauchy": ScipyFamily(stats.cauchy(), 1e6, 4e-7),
+    "hypsecant": ScipyFamily(stats.hypsecant(scale=2 / math.pi), 50, 1e-5),
+    "uniform": ScipyFamily(stats.uniform(-1, 2), 1.2, 4e-7, (-1, 1)),
+    "triangular": ScipyFamily(stats.triang(0.5, -1, 2), 1.2, 4e-7, (-1, 0, 1)),
+    "raisedcosine": ScipyFamily(stats.cosine(scale=1 / math.pi), 1.2, 4e-7, (-1, 1)),
+    "plateau": ScipyFamily(PlateauByQuadrature()(), 8, 1e-5),
 }
 
 each_family = pytest.mark.parametrize("name", FAMILIES)

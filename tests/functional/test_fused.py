@@ -136,11 +136,12 @@ def test_members_of_moving_equal_one_at_a_time(shared):
     together = vmap(lambda *p: fused.moving(*p, Logistic()), in_dims=dims)(*stacked)
     alone = torch.stack(
         [
-            fused.moving(*(stacked[k] if dims[k] is None else stacked[k][m] for k in range(3)),
-                         Logistic())
+            fused.moving(
+                *(stacked[k] if dims[k] is None else stacked[k][m] for k in range(3)), Logistic()
+            )
             for m in range(4)
         ]
-    )  # fmt: skip
+    )
     torch.testing.assert_close(together, alone)
     leaves = [part for parts_ in parts for part in parts_ if part.requires_grad]
     used = [leaf for leaf in leaves if shared != "scale" or leaf.dim() == 4]
@@ -175,6 +176,23 @@ def test_float32_keeps_an_absolute_accuracy():
         gradients(rounded, single[1:]), gradients(exact, double[1:]), strict=True
     ):
         assert (got - wanted).norm() / wanted.norm() < 2e-5
+
+
+def test_a_fold_of_large_weights_keeps_its_accuracy():
+    """Of many wide densities whose weights cancel, as training makes them."""
+    torch.manual_seed(0)
+    sizes, count = (28, 28), 15
+    grid = torch.linspace(0, 28, count, dtype=torch.float64)
+    loc = torch.cartesian_prod(grid, grid)[None]
+    scale = torch.full_like(loc, 2.0)
+    weight = 50 * torch.randn(10, 1, count**2, dtype=torch.float64)
+    exact = action.fold_plain(weight, loc, scale, Logistic(), sizes)
+    single = [part.float() for part in (weight, loc, scale)]
+    fast, plain = (
+        (fold(*single, Logistic(), sizes) - exact).square().mean().sqrt()
+        for fold in (fused.fold, action.fold_plain)
+    )
+    assert fast <= 10 * plain  # 300 times, if the sum were differenced
 
 
 @pytest.mark.parametrize("scale", [1e-2, 1e4])

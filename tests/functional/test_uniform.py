@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.autograd import gradcheck
 
-from densembed.functional.arguments import per_axis, positions
+from densembed.functional.arguments import per_axis, positions, positive
 from densembed.functional.pooling import pooling_weights, softmax_pool
 from densembed.functional.uniform import (
     bounded,
@@ -200,10 +200,16 @@ def test_softmax_pool_gradients():
     assert gradcheck(softmax_pool, (x, mass, beta))
 
 
-@pytest.mark.parametrize("value", [0, (3,), (3, 0), (1, 2, 3), 2.5, None, "3", (1.0, 2)])
+@pytest.mark.parametrize("value", [0, (3,), (3, 0), (1, 2, 3), 2.5, None, "3", (1.0, 2), True])
 def test_per_axis_names_what_it_expected(value):
     with pytest.raises(ValueError, match="Expected stride to be an integer of at least 1, or 2"):
         per_axis(value, 2, "stride", 1)
+
+
+@pytest.mark.parametrize("value", [0, -1.0, math.inf, math.nan, "2", None, True])
+def test_positive_names_what_it_expected(value):
+    with pytest.raises(ValueError, match="Expected a positive start; got "):
+        positive(value, "start")
 
 
 def test_per_axis():

@@ -43,9 +43,15 @@ def convolutions(draw, dilated):
     if padding == "same":
         stride = (1,) * axes
     module = kind(
-        groups * draw(st.integers(1, 2)), groups * draw(st.integers(1, 2)), kernel, stride,
-        padding, per_axis(1, 3) if dilated else 1, groups, draw(st.booleans()),
-    ).double()  # fmt: skip
+        groups * draw(st.integers(1, 2)),
+        groups * draw(st.integers(1, 2)),
+        kernel,
+        stride,
+        padding,
+        per_axis(1, 3) if dilated else 1,
+        groups,
+        draw(st.booleans()),
+    ).double()
     sizes = per_axis(1, 9)
     around = [0] * axes if isinstance(padding, str) else [2 * pad for pad in padding]
     spans = [d * (k - 1) + 1 for d, k in zip(module.dilation, kernel, strict=True)]

@@ -56,14 +56,17 @@ VARIANTS = {
         (
             {AdaptiveDensityEmbedding1d: (9,), AdaptiveDensityEmbedding2d: (5, 7)},
             (
-                {}, {"shared": True}, {"truncate": True}, {"adaptive_scale": True},
+                {},
+                {"shared": True},
+                {"truncate": True},
+                {"adaptive_scale": True},
                 {"shared": True, "adaptive_scale": True},
             ),
         ),
     )
     for kind, sizes in kinds.items()
     for options in every
-}  # fmt: skip
+}
 each_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
@@ -412,6 +415,24 @@ def test_every_option_in_half_precision(variant):
     assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("beta", [-6e4, -20.0, 0.0, 6e4])
+@each_variant
+def test_half_precision_at_any_scale(variant, beta, dtype):
+    """In float16 the gradient of a point mass on an edge, here at α = 0, may overflow."""
+    layer = made(variant).to(dtype)
+    layer.beta.data.fill_(beta)
+    if "alpha" in dict(layer.named_parameters()):
+        layer.alpha.data.zero_()
+    x = torch.rand(3, 2, *layer.sizes).to(dtype).requires_grad_()
+    y = layer(x)
+    assert y.isfinite().all()
+    y.float().sum().backward()
+    if dtype == torch.bfloat16:
+        assert x.grad.isfinite().all()
+        assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
+
+
 @each_variant
 def test_every_option_can_be_built_without_memory(variant):
     with torch.device("meta"):
@@ -463,14 +484,14 @@ def test_every_family_against_sums_of_scipys_masses(name, sizes, adaptive):
     loc, scale = (part[0].detach().numpy() for part in layer.placement(x))
     y, x = layer(x)[0].detach(), x[0].numpy()
     for c, k in np.ndindex(2, 3):
-        seen = x[c]
+        expected = x[c]
         for index, size in enumerate(reversed(sizes)):  # index 0 runs along the last axis
             z = (np.arange(size + 1) - loc[c, k, index]) / scale[c, k, index]
-            seen = seen @ np.diff(REFERENCES[name].cdf(z))
-        assert y[c, k].item() == pytest.approx(seen, rel=1e-9, abs=1e-12)
+            expected = expected @ np.diff(REFERENCES[name].cdf(z))
+        assert y[c, k].item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-# What the locator may say
+# What the locator may return
 
 
 def test_scales_move_with_the_input_where_asked():

@@ -147,7 +147,7 @@ def test_output_is_the_expectation_of_the_maps(adaptive, batch):
 
 
 def test_a_density_that_looks_at_a_place_answers_to_what_is_there():
-    """The field says where: the centre of mass of a density is that of its derivative."""
+    """The centre of mass of a density is that of its derivative by the input."""
     layer = deep(sizes=(16, 20)).double()
     conv = layer.features[0]
     with torch.no_grad():
@@ -160,9 +160,9 @@ def test_a_density_that_looks_at_a_place_answers_to_what_is_there():
     for k in range(3):
         (slope,) = torch.autograd.grad(y[k], x, retain_graph=True)
         for axis, size in ((1, 16), (0, 20)):
-            seen = slope[0, 0].sum(axis)
+            profile = slope[0, 0].sum(axis)
             told = field[k].sum(axis)
-            middle = ((torch.arange(size) + 0.5) * seen).sum() / seen.sum()
+            middle = ((torch.arange(size) + 0.5) * profile).sum() / profile.sum()
             claimed = ((torch.arange(4 * size) + 0.5) / 4 * told).sum() / told.sum()
             assert claimed.item() == pytest.approx(middle.item(), abs=0.4)
 

@@ -40,7 +40,7 @@ def located(kind: type, sizes: tuple[int, ...], **options) -> nn.Module:
 
 
 class Gaussians(nn.Module):
-    """Three densities with a place of their own, for the quadrature."""
+    """Three densities with locations, for the quadrature."""
 
     def __init__(self):
         super().__init__()
@@ -58,7 +58,7 @@ def on_maps(kind: type) -> FeatureEmbedding:
     return FeatureEmbedding(features, inner, sizes=(6, 8), in_channels=2)
 
 
-# Inputs are (batch, 2, *sizes); a name after the layer's says which option.
+# Inputs are (batch, 2, *sizes); a name after the layer's is an option.
 LAYERS = {
     "DensityEmbedding": (lambda: DensityEmbedding((5, 4), 2, num_densities=3), (5, 4)),
     "DensityEmbedding1d": (lambda: DensityEmbedding1d(6, 2, num_densities=3), (6,)),
@@ -93,7 +93,7 @@ LAYERS = {
     "AdaptiveConv2d": (lambda: AdaptiveConv2d(2, 3, 2, start=1.2, dilation=2), (6, 5)),
     "AdaptivePool1d": (lambda: AdaptivePool1d(3, 2), (7,)),
     "AdaptivePool2d": (lambda: AdaptivePool2d(2, learn_intervals=True), (4, 6)),
-}  # fmt: skip
+}
 each_layer = pytest.mark.parametrize("name", LAYERS)
 
 
@@ -164,6 +164,7 @@ def test_jacobians_for_the_input_and_each_parameter(name):
         torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 @each_layer
 def test_linearize(name):
     layer, x = made(name)
@@ -238,11 +239,19 @@ def test_export_with_a_free_batch(name, training):
 @pytest.mark.parametrize(
     "name",
     [
-        "linear", "mlp-7", "logistic-el-3", "gaussian-el-8", "logistic-el-mnn-4-2",
-        "logistic-el-mnn-10-5", "cauchy-el-mnn-scale-3-2", "adaptive-conv-pool-logistic-el-3",
-        "adaptive-conv-pool-logistic-el-mnn-3-2", "stages-3-4-logistic-el-mnn-3-2", "cnn-3-4",
+        "linear",
+        "mlp-7",
+        "logistic-el-3",
+        "gaussian-el-8",
+        "logistic-el-mnn-4-2",
+        "logistic-el-mnn-10-5",
+        "cauchy-el-mnn-scale-3-2",
+        "adaptive-conv-pool-logistic-el-3",
+        "adaptive-conv-pool-logistic-el-mnn-3-2",
+        "stages-3-4-logistic-el-mnn-3-2",
+        "cnn-3-4",
     ],
-)  # fmt: skip
+)
 def test_export_of_networks_with_a_free_batch(name):
     model = build(name)
     batch = torch.export.Dim("batch")
@@ -336,6 +345,22 @@ def test_an_input_that_is_no_tensor_is_refused(name):
 
 
 @each_layer
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, about the kinds of tensors
+def test_an_input_that_is_not_dense_is_refused(name):
+    layer, x = made(name, torch.float32)
+    quantized = torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+    for wrong, message in (
+        (x.to_sparse(), "got a torch.sparse_coo tensor. Convert it with x.to_dense()."),
+        (x.to_mkldnn(), "got a torch._mkldnn tensor. Convert it with x.to_dense()."),
+        (x[:, 0].flatten(1).to_sparse_csr(), "got a torch.sparse_csr tensor."),
+        (torch.nested.nested_tensor([*x]), "got a nested tensor. Convert it with x.to_padded"),
+        (quantized, "got a quantized tensor. Convert it with x.dequantize()."),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            layer(wrong)
+
+
+@each_layer
 def test_an_input_on_another_device_is_refused(name):
     layer, x = made(name, torch.float32)
     if name == "PixelEmbedding":  # it has no parameters
@@ -379,6 +404,7 @@ ROWS = {
     "autocast": test_autocast_takes_what_it_converts,
     "an input of another dtype": test_an_input_of_another_dtype_is_refused,
     "an input of integers": test_integers_are_refused,
+    "a sparse, nested or quantized input": test_an_input_that_is_not_dense_is_refused,
     "an array or a list as input": test_an_input_that_is_no_tensor_is_refused,
     "an input on another device": test_an_input_on_another_device_is_refused,
 }

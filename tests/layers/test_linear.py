@@ -12,9 +12,11 @@ from densembed.layers import DensityLinear
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.integers(1, 9), st.integers(1, 5), st.booleans(),
+    st.integers(1, 9),
+    st.integers(1, 5),
+    st.booleans(),
     st.sampled_from([(), (0,), (1,), (3,), (2, 3)]),
-)  # fmt: skip
+)
 def test_equals_nn_linear(inputs, outputs, bias, lead):
     reference = nn.Linear(inputs, outputs, bias=bias).double()
     layer = DensityLinear.from_torch(reference)

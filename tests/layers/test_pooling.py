@@ -332,9 +332,12 @@ values = st.floats(-1e15, 1e15)  # β's gradient is their variance
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(KINDS), st.lists(values, min_size=4, max_size=4),
-    st.floats(-3e38, 3e38), values, st.booleans(),
-)  # fmt: skip
+    st.sampled_from(KINDS),
+    st.lists(values, min_size=4, max_size=4),
+    st.floats(-3e38, 3e38),
+    values,
+    st.booleans(),
+)
 def test_any_finite_parameters_give_finite_values_and_gradients(kind, pixels, beta, end, learned):
     layer = kind(2, learn_intervals=learned)
     with torch.no_grad():

@@ -57,9 +57,11 @@ def test_approaches_the_closed_form():
     exact = closed_form(density("logistic"), loc, scale, 8)
     errors = [
         (gamma_by_quadrature(Placed(loc, scale), (8,), order=order, dtype=torch.float64) - exact)
-        .abs().max().item()
+        .abs()
+        .max()
+        .item()
         for order in (1, 2, 4, 8, 16)
-    ]  # fmt: skip
+    ]
     assert all(after < before / 5 for before, after in itertools.pairwise(errors))
     assert errors[-1] < 1e-10
 
@@ -73,14 +75,14 @@ def test_misses_a_narrow_density_that_the_closed_form_sees():
 
 
 def test_evaluates_order_points_a_pixel():
-    seen = []
+    shapes = []
 
     def pdf(t, u):
-        seen.append(torch.broadcast_shapes(t.shape, u.shape))
+        shapes.append(torch.broadcast_shapes(t.shape, u.shape))
         return (t + u)[None, None]
 
     gamma_by_quadrature(pdf, (3, 5), order=4)
-    assert seen == [(12, 20)]  # the closed form: 4 + 6 edges
+    assert shapes == [(12, 20)]  # the closed form: 4 + 6 edges
 
 
 def test_axes_are_rows_then_columns():

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from densembed.data import as_input
 from densembed.fields.field import field, view
-from densembed.models.names import MODELS, build, check_name, describe, parameter_count, pattern
+from densembed.models.names import MODELS, check_name, describe, fill, parse, pattern
+from densembed.models.registry import build, parameter_count
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, build_seeded, train
@@ -114,8 +115,8 @@ def test_forward_is_the_sum_over_densities_and_pixels(name, shape):
             alpha = (alpha + state["embedding.locator.2.bias"]).reshape(beta.shape)
         else:
             alpha = state["embedding.alpha"]
-        seen = embedded(picture, alpha, beta, family).ravel()
-        expected.append(state["classifier.weight"] @ seen + state["classifier.bias"])
+        embedding = embedded(picture, alpha, beta, family).ravel()
+        expected.append(state["classifier.weight"] @ embedding + state["classifier.bias"])
     np.testing.assert_allclose(model(x).detach(), expected, rtol=1e-9, atol=1e-12)
 
 
@@ -163,6 +164,9 @@ def test_models_train_in_float32_as_they_do_in_float64():
         "adaptive-conv-pool-logistic-el-mnn-8",
         "adaptive-conv-pool-logistic-el-mnn-8-65",
         "{family}-el-{size}",
+        "logistic-el-mass-",
+        "logistic-el-mass",
+        "mass-logistic-el-5",
         "../linear",
         "a" * 100_000,
     ],
@@ -174,6 +178,22 @@ def test_bad_names_are_refused_with_a_sentence(name):
             function(name)
         assert is_sentence(str(caught.value))
         assert len(str(caught.value)) < 600  # all forms and families, and little of a long name
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("logistic-el-" + "9" * 20, 64),
+        ("logistic-el-" + "9" * 6000, 64),
+        ("stages-8-1000000000-logistic-el-4", 64),
+        ("mlp-" + "0" * 12, 4096),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_size_of_any_length_is_out_of_range(name, most):
+    with pytest.raises(ValueError, match=f"must lie between 1 and {most}") as caught:
+        check_name(name)
+    assert str(caught.value).startswith(f"The sizes in {name[:60]!r} ")
 
 
 def said(function, name: str) -> tuple[str, bool]:
@@ -237,7 +257,7 @@ def test_names_in_words(name, words):
     assert describe(name) == words
 
 
-@pytest.mark.parametrize("shape", [(0, 28, 28), (1, 0, 28), (1, 28, -1), (28, 28), (1, 1, 28, 28)])
+@pytest.mark.parametrize("shape", [(0, 28, 28), (1, 0, 28), (1, 28, -1), (28,), (1, 1, 28, 28)])
 def test_impossible_input_shapes_are_refused(shape):
     with pytest.raises(ValueError, match="input_shape"):
         build("logistic-el-3", shape)
@@ -354,9 +374,14 @@ def test_state_dict_round_trip(name):
 
 @pytest.mark.parametrize(
     ("name", "linear"),
-    [("linear", True), ("logistic-el-3", True), ("mlp-5", False), ("logistic-el-mnn-3-2", False),
-     ("adaptive-conv-pool-logistic-el-3", False)],
-)  # fmt: skip
+    [
+        ("linear", True),
+        ("logistic-el-3", True),
+        ("mlp-5", False),
+        ("logistic-el-mnn-3-2", False),
+        ("adaptive-conv-pool-logistic-el-3", False),
+    ],
+)
 def test_fixed_densities_and_a_linear_map_fold_into_one(name, linear):
     model = build(name, (3, 6, 8), classes=4).double()
     if not linear:
@@ -382,8 +407,10 @@ def test_deep_network_is_its_layers_in_turn(name):
     x = torch.rand(3, 3, 9, 12)
     maps = torch.nn.functional.conv2d(x, conv.weight, conv.bias, padding=2).relu()
     maps = torch.nn.functional.avg_pool2d(maps, 2)
-    seen = (model.embedding.embedding.gamma(maps) * maps[:, :, None]).flatten(3).sum(-1)
-    torch.testing.assert_close(model(x), model.classifier(seen.flatten(1)), rtol=1e-4, atol=1e-5)
+    embedded = (model.embedding.embedding.gamma(maps) * maps[:, :, None]).flatten(3).sum(-1)
+    torch.testing.assert_close(
+        model(x), model.classifier(embedded.flatten(1)), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_parameters_of_the_deep_network():
@@ -399,13 +426,13 @@ def test_parameters_of_the_deep_network():
 def test_field_of_the_deep_network_lies_on_the_input(name, shape):
     model = build(name, shape)
     x = torch.rand(4, *shape)
-    found = field(model, x, resolution=3)
+    result = field(model, x, resolution=3)
     inputs = 4 if "mnn" in name else 1
     assert model.adaptive == ("mnn" in name)
-    assert found.values.shape == (inputs, 1, 3 * shape[1], 3 * shape[2])
-    assert (found.x[-1], found.y[-1]) == (shape[2] - 0.5 / 3, shape[1] - 0.5 / 3)
+    assert result.values.shape == (inputs, 1, 3 * shape[1], 3 * shape[2])
+    assert (result.x[-1], result.y[-1]) == (shape[2] - 0.5 / 3, shape[1] - 0.5 / 3)
     densities = model.receptive_field(x, resolution=3)
-    np.testing.assert_allclose(found.values, densities.sum(2).detach(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(result.values, densities.sum(2).detach(), rtol=1e-4, atol=1e-6)
     # All the mass on the maps is on the input, up to the cells' rule (and an odd last pixel).
     mass = densities.sum((-1, -2)) / 9
     on_maps = model.embedding.embedding.gamma(model.embedding.features(x)).sum((-1, -2))
@@ -437,11 +464,11 @@ def test_deep_network_learns_and_is_opened_again(name, least, digits, tmp_path):
     for learned in ("features.0.amplitude_logit", "features.2.beta"):
         moved = end.embedding.get_parameter(learned) - start.embedding.get_parameter(learned)
         assert moved.abs().min() > 1e-3
-    seen = view(checkpoint, digits.test.images[0], [0, -1], resolution=2)
-    assert [values.shape for values in seen.fields] == [(1, 56, 56)] * 2
-    assert np.abs(seen.fields[1] - seen.fields[0]).max() > 0.01
+    fields = view(checkpoint, digits.test.images[0], [0, -1], resolution=2)
+    assert [values.shape for values in fields.fields] == [(1, 56, 56)] * 2
+    assert np.abs(fields.fields[1] - fields.fields[0]).max() > 0.01
     logits = end(as_input(digits.test.images[:1]))[0].softmax(0)
-    np.testing.assert_allclose(seen.probabilities[1], logits, rtol=1e-5)
+    np.testing.assert_allclose(fields.probabilities[1], logits, rtol=1e-5)
 
 
 def test_stages_are_their_layers_in_turn():
@@ -450,15 +477,23 @@ def test_stages_are_their_layers_in_turn():
     maps = x = torch.rand(3, 3, 9, 12)
     layers = list(model.embedding.features)
     assert [type(layer).__name__ for layer in layers] == [
-        "AdaptiveConv2d", "ReLU", "AdaptivePool2d", "AdaptiveConv2d", "ReLU", "AdaptivePool2d",
-        "AdaptiveConv2d", "ReLU",
-    ]  # fmt: skip
+        "AdaptiveConv2d",
+        "ReLU",
+        "AdaptivePool2d",
+        "AdaptiveConv2d",
+        "ReLU",
+        "AdaptivePool2d",
+        "AdaptiveConv2d",
+        "ReLU",
+    ]
     for k, conv in enumerate((layers[0], layers[3], layers[6])):
         maps = torch.nn.functional.conv2d(maps, conv.weight, conv.bias, padding=1).relu()
         maps = torch.nn.functional.avg_pool2d(maps, 2) if k < 2 else maps
     assert maps.shape == (3, 4, 2, 3)
-    seen = (model.embedding.embedding.gamma() * maps[:, :, None]).flatten(3).sum(-1)
-    torch.testing.assert_close(model(x), model.classifier(seen.flatten(1)), rtol=1e-4, atol=1e-5)
+    embedded = (model.embedding.embedding.gamma() * maps[:, :, None]).flatten(3).sum(-1)
+    torch.testing.assert_close(
+        model(x), model.classifier(embedded.flatten(1)), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_the_plain_cnn_is_torchs():
@@ -484,6 +519,8 @@ def test_the_plain_cnn_is_torchs():
             (36 + 4 + 2 + 4) + (180 + 5 + 2 + 5) + (270 + 6 + 2) + 4 * 4 + 10 * 6 * 4 + 10,
         ),
         ("logistic-el-mnn-scale-4-3", 4 * 9 + 9 * 4 * 16 + 4 * 16 + 2 * 16 + 10 * 16 + 10),
+        ("logistic-el-mass-15", 3160),
+        ("logistic-el-mnn-mass-10-5", 6510),
         ("cnn-2-3-2", (18 + 2) + (54 + 3) + (54 + 2) + 10 * 2 * 9 + 10),
     ],
 )
@@ -508,10 +545,23 @@ def test_learned_scales_start_as_if_they_were_fixed(digits):
     assert not torch.equal(loc[0], loc[1])
 
 
+@given(st.from_regex("|".join(f"(?:{pattern(form)})" for form in MODELS), fullmatch=True))
+def test_a_name_is_filled_in_from_its_parts(name):
+    try:
+        template, arguments = parse(name)
+    except ValueError:
+        return  # out of range
+    assert parse(fill(template, arguments)) == (template, arguments)
+
+
 SMALL = [
-    "stages-2-logistic-el-2", "stages-2-2-3-logistic-el-2", "stages-3-4-logistic-el-mnn-2-1",
-    "logistic-el-mnn-scale-4-2", "cnn-2-3", "cnn-2-2-3",
-]  # fmt: skip
+    "stages-2-logistic-el-2",
+    "stages-2-2-3-logistic-el-2",
+    "stages-3-4-logistic-el-mnn-2-1",
+    "logistic-el-mnn-scale-4-2",
+    "cnn-2-3",
+    "cnn-2-2-3",
+]
 
 
 @pytest.mark.slow
@@ -524,9 +574,9 @@ def test_members_of_small_networks_learn_together(name, digits):
     epochs = [event for event in train(config, digits) if isinstance(event, Epoch)]
     assert all(end < start for start, end in zip(*(e.train_loss for e in epochs), strict=True))
     model = build(name)
-    found = field(model, torch.rand(2, 1, 28, 28), resolution=2).values
-    assert found.shape == (2 if model.adaptive else 1, 1, 56, 56)
-    assert np.isfinite(found).all()
+    values = field(model, torch.rand(2, 1, 28, 28), resolution=2).values
+    assert values.shape == (2 if model.adaptive else 1, 1, 56, 56)
+    assert np.isfinite(values).all()
 
 
 @pytest.mark.parametrize("name", ["stages-2-2-logistic-el-2", "cnn-2-2"])

@@ -5,6 +5,7 @@ import base64
 import json
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlencode
@@ -29,8 +30,8 @@ ROOT = Path(__file__).parents[2]
 def components():
     """Components of installed packages are looked for once, and not for each AppTest."""
     with pytest.MonkeyPatch.context() as patch:
-        found = manifest_scanner.scan_component_manifests()
-        patch.setattr(manifest_scanner, "scan_component_manifests", lambda: found)
+        manifests = manifest_scanner.scan_component_manifests()
+        patch.setattr(manifest_scanner, "scan_component_manifests", lambda: manifests)
         yield
 
 
@@ -82,10 +83,10 @@ def settle(app: AppTest) -> AppTest:
 
 def charts(app: AppTest) -> dict[str, dict]:
     """The specification of every chart by its key."""
-    found = {}
+    figures = {}
     for element in app.get("plotly_chart"):
-        found[_key(element)] = json.loads(element.proto.spec)
-    return found
+        figures[_key(element)] = json.loads(element.proto.spec)
+    return figures
 
 
 def _key(element) -> str:
@@ -148,10 +149,10 @@ def views_own() -> set[str]:
     """The parameters that the views read in the browser."""
     names = ("explore", "compare", "input")
     text = "".join((ROOT / f"densembed/web/app/{name}.js").read_text() for name in names)
-    found = re.findall(
+    parameters = re.findall(
         r"^ +(\w+): (?:\{ \.\.\.)?(?:oneOf|number|someOf|flag|text)\(", text, re.MULTILINE
     )
-    return {*found, "right", "down", "size", "turn", "blur", "noise"}
+    return {*parameters, "right", "down", "size", "turn", "blur", "noise"}
 
 
 @dataclass(frozen=True)
@@ -165,22 +166,32 @@ class Answer:
         return self.body.decode()
 
 
-def get(url: str) -> Answer:
-    """The answer to a URL that the page sends to the view."""
+def get(url: str, body: bytes | None = None) -> Answer:
+    """The answer to a URL that the page sends to the view; a request with a body is a POST."""
     path, _, query = url.partition("?")
     scope = {
-        "type": "http", "method": "GET", "path": unquote(path, errors="surrogateescape"),
-        "query_string": query.encode(), "headers": [],
-    }  # fmt: skip
+        "type": "http",
+        "method": "GET" if body is None else "POST",
+        "path": unquote(path, errors="surrogateescape"),
+        "query_string": query.encode(),
+        "headers": [],
+    }
     sent = []
 
+    parts = [] if body is None else [{"type": "http.request", "body": body}]
+
     async def receive():
+        if parts:
+            return parts.pop()
         await asyncio.Event().wait()  # the visitor stays
 
     async def send(message):
         sent.append(message)
 
-    asyncio.run(Starlette(routes=routes(""))(scope, receive, send))
+    # In another thread: in this one, Playwright's event loop goes on after the browser tests.
+    with ThreadPoolExecutor(1) as executor:
+        answer = Starlette(routes=routes(""))(scope, receive, send)
+        executor.submit(asyncio.run, answer).result()
     headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return Answer(sent[0]["status"], headers, b"".join(each["body"] for each in sent[1:]))
 
@@ -189,7 +200,7 @@ def stills(app: AppTest) -> dict[str, list[dict]]:
     """The fields that stand still, by their key. `values` (rows, columns) is as it is drawn, and
     `within` is how far it may be off; a coloured picture has none.
     """
-    found = {}
+    figures = {}
     for element in app.get("bidi_component"):
         if element.proto.component_name != "stills":
             continue
@@ -200,8 +211,8 @@ def stills(app: AppTest) -> dict[str, list[dict]]:
                 shares = packed.reshape(each["shape"]) / 65535
                 each["values"] = each["low"] + (each["high"] - each["low"]) * shares
                 each["within"] = (each["high"] - each["low"]) / 131000 + 1e-9
-        found[_key(element)] = data["figures"]
-    return found
+        figures[_key(element)] = data["figures"]
+    return figures
 
 
 def assert_shows(still: dict, expected: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""What the pad says of a drawing."""
+"""The message of the pad about a drawing."""
 
 from pathlib import Path
 
@@ -19,5 +19,5 @@ def test_a_drawing_unlike_the_training_images_is_recognised(monkeypatch):
     noise = torch.randint(256, (1, 28, 28), generator=torch.manual_seed(0)).to(torch.uint8)
     assert strange_drawing(Input(noise, None, DRAW), [checkpoint]) is noise
     assert strange_drawing(Input(digit, None, DRAW), [checkpoint]) is None
-    assert strange_drawing(Input(noise, None, UPLOAD), [checkpoint]) is None  # the page says so
+    assert strange_drawing(Input(noise, None, UPLOAD), [checkpoint]) is None  # the page shows it
     assert strange_drawing(None, [checkpoint]) is None

@@ -3,7 +3,9 @@
 import contextlib
 import ctypes
 import gc
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from urllib.parse import parse_qsl
 
 import numpy as np
 import psutil
@@ -11,9 +13,10 @@ import pytest
 import torch
 
 from densembed.data import as_input
-from densembed.fields.agreement import disagreement, predict, summary
+from densembed.fields.agreement import disagreement, distinguish, predict, summary
 from densembed.fields.field import field
 from densembed.figures.printed import WIDTHS
+from densembed.runs import Run, execute
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
@@ -21,6 +24,7 @@ from densembed.training.recorder import Recorder
 from pages.widgets.common.cache import averaged_images
 from pages.widgets.common.downloads import printed
 from pages.widgets.compare.models import ComparedModel, moment_of
+from tests.browser.gallery import made
 from tests.pages.conftest import (
     ROOT,
     as_read,
@@ -64,8 +68,13 @@ def test_the_view_gets_all_models_and_four_of_them_by_default(mnist_model, third
     assert set(data["defaults"].values()) <= set(data["models"])
     assert len({data["defaults"][name] for name in ("first", "second", "third")}) == 3
     assert list(data["details"]) == [
-        "settings", "curves", "disagreements", "confusion", "classes", "export",
-    ]  # fmt: skip
+        "settings",
+        "curves",
+        "disagreements",
+        "confusion",
+        "classes",
+        "export",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -154,20 +163,20 @@ def test_where_they_disagree(mnist_model, trained, digits, monkeypatch):
     said = [
         predict(c, digits.test.images, n) for c, n in zip((trained, mnist_model), k, strict=True)
     ]
-    found = disagreement(*said, labels)
+    result = disagreement(*said, labels)
     text = " ".join(element.value for element in app.markdown)
-    assert f"**{len(found.first_only):,}** are predicted correctly only by the first" in text
-    assert f"**{len(found.second_only):,}** only by the second" in text
-    assert (f"p = {found.p:.2g}" if found.p >= 0.0001 else "p < 0.0001") in text
-    assert max(map(len, (found.first_only, found.second_only))) > 5
+    assert f"**{len(result.first_only):,}** are predicted correctly only by the first" in text
+    assert f"**{len(result.second_only):,}** only by the second" in text
+    assert (f"p = {result.p:.2g}" if result.p >= 0.0001 else "p < 0.0001") in text
+    assert max(map(len, (result.first_only, result.second_only))) > 5
     for number in (2, 1):  # all of them can be seen
         app.number_input(key="handful").set_value(number)
         settle(app.run())
         shown = {button.key for button in app.button if button.key.startswith("open-")}
         handful = slice(5 * (number - 1), 5 * number)
-        expected = [*found.first_only[handful], *found.second_only[handful]]
+        expected = [*result.first_only[handful], *result.second_only[handful]]
         assert shown == {f"open-{index}" for index in expected}
-    index = [*found.first_only, *found.second_only][0]
+    index = [*result.first_only, *result.second_only][0]
     before = component(app, "live")["order"]
     settle(app.button(key=f"open-{index}").click().run())
     assert component(app, "live")["order"] > before  # the view follows the link
@@ -181,12 +190,13 @@ def test_where_they_disagree(mnist_model, trained, digits, monkeypatch):
 def test_the_first_beside_another(mnist_model, trained, third, digits):
     link = {"first": "small", "second": "other", "third": "fixed", "models": "3"}
     app = compared(open="disagreements", beside="third", **link)
-    found = disagreement(
-        predict(trained, digits.test.images), predict(third, digits.test.images),
+    result = disagreement(
+        predict(trained, digits.test.images),
+        predict(third, digits.test.images),
         digits.test.labels.numpy(),
-    )  # fmt: skip
+    )
     text = " ".join(element.value for element in app.markdown)
-    assert f"**{len(found.second_only):,}** only by the third" in text
+    assert f"**{len(result.second_only):,}** only by the third" in text
 
 
 def test_confusion_matrices_on_one_scale(mnist_model, trained, third, digits):
@@ -212,12 +222,15 @@ def test_confusion_matrices_on_one_scale(mnist_model, trained, third, digits):
     np.testing.assert_array_equal(change[off], (counts["second"] - counts["first"])[off])
 
 
-def test_curves_are_the_files(small_gallery, trained, third):
+def test_the_curves_are_those_of_the_files(small_gallery, trained, third):
     link = {"first": "small", "second": "fixed", "by": "epoch"}
     drawn = charts(compared(open="curves", **link))
     for name, of in (("test error", "test_error"), ("training loss", "train_loss")):
         first, second, *_ = drawn[f"curve-{name}"]["data"]
-        assert (first["name"], second["name"]) == ("first", "second")
+        assert (first["name"], second["name"]) == (
+            "Logistic-EL with mNN, B = 4, B₀ = 2",
+            "Gaussian-EL, B = 3",
+        )
         expected = [np.mean(getattr(epoch, of)) for epoch in trained.header.epochs]
         np.testing.assert_allclose(values(drawn[f"curve-{name}"], "y"), expected)
         assert list(values(drawn[f"curve-{name}"], "x")) == [1, 2, 3]
@@ -250,7 +263,7 @@ def test_a_model_does_not_disagree_with_itself(small_gallery):
     assert "(p = 1)" in text
 
 
-def test_twenty_sessions_leave_little_behind(monkeypatch, runs_root):
+def test_twenty_sessions_leave_little_memory_in_use(monkeypatch, runs_root):
     """streamlit#3885: closed sessions kept their memory."""
     monkeypatch.setenv("DENSEMBED_GALLERY", str(ROOT / "checkpoints/paper"))
     models = sorted(path.stem for path in (ROOT / "checkpoints/paper").glob("*.safetensors"))
@@ -291,7 +304,7 @@ def test_of_large_classes_a_hundred_images_are_averaged(digits):
     assert averaged_images(replace(digits, test=test, classes=list("abc"))) == "100"
 
 
-def test_what_is_likely_by_chance_is_not_said_to_be_chance(small_gallery):
+def test_an_insignificant_difference_is_described_as_possible_chance(small_gallery):
     app = compared(first="small", second="small", open="disagreements")
     text = " ".join(element.value for element in app.markdown)
     assert "McNemar's exact test: both are right equally often (p = 1)." in text
@@ -302,3 +315,91 @@ def test_figures_of_one_and_two_columns_have_names_of_their_own():
     names = [name for columns in WIDTHS for _, name, *_ in printed("a", columns, lambda kind: b"")]
     assert len(set(names)) == 2 * 3
     assert names[0] == "a-one-column.svg"
+
+
+def titled(*models: tuple[str, RunConfig, str]) -> list[str]:
+    """The titles of models with these names, configs and data."""
+
+    @dataclass
+    class Titled:
+        config: RunConfig
+        header: SimpleNamespace
+
+    return distinguish(
+        [
+            (name, Titled(config, SimpleNamespace(provenance=SimpleNamespace(dataset_title=data))))
+            for name, config, data in models
+        ]
+    )
+
+
+def test_columns_are_titled_by_what_differs():
+    one = RunConfig(model="logistic-el-3", learning_rate=0.002)
+    fast = one.model_copy(update={"learning_rate": 0.01, "seed": 4})
+    other = one.model_copy(update={"seed": 4})
+    large = RunConfig(model="logistic-el-15")
+    assert titled(("", one, "MNIST"), ("", large, "MNIST")) == [
+        "Logistic-EL, B = 3",
+        "Logistic-EL, B = 15",
+    ]
+    assert titled(("", one, "MNIST"), ("", fast, "MNIST")) == [
+        "learning rate 0.002",
+        "learning rate 0.01",
+    ]
+    assert titled(("", one, "MNIST"), ("", other, "MNIST")) == ["seed 0", "seed 4"]
+    assert titled(("", one, "MNIST"), ("", one, "digits")) == ["MNIST", "digits"]
+    assert titled(("", one, "MNIST"), ("mine", fast, "MNIST")) == ["Logistic-EL, B = 3", "mine"]
+    assert titled(*[("", each, "MNIST") for each in (one, fast, other, large)]) == [
+        "Logistic-EL, B = 3, learning rate 0.002, seed 0",
+        "Logistic-EL, B = 3, learning rate 0.01",
+        "Logistic-EL, B = 3, learning rate 0.002, seed 4",
+        "Logistic-EL, B = 15",
+    ]
+    assert titled(("", one, "MNIST"), ("", one, "MNIST")) == ["Logistic-EL, B = 3"] * 2
+
+
+def test_own_runs_are_a_group_and_keep_their_names(mnist_model, runs_root):
+    run = Run.create(RunConfig(model="logistic-el-3", epochs=1, batch_size=500, device="cpu"))
+    assert execute(str(run.path)) == "done"
+    run.rename("mine")
+    models = component(visit("compare"), "live")["models"]
+    assert models[run.identifier]["group"] == "Your runs"
+    assert models[run.identifier]["name"] == "mine"
+    assert models[run.identifier]["title"].startswith("mine · ")
+    assert models["small"] | {"group": "Included models", "name": ""} == models["small"]
+    app = compared(first="small", second=run.identifier, open="settings")
+    assert "mine<br><small>second" in headings(app)
+
+
+@pytest.mark.parametrize("page", ["explore", "train"])
+def test_compare_with_opens_both(mnist_model, runs_root, page):
+    run = Run.create(RunConfig(model="logistic-el-3", epochs=1, batch_size=500, device="cpu"))
+    assert execute(str(run.path)) == "done"
+    if page == "train":
+        app = visit("train", run=run.identifier)
+        first, chosen = run.identifier, "small"
+    else:
+        app = visit(model="small")
+        first, chosen = "small", run.identifier
+    box = app.selectbox(key=f"compare-with-{first}")
+    assert box.value is None
+    assert {"small", run.identifier} - {first} <= set(box.options) or len(box.options) == 2
+    settle(box.set_value(chosen).run())
+    data = component(app, "live")
+    assert data["view"] == "compare"
+    assert dict(parse_qsl(data["link"])) == {
+        "models": "2",
+        "first": first,
+        "second": chosen,
+        "field": "mean",
+    }
+
+
+def test_the_models_beside_the_first_take_its_pictures(mnist_model, third, gallery_root):
+    colour = made("logistic-el-mnn-3-2", (3, 12, 21))
+    (gallery_root / "a-colour.safetensors").write_bytes(colour)
+    defaults = component(visit("compare", first="small"), "live")["defaults"]
+    assert defaults["first"] == "small"
+    assert defaults["second"] == "fixed"  # of the same data
+    assert defaults["third"] == "other"
+    assert defaults["fourth"] == "a-colour"

@@ -18,7 +18,7 @@ from densembed.figures.export import snippet
 from densembed.runs import Run
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.inputs import choose
-from pages.widgets.live import live as live_module
+from pages.widgets.live import routes
 from tests.conftest import is_sentence
 from tests.fields.test_novelty import photographs
 from tests.pages.conftest import (
@@ -56,8 +56,9 @@ def test_models_of_one_title_are_told_apart(small_gallery, trained):
     trained.save(small_gallery / "twin.safetensors")
     titles = {key: model["title"] for key, model in live(visit())["models"].items()}
     assert {key: title.rpartition(" · ")[2] for key, title in titles.items()} == {
-        "small": "small", "twin": "twin",
-    }  # fmt: skip
+        "small": "small",
+        "twin": "twin",
+    }
 
 
 def test_files_that_do_not_open_are_left_out(small_gallery, trained_file):
@@ -108,9 +109,14 @@ def test_a_member_of_a_sweep_or_a_run_is_a_model(small_gallery, trained):
 
 @pytest.mark.parametrize(
     ("link", "stop"),
-    [({}, None), ({"tour": "3"}, 3), ({"tour": "0"}, 0), ({"hide": "predictions"}, 0),
-     ({"hide": "menu", "tour": "2"}, 2)],
-)  # fmt: skip
+    [
+        ({}, None),
+        ({"tour": "3"}, 3),
+        ({"tour": "0"}, 0),
+        ({"hide": "predictions"}, 0),
+        ({"hide": "menu", "tour": "2"}, 2),
+    ],
+)
 def test_the_tour_and_the_menu_are_the_page_s(small_gallery, link, stop):
     app = visit(**link, show="overlay")
     assert component(app, "tour")["stop"] == stop
@@ -133,7 +139,7 @@ def test_a_download_of_test_images_reaches_the_view(mnist_model, monkeypatch, di
     """The browser keeps test images by their URL, so the URL changes."""
     app = visit(model="other")
     before = live(app)
-    for place in (choose, live_module):
+    for place in (choose, routes):
         monkeypatch.setattr(place, "is_available", lambda name: True)
     monkeypatch.setattr(choose, "is_available", lambda name: False)
     monkeypatch.setattr(choose, "load_dataset", lambda name: digits)
@@ -172,9 +178,12 @@ def test_a_picture_is_read_whatever_the_name_of_its_file(small_gallery, pictures
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"\0\0\0\x18ftypheic" + bytes(100), "The file is a HEIC, AVIF or video file, not a"),
+        (
+            b"\0\0\0\x18ftypheic" + bytes(100),
+            "The file is a video, or a damaged HEIC",
+        ),
         (b"Dear reader, this is no picture.", "The file is not a picture"),
-        (bytes(21 * 2**20), "The picture has 21.0 MB, more than the 20 MB"),
+        (bytes(41 * 2**20), "The picture has 41.0 MB, more than the 40 MB"),
     ],
     ids=["video", "letter", "large"],
 )
@@ -249,19 +258,27 @@ def test_downloads_contain_what_is_shown(small_gallery, trained, trained_file, m
     step = trained.steps[k]
     app, files = offered(monkeypatch, {"step": str(step), "show": "class", "for": str(label)})
     assert list(files) == [
-        "Numbers, CSV", "Numbers, NPZ", "Page, HTML", "Figure, SVG", "Figure, PDF", "Figure, PNG",
-        "Animation, GIF", "Animation, WebP", "Input, PNG", "Model",
-    ]  # fmt: skip
-    seen, numbers = view(trained, sample()), np.load(io.BytesIO(files["Numbers, NPZ"]))
-    np.testing.assert_array_equal(numbers["before"], seen.fields[0])
-    np.testing.assert_array_equal(numbers["after"], seen.fields[k])
+        "Numbers, CSV",
+        "Numbers, NPZ",
+        "Page, HTML",
+        "Figure, SVG",
+        "Figure, PDF",
+        "Figure, PNG",
+        "Animation, GIF",
+        "Animation, WebP",
+        "Input, PNG",
+        "Model",
+    ]
+    expected, numbers = view(trained, sample()), np.load(io.BytesIO(files["Numbers, NPZ"]))
+    np.testing.assert_array_equal(numbers["before"], expected.fields[0])
+    np.testing.assert_array_equal(numbers["after"], expected.fields[k])
     model, x = trained.model(k), as_input(sample()[None])
     weights = densities(model, x).weights[label]
     own = sum(w * density_field(model, x, i) for i, w in enumerate(weights.tolist()))
     np.testing.assert_allclose(numbers["class_weight_after"], own, 1e-4, 1e-5)
     rows = list(csv.DictReader(io.StringIO(files["Numbers, CSV"])))
     after = np.array([float(row["after"]) for row in rows])
-    np.testing.assert_allclose(after, seen.fields[k].ravel(), 1e-5)
+    np.testing.assert_allclose(after, expected.fields[k].ravel(), 1e-5)
     np.testing.assert_array_equal(
         np.array(Image.open(io.BytesIO(files["Input, PNG"]))), sample()[0]
     )

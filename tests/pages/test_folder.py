@@ -5,6 +5,7 @@ import io
 import json
 import os
 import shutil
+import zipfile
 
 import numpy as np
 import pytest
@@ -56,15 +57,15 @@ def photos(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def models(photos) -> dict[str, Checkpoint]:
-    found = {}
+    checkpoints = {}
     for key, model in MODELS.items():
         config = RunConfig(model=model, dataset=f"folder:{photos}", epochs=2, device="cpu")
         dataset = load_dataset(config.dataset)
         recorder = Recorder(config, dataset)
         for event in train(config, dataset):
             recorder.add(event)
-        found[key] = recorder.checkpoint("done")
-    return found
+        checkpoints[key] = recorder.checkpoint("done")
+    return checkpoints
 
 
 @pytest.fixture
@@ -96,8 +97,9 @@ def test_explore_takes_colour_pictures(gallery, models, key, photos, monkeypatch
     for label, own in enumerate(images):
         assert torch.equal(own, dataset.test.images[dataset.test.labels == label])
     files = {}
-    monkeypatch.setattr(st, "download_button", lambda label, data, *_, **__: files.update(
-        {label: data()}))  # fmt: skip
+    monkeypatch.setattr(
+        st, "download_button", lambda label, data, *_, **__: files.update({label: data()})
+    )
     picture = images[1][1]
     app = report(visit(), "explore", picture, "green", model=key, more="export")
     assert not [*app.info, *app.warning, *app.error]
@@ -184,6 +186,66 @@ def test_train_asks_for_the_folder_and_says_what_is_in_it(gallery, photos):
     assert any("48 × 48, colour" in text.value for text in app.text)
 
 
+def packed(root) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for path in sorted(root.rglob("*.png")):
+            archive.write(path, path.relative_to(root.parent))
+    return file.getvalue()
+
+
+def uploaded(name: str, data: bytes, mime: str = "application/zip"):
+    """Train with these files as its data."""
+    app = visit("train")
+    app.selectbox(key="new-data").select("upload:").run()
+    settle(app)
+    app.file_uploader(key="new-files").set_value([(name, data, mime)])
+    return settle(app.run())
+
+
+def bodies(app) -> list[str]:
+    return [each.proto.body for each in app.get("html")]
+
+
+def test_train_takes_an_archive_and_shows_its_classes(gallery, photos, data_here, runs_root):
+    app = uploaded("photos.zip", packed(photos))
+    (said,) = [text.value for text in app.text if "pictures" in text.value]
+    assert "photos: 3 classes" in said
+    (shown,) = (html for html in bodies(app) if 'class="classes"' in html)
+    for name in CLASSES:
+        assert f"<b>{name}<small>" in shown
+    assert shown.count("data:image/png") == 3
+    before = {app.session_state["new-upload"]}
+    assert not app.toggle(key="new-inverted").value  # coloured pictures are no ink
+    settle(app.switch_page("pages/lab.py").run())
+    settle(app.switch_page("pages/train.py").run())
+    assert {app.session_state["new-upload"]} == before
+    assert any(button.label == "Start training" for button in app.button)
+    settle(next(one for one in app.button if one.label == "Remove the pictures").click().run())
+    assert not any(button.label == "Start training" for button in app.button)
+
+
+def test_dark_pictures_on_light_ground_are_inverted(gallery, data_here, tmp_path):
+    for name, column in (("1", 5), ("2", 8)):
+        (tmp_path / "ink" / name).mkdir(parents=True)
+        for k in range(5):
+            pixels = np.full((12, 12), 240, np.uint8)
+            pixels[2:10, column] = 10 + k
+            Image.fromarray(pixels).save(tmp_path / "ink" / name / f"{k}.png")
+    app = uploaded("ink.zip", packed(tmp_path / "ink"))
+    assert app.toggle(key="new-inverted").value
+    assert any("dark on light, so they are inverted" in each.value for each in app.caption)
+    settle(app.toggle(key="new-inverted").set_value(False).run())
+    assert any("MNIST’s digits are light on dark" in each.value for each in app.caption)
+
+
+def test_an_upload_that_cannot_be_used_is_one_sentence(gallery, data_here):
+    app = uploaded("a.zip", b"no archive")
+    (error,) = app.error
+    assert is_sentence(as_read(error.value))
+    assert not any(button.label == "Start training" for button in app.button)
+
+
 def test_train_names_a_folder_that_cannot_be_used(gallery, tmp_path):
     app = visit("train")
     app.selectbox(key="new-data").select("folder:").run()
@@ -252,11 +314,17 @@ def test_a_checkpoint_from_before_natural_order_is_shown_right(small_gallery, da
         shutil.move(root / name, root / number)
     now = learned(root)
     assert now.header.classes == ["1", "2", "10"]
-    old = Checkpoint(now.header.model_copy(update={"classes": ["1", "10", "2"]}), {
-        name: value[..., [0, 2, 1], :] if name == "classifier.weight"
-        else value[..., [0, 2, 1]] if name == "classifier.bias" else value
-        for name, value in now.tensors.items()
-    })  # fmt: skip
+    old = Checkpoint(
+        now.header.model_copy(update={"classes": ["1", "10", "2"]}),
+        {
+            name: value[..., [0, 2, 1], :]
+            if name == "classifier.weight"
+            else value[..., [0, 2, 1]]
+            if name == "classifier.bias"
+            else value
+            for name, value in now.tensors.items()
+        },
+    )
     now.save(small_gallery / "now.safetensors")
     old.save(small_gallery / "old.safetensors")
     first, second = (images_of(key) for key in ("now", "old"))

@@ -13,6 +13,7 @@ LAYER_METRICS = {
     "conv": ["F.conv1d"],
     "adaptive-conv": ["F.conv1d"],
     "pool": ["min", "F.avg_pool1d", "F.max_pool1d"],
+    "micro": ["F.adaptive_avg_pool1d"],
 }
 
 

@@ -24,6 +24,7 @@ LAB = [  # the rest of the link, and the controls that it shows
                                   "k": "Kernel K", "s": "Stride S", "w": "Kernel w",
                                   "l": "Position l"}),
     ({"layer": "pool"}, {"beta": "β", "window": "Window k", "stride": "Stride"}),
+    ({"layer": "micro"}, {"inner": "Densities B₀ of the micro network", "gain": "Gain"}),
     ({"tab": "picture"}, {"sample": "Example", "mu_t": "μₜ, pixels", "s_t": "sₜ, pixels",
                           "mu_u": "μᵤ, pixels", "s_u": "sᵤ, pixels"}),
 ]  # fmt: skip
@@ -32,7 +33,7 @@ LAB = [  # the rest of the link, and the controls that it shows
 LINKS = [
     ("", {}, "tour", "6", "Tour"), ("", {}, "tour", "x", "Tour"), ("", {}, "tour", "-1", "Tour"),
     *(("paper", {}, key, "x", label) for key, label in [
-        ("recipe", "Training"), ("recipe2", "Training"), ("input1", "Input 1"),
+        ("recipe", "Recipe"), ("recipe2", "Recipe"), ("input1", "Input 1"),
         ("input2", "Input 2"), ("input3", "Input 3"),
     ]),
     ("train", {}, "run", GONE, "Run"), ("train", {}, "run", "../..", "Run"),
@@ -122,7 +123,7 @@ def test_no_parameter_is_left_out():
     assert keys <= {key for _, _, key, _, _ in [*LINKS, *DETAILS]} | picture
 
 
-# Page, the rest of the link, a parameter that the page knows, as a hasty hand may write it.
+# Page, the rest of the link, a parameter of the page, and a misspelling of it.
 HASTY = [
     ("paper", {}, "input2", "inptu2"), ("train", {}, "sweep", "sweeep"),
     ("lab", {"tab": "picture"}, "mu_t", "mu-t"),
@@ -142,7 +143,7 @@ def test_an_unknown_parameter_is_named_and_forgotten(
     assert not warnings(app)
 
 
-def test_what_resembles_nothing_is_named_without_advice(mnist_model):
+def test_a_parameter_without_a_similar_name_gets_no_suggestion(mnist_model):
     app = visit("lab", tab="picture", beta="2")  # of the other tab
     assert warnings(app) == ["This view has no parameter “beta”."]
     app = visit("lab", **{"[a](b)" * 9: "x"})
@@ -191,23 +192,26 @@ def script() -> None:
 
 
 WIDGETS = {
-    "real": ("slider", 0.0, float), "whole": ("number_input", 1, int),
+    "real": ("slider", 0.0, float),
+    "whole": ("number_input", 1, int),
     "one": ("selectbox", "a", {"a": "a", "b": "b", "c": "b"}.get),
     "flag": ("toggle", False, lambda text: {"true": True, "false": False}.get(text.lower())),
     "place": ("select_slider", 25, float),
-}  # fmt: skip
+}
 
 
 @settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from(sorted(WIDGETS)),
     st.one_of(
-        st.text(max_size=60), st.integers(-40, 40).map(str), st.floats(-3, 3).map(repr),
+        st.text(max_size=60),
+        st.integers(-40, 40).map(str),
+        st.floats(-3, 3).map(repr),
         st.sampled_from(["a", "b", "c", "true", "True", "nan", "inf", "-0", "1_0", "٣", " 2 "]),
     ),
-)  # fmt: skip
+)
 @example("one", "`](x) $a$ :red[b] <i>")
-def test_whatever_is_asked_is_shown_or_named(key, asked):
+def test_every_link_is_shown_or_reported(key, asked):
     app = AppTest.from_function(script)
     app.query_params[key] = asked
     settle(app.run())

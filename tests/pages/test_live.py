@@ -9,11 +9,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from densembed.runs import Run
-from pages.widgets.live.live import SERVERS, SHARED
+from pages.widgets.live.live import INPUT, SERVERS
 from tests.conftest import is_sentence
 from tests.pages.conftest import get, live, report, sample, settle, views_own, visit
 
-EMPTY = {"link": "", "pixels": "", "label": None}
+EMPTY = {"link": "", "pixels": "", "label": None, "order": 0}
 JUNK = [
     None, 7, "model=small", [], {}, {"link": 7}, {"link": None, "pixels": "", "label": None},
     *({**EMPTY, "pixels": pixels} for pixels in [7, [1], "%", "ü", "A" * 3, "A" * 10**6, {}]),
@@ -58,6 +58,20 @@ def kept(reported, **link: str) -> AppTest:
     return settle(app.run())
 
 
+def test_a_report_that_was_on_its_way_does_not_bring_a_removed_file_back():
+    link = "model=upload-0123456789ab&class=3"
+    app = kept({**EMPTY, "link": link})
+    assert set(app.query_params) == {"class"}
+
+
+def test_a_report_from_before_the_page_changed_its_link_is_not_taken():
+    app = kept({**EMPTY, "link": "class=5"}, **{"class": "3"})
+    assert app.query_params["class"] in ("5", ["5"])
+    app.session_state["order"] = 1  # an uploaded picture, say
+    app.session_state["followed"] = {"class": "7"}
+    assert settle(app.run()).query_params["class"] in ("7", ["7"])
+
+
 @pytest.mark.parametrize("junk", JUNK)
 def test_the_link_takes_whatever_the_browser_reports(junk):
     assert kept(junk, tour="2").query_params["tour"] in ("2", ["2"])
@@ -78,7 +92,21 @@ def test_the_input_is_taken_along_to_the_other_view(small_gallery):
     app.switch_page("pages/compare.py")
     app.query_params["turn"] = "5"
     data = live(settle(app.run()))
-    assert data["link"] == "turn=5&class=3"  # what the link says goes first
+    assert data["link"] == "turn=5&class=3"  # the link takes precedence
+
+
+def test_a_detail_is_taken_along_to_the_other_view(small_gallery):
+    for link, name, detail in (
+        ("more=classes", "compare", "open=classes"),
+        ("more=density&density=3", "compare", ""),
+        ("more=density&density=3", "explore", "more=density&density=3"),
+    ):
+        before = kept({**EMPTY, "link": link}).session_state
+        app = visit("train")
+        for key in ("explore-own", "detail"):
+            app.session_state[key] = before[key]
+        app.switch_page(f"pages/{name}.py")
+        assert live(settle(app.run()))["link"] == detail
 
 
 def test_a_report_ends_with_the_visit(small_gallery):
@@ -95,7 +123,7 @@ def test_parameters_are_the_view_s_or_the_server_s():
     """A parameter of the page would be an unknown one in the view, and the other way round."""
     own = views_own()
     assert {"model", "class", "step", "show"} <= own
-    assert set(SHARED) <= own
+    assert set(INPUT) <= own
     assert not own & set(SERVERS)
 
 

@@ -12,9 +12,17 @@ from tests.pages.conftest import as_read, live, report, sample, settle, visit
 from tests.pages.test_upload import bring
 
 WORDS = (
-    "![](http://127.0.0.1:9/x.png)", "[a](b)", "<script>", "`code`", "a|b", "$x$", ":red[hot]",
-    ":smile:", "**bold**", "http://a.example",
-)  # fmt: skip
+    "![](http://127.0.0.1:9/x.png)",
+    "[a](b)",
+    "<script>",
+    "`code`",
+    "a|b",
+    "$x$",
+    ":red[hot]",
+    ":smile:",
+    "**bold**",
+    "http://a.example",
+)
 LIVE = ("markdown", "caption", "info", "warning", "error", "success", "subheader")
 
 
@@ -39,16 +47,20 @@ def said(app) -> list[str]:
 
 @pytest.mark.parametrize(
     ("view", "link"),
-    [("explore", {"model": "titled"}), ("explore", {"model": "odd"}),
-     ("compare", {"first": "titled", "second": "odd"}), ("compare", {"first": "odd"})],
-)  # fmt: skip
+    [
+        ("explore", {"model": "titled"}),
+        ("explore", {"model": "odd"}),
+        ("compare", {"first": "titled", "second": "odd"}),
+        ("compare", {"first": "odd"}),
+    ],
+)
 @pytest.mark.parametrize("more", ["", "export", "settings"])
 def test_words_of_a_checkpoint_are_no_markup(crafted, view, link, more):
     opened = {"more" if view == "explore" else "open": more} if more else {}
     app = report(visit(view, **link), view, sample(), "7", **link, **opened)
-    found = [text for text in said(app) if "127" in text]
-    assert found or "odd" in link.values()
-    for text in found:
+    texts = [text for text in said(app) if "127" in text]
+    assert texts or "odd" in link.values()
+    for text in texts:
         assert not any(word in text for word in WORDS if word not in ("<script>",))
         assert "![](http://127.0.0.1:9/x.png)" in as_read(text)
     for element in app.get("html"):

@@ -91,8 +91,9 @@ def test_the_form_starts_what_it_says(small_gallery, runs_root, handed):
     settle(app.button(key="start-sweep").click().run())
     (sweep,) = all_sweeps()
     assert sweep.plan.grid == {
-        "model": ["logistic-el-3", "logistic-el-5"], "learning_rate": ["0.002", "0.05", "0.1"]
-    }  # fmt: skip
+        "model": ["logistic-el-3", "logistic-el-5"],
+        "learning_rate": ["0.002", "0.05", "0.1"],
+    }
     assert [(group.path, train) for group, train in handed] == [
         (group.path, train_group) for group in sweep.groups()
     ]
@@ -100,7 +101,7 @@ def test_the_form_starts_what_it_says(small_gallery, runs_root, handed):
 
 
 @pytest.mark.parametrize("wrong", ["", "fast", "0.1, 0.1", "-1", "nan"])
-def test_values_that_are_none_are_one_sentence(small_gallery, runs_root, wrong):
+def test_invalid_values_get_one_sentence(small_gallery, runs_root, wrong):
     app = open_tab(visit("train"))
     app.text_input(key="sweep-learning_rate").set_value(wrong)
     settle(app.run())
@@ -144,13 +145,13 @@ def test_a_sweep_that_is_done(sweep):
 
 def nearest(sweep: Sweep) -> dict[str, Checkpoint]:
     """By its key the member of each row whose error is nearest the row's mean."""
-    found = {}
+    checkpoints = {}
     for k, row in enumerate(sweep.rows()):
         own = [Checkpoint.open(job.path) for job in sweep.jobs()[k * row.seeds :][: row.seeds]]
         distances = [abs(one.errors[0] - row.errors.mean) for one in own]
         place = distances.index(min(distances))
-        found[f"{sweep.identifier}-{k * row.seeds + place + 1}"] = own[place]
-    return found
+        checkpoints[f"{sweep.identifier}-{k * row.seeds + place + 1}"] = own[place]
+    return checkpoints
 
 
 def linked(app) -> dict[str, dict[str, list[str]]]:
@@ -191,7 +192,7 @@ def test_the_two_best_open_in_compare(sweep):
     rows = dict(zip(nearest(sweep), sweep.rows(), strict=True))
     first, second = sorted(rows, key=lambda key: rows[key].errors.mean)[:2]
     link = linked(visit("train", sweep=sweep.identifier))[label]
-    assert link == {"first": [first], "second": [second]}
+    assert link == {"first": [first], "second": [second], "field": ["mean"]}
     app = visit("compare", first=first, second=second)
     assert not app.warning
     assert {first, second} <= set(component(app, "live")["models"])
@@ -201,26 +202,33 @@ def test_the_two_best_open_in_compare(sweep):
     ("base", "grid", "extent", "rest"),
     [
         (
-            {"epochs": 3, "seeds": 3}, {"model": ["linear"], "learning_rate": ["0.002", "0.01"]},
-            "scikit-learn digits (8×8, upscaled) · 3 epochs · 3 seeds", "learning rate 0.002, 0.01",
+            {"epochs": 3, "seeds": 3},
+            {"model": ["linear"], "learning_rate": ["0.002", "0.01"]},
+            "scikit-learn digits (8×8, upscaled) · 3 epochs · 3 seeds",
+            "learning rate 0.002, 0.01",
         ),
         (
-            {"dataset": "mnist", "batch_size": 64}, {"epochs": [1, 2]},
-            "MNIST · 1 seed", "batch size 64 · epochs 1, 2",
+            {"dataset": "mnist", "batch_size": 64},
+            {"epochs": [1, 2]},
+            "MNIST · 1 seed",
+            "batch size 64 · epochs 1, 2",
         ),
         (
-            {"epochs": 1}, {"model": [f"logistic-el-{size}" for size in range(1, 9)]},
+            {"epochs": 1},
+            {"model": [f"logistic-el-{size}" for size in range(1, 9)]},
             "scikit-learn digits (8×8, upscaled) · 1 epoch · 1 seed",
             "Logistic-EL, B = 1; Logistic-EL, B = 2; Logistic-EL, B = 3; Logistic-EL, B = 4; …; "
             "Logistic-EL, B = 8",
         ),
         (
-            {}, {"dataset": ["digits", "mnist"], "location_start": ["grid", "normal"]},
-            "20 epochs · 1 seed", "dataset digits, mnist · location start grid, normal",
+            {},
+            {"dataset": ["digits", "mnist"], "location_start": ["grid", "normal"]},
+            "20 epochs · 1 seed",
+            "dataset digits, mnist · location start grid, normal",
         ),
     ],
-)  # fmt: skip
-def test_it_says_what_it_was(small_gallery, runs_root, base, grid, extent, rest):
+)
+def test_the_page_describes_the_sweep(small_gallery, runs_root, base, grid, extent, rest):
     sweep = Sweep.create(make_plan(base, grid))
     app = visit("train", sweep=sweep.identifier)
     captions, lines = (

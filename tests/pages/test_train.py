@@ -1,6 +1,7 @@
 """Train: the form, and a run in every state, without starting a worker."""
 
 import json
+import re
 
 import filelock
 import numpy as np
@@ -54,16 +55,15 @@ def first_visit(**link: str) -> AppTest:
 
 
 def links(app) -> dict[str, str]:
-    found = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
-    return found
+    return {link.proto.label: link.proto.query_string for link in app.get("page_link")}
 
 
 def test_first_visit_shows_an_example(small_gallery, trained):
     app = visit("train")
-    seen = view(trained, image_of(), [0, -1])
+    expected = view(trained, image_of(), [0, -1])
     np.testing.assert_allclose(shown_input(app)["values"], image_of()[0] / 255, atol=1e-5)
     for shown, index in zip(stills(app)["run-fields"], (0, -1), strict=True):
-        assert_shows(shown, seen.fields[index].sum(0))
+        assert_shows(shown, expected.fields[index].sum(0))
     assert len(values(charts(app)["curve"], "y")) == 3
     assert any(
         is_sentence(caption.value) for caption in app.caption if "No runs yet" in caption.value
@@ -81,9 +81,9 @@ def test_another_image_may_be_watched(small_gallery, runs_root):
         settle(app.run())
         shown = view(run.checkpoint(), image_of(3, number)).fields[-1].sum(0)
         assert_shows(stills(app)["run-fields"][1], shown)
-        given = shown_input(app)
-        np.testing.assert_allclose(given["values"], image_of(3, number)[0] / 255, atol=1e-5)
-        assert given["note"] == "a test image of class 3"
+        picture = shown_input(app)
+        np.testing.assert_allclose(picture["values"], image_of(3, number)[0] / 255, atol=1e-5)
+        assert picture["note"] == "a test image of class 3"
 
 
 @pytest.mark.parametrize("link", [{"class": "eleven"}, {"example": "9999"}])
@@ -135,17 +135,90 @@ def test_empty_gallery_still_trains(gallery_root, runs_root, submitted):
 
 
 @pytest.mark.parametrize("name", ["resnet", "logistic-el-0", "logistic-el-99999", "<b>", "../x"])
-def test_name_that_is_no_model_is_one_sentence(small_gallery, submitted, name):
-    app = visit()
-    app.session_state["new-model"] = name  # as if typed: AppTest knows only the options
-    settle(app.switch_page("pages/train.py").run())
+def test_an_unknown_model_gets_one_sentence(small_gallery, submitted, name):
+    app = visit("train")
+    app.selectbox(key="new-kind").set_value("name")
+    settle(app.run())
+    app.text_input(key="new-name").set_value(name)
+    settle(app.run())
     assert is_sentence(app.error[0].value)
-    assert not app.button  # nothing to start
+    assert "Start training" not in [button.label for button in app.button]
+
+
+@pytest.mark.parametrize("name", ["resnet", "logistic-el-0", "<b>"])
+def test_a_link_to_no_network_is_named(small_gallery, name):
+    (warning,) = warnings(first_visit(network=name))
+    assert name in warning
+    assert is_sentence(warning)
+
+
+NETWORKS = [
+    "linear",
+    "mlp-70",
+    "cnn-4-6-8",
+    "cauchy-el-7",
+    "raisedcosine-el-mnn-12-6",
+    "adaptive-conv-pool-logistic-el-4",
+    "adaptive-conv-pool-laplace-el-mnn-4-3",
+    "stages-5-gaussian-el-3",
+    "stages-3-4-5-logistic-el-mnn-6-2",
+    "gaussian-el-mnn-scale-4-2",
+]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_link_sets_the_controls_of_the_network(small_gallery, runs_root, submitted, name):
+    app = first_visit(network=name)
+    assert any(f"`{name}` · " in caption.value for caption in app.caption)
+    settle(next(each for each in app.button if each.label == "Start training").click().run())
+    assert submitted[0].config.model == name
+    assert (app.selectbox(key="new-kind").value == "name") == ("scale" in name)
+
+
+def test_controls_name_the_network_in_the_link(small_gallery, runs_root):
+    app = first_visit()
+    assert "network" not in app.query_params
+    app.selectbox(key="new-family").set_value("cauchy")
+    app.number_input(key="new-size").set_value(7)
+    settle(app.run())
+    assert app.query_params["network"] == "cauchy-el-mnn-7-5"
+    app.selectbox(key="new-before").set_value("2")
+    settle(app.run())
+    app.number_input(key="new-maps-1").set_value(3)
+    settle(app.run())
+    assert app.query_params["network"] == "stages-3-16-cauchy-el-mnn-7-5"
+    app.selectbox(key="new-kind").set_value("fixed")
+    settle(app.run())
+    assert app.query_params["network"] == "stages-3-16-cauchy-el-7"
+
+
+def test_the_form_keeps_its_state_over_a_visit_to_another_page(small_gallery, runs_root):
+    app = visit("train")
+    app.selectbox(key="new-kind").set_value("mlp")
+    settle(app.run())
+    app.number_input(key="new-units").set_value(33)
+    app.number_input(key="new-epochs-digits").set_value(4)
+    app.number_input(key="new-rate").set_value(0.5)
+    settle(app.run())
+    settle(app.switch_page("pages/lab.py").run())
+    settle(app.switch_page("pages/train.py").run())
+    assert app.number_input(key="new-units").value == 33
+    assert app.number_input(key="new-epochs-digits").value == 4
+    assert app.number_input(key="new-rate").value == 0.5
+    assert any("`mlp-33`" in caption.value for caption in app.caption)
+
+
+def test_a_network_too_large_for_the_pictures_is_one_sentence(small_gallery, runs_root):
+    app = first_visit(network="stages-4-4-4-logistic-el-64")
+    said = [*app.error, *app.caption]
+    assert all(is_sentence(error.value) for error in app.error), said
 
 
 def test_start_makes_a_run_and_links_to_it(small_gallery, runs_root, submitted):
     app = visit("train")
-    app.selectbox(key="new-model").set_value("logistic-el-8")
+    app.selectbox(key="new-kind").set_value("fixed")
+    settle(app.run())
+    app.number_input(key="new-size").set_value(8)
     app.number_input(key="new-epochs-digits").set_value(3)
     settle(app.run())
     settle(app.button[0].click().run())
@@ -167,8 +240,8 @@ def test_finished_run(small_gallery, runs_root):
     assert links(app)["Show in Explore"] == f"model={run.identifier}"
     assert "stop" not in [button.key for button in app.button]
     checkpoint = run.checkpoint()
-    seen = view(checkpoint, image_of())
-    assert_shows(stills(app)["run-fields"][1], seen.fields[-1].sum(0))
+    expected = view(checkpoint, image_of())
+    assert_shows(stills(app)["run-fields"][1], expected.fields[-1].sum(0))
     titles = [shown["title"] for shown in stills(app)["run-fields"]]
     assert titles == ["before training", f"after {checkpoint.steps[-1]:,} steps"]
     np.testing.assert_allclose(
@@ -214,7 +287,7 @@ def test_run_without_a_checkpoint_is_shown_in_words(small_gallery, runs_root, ev
 
 
 @pytest.mark.parametrize("state", ["failed", "stopped", "diverged", "paused"])
-def test_a_run_that_ended_promises_nothing(small_gallery, runs_root, state):
+def test_an_ended_run_shows_no_remaining_time(small_gallery, runs_root, state):
     run = Run.create(QUICK)
     run.append("end", state=state, reason="It broke.")
     app = visit("train", run=run.identifier)
@@ -223,7 +296,7 @@ def test_a_run_that_ended_promises_nothing(small_gallery, runs_root, state):
     assert ("ended before its first checkpoint" in said) == (state != "paused")
 
 
-def test_damaged_run_is_no_fault_of_the_page(small_gallery, runs_root):
+def test_a_damaged_run_raises_no_exception(small_gallery, runs_root):
     run = Run.create(QUICK)
     (run.path / "config.json").write_text("{")
     assert "damaged" in warnings(visit("train", run=run.identifier))[0]
@@ -271,6 +344,18 @@ def test_many_runs_are_listed_in_pages(small_gallery, runs_root):
         Run.find(identifier).delete()
     settle(app.run())
     assert listed() == identifiers[:20]
+
+
+def test_runs_are_found_by_their_names(small_gallery, runs_root):
+    runs = [Run.create(QUICK.model_copy(update={"epochs": k + 1})) for k in range(6)]
+    runs[2].rename("Broad densities")
+    app = visit("train")
+    for words, found in (("broad", {2}), ("DENSITIES 3 epochs", {2}), ("4 epochs", {3}), ("x", ())):
+        app.text_input(key="runs-search").set_value(words)
+        settle(app.run())
+        shown = {link.proto.query_string.removeprefix("run=") for link in app.get("page_link")}
+        assert shown == {runs[k].identifier for k in found}
+        assert any("No run has" in each.value for each in app.caption) == (not found)
 
 
 def test_only_listed_runs_are_read(small_gallery, runs_root, monkeypatch):
@@ -324,7 +409,7 @@ def test_a_paused_run_is_resumed_or_stopped(small_gallery, runs_root, submitted)
     assert not {"resume", "one-epoch", "stop", "pause"} & verbs(settle(app.run()))
 
 
-def test_one_epoch_is_one_more(small_gallery, runs_root, submitted):
+def test_one_more_epoch_is_trained(small_gallery, runs_root, submitted):
     run = Run.create(QUICK.model_copy(update={"epochs": 3}))
     run.pause()
     for epochs in (1, 2):
@@ -380,7 +465,7 @@ def test_a_run_that_trains_says_what_is_left(small_gallery, runs_root):
     with filelock.FileLock(run.path / "lock"):
         app = visit("train", run=run.identifier)
         assert app.get("progress")[0].proto.text == (
-            "training · step 6 of 12 · 26 images per second · 60 s left"
+            "training · step 6 of 12 · 26 images per second · about 60 s left"
         )
         assert "delete-permanently" not in verbs(app)
         settle(app.button(key="pause").click().run())
@@ -390,7 +475,22 @@ def test_a_run_that_trains_says_what_is_left(small_gallery, runs_root):
         assert run.request() == "stop"
 
 
-def test_start_again_is_the_same_run_anew(small_gallery, runs_root, submitted):
+def test_the_error_of_the_header_is_the_last_point_of_the_curve(small_gallery, runs_root):
+    run = Run.create(QUICK)
+    run.append("start", process=1, step=0)
+    run.append("progress", step=6, steps=12, loss=1.0, learning_rate=0.1, images_per_second=25.6)
+    with filelock.FileLock(run.path / "lock"):
+        app = visit("train", run=run.identifier)
+        for epoch in (1, 2, 3):
+            run.append("epoch", epoch=epoch, step=6 + epoch, test_error=[50.0 - epoch])
+            settle(app.run())
+            drawn = values(charts(app)["curve"], "y")
+            text = app.get("progress")[0].proto.text
+            errors = re.findall(r"test error ([\d.]+) %", text)
+            assert [f"{error:.2f}" for error in drawn[-1:]] == errors
+
+
+def test_run_again_repeats_the_run(small_gallery, runs_root, submitted):
     run = Run.create(QUICK.model_copy(update={"seed": 7, "weight_decay": 0.1}))
     run.stop()
     app = visit("train", run=run.identifier)
@@ -423,7 +523,7 @@ def test_a_name_is_shown_as_it_was_typed(small_gallery, runs_root, name):
     app.text_input(key=f"name-{run.identifier}").set_value(name)
     settle(app.button(key="rename").click().run())
     assert run.name == name
-    shown = {subheader.value for subheader in app.subheader}
+    shown = {subheader.value for subheader in app.header}
     assert name in map(as_read, shown)
     assert "**bold**" not in shown
 
@@ -450,7 +550,7 @@ def test_the_log_is_a_click_away(small_gallery, runs_root):
     assert "resume" not in verbs(app)
 
 
-def test_a_folder_that_cannot_be_written_is_a_sentence(small_gallery, runs_root, monkeypatch):
+def test_a_folder_that_is_not_writable_gets_one_sentence(small_gallery, runs_root, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -463,7 +563,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(small_gallery, runs_root,
     )
 
 
-def test_a_verb_that_cannot_be_obeyed_is_a_sentence(small_gallery, runs_root, monkeypatch):
+def test_an_action_that_fails_gets_one_sentence(small_gallery, runs_root, monkeypatch):
     def refused(*_):
         raise OSError(30, "Read-only file system")
 

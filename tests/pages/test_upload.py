@@ -66,8 +66,9 @@ def test_an_upload_of_other_data_gets_no_wrong_images(small_gallery, trained, tm
     assert model["samples"] == "/samples/of-data/none"
 
 
-@pytest.mark.parametrize(("page", "key"), [("", "model"), ("compare", "first"),
-                                           ("compare", "fourth")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("page", "key"), [("", "model"), ("compare", "first"), ("compare", "fourth")]
+)
 def test_a_link_to_an_upload_reports_that_it_was_deleted(small_gallery, page, key):
     app = visit(page, **{key: "upload-0123456789ab"})
     (warning,) = warnings(app)
@@ -119,7 +120,7 @@ def large(trained, path) -> bytes:
     ],
     ids=["letter", "cut", "long", "wild"],
 )
-def test_what_is_no_checkpoint_is_refused_in_a_sentence(
+def test_a_file_that_is_no_checkpoint_gets_one_sentence(
     small_gallery, own, trained, tmp_path, make, says
 ):
     good = (tmp_path / "own.safetensors").read_bytes()
@@ -144,7 +145,7 @@ def test_only_the_last_files_are_kept(small_gallery, trained, tmp_path):
     assert sum("your file" in title for title in offered) == MAX_KEPT
 
 
-def test_many_uploads_stay_within_their_bytes(small_gallery, trained, tmp_path, monkeypatch):
+def test_uploads_stay_within_their_memory_limit(small_gallery, trained, tmp_path, monkeypatch):
     for cache, budget in ((kept, 3_000_000), (networks, 1_000_000)):
         monkeypatch.setattr(cache, "budget", budget)
     app = visit()
@@ -171,7 +172,7 @@ def _end_session() -> None:
     caching.clear_session_resource_cache("test session id")
 
 
-def test_a_session_that_ends_gives_back(small_gallery, trained, tmp_path):
+def test_an_ended_session_frees_its_memory(small_gallery, trained, tmp_path):
     app = exported(bring(visit(), _other(trained, 1.7, tmp_path)))
     (upload,) = app.session_state["uploads"].values()
     digest, alive = upload.checkpoint.digest, weakref.ref(upload.checkpoint)
@@ -187,10 +188,29 @@ def test_a_session_that_ends_gives_back(small_gallery, trained, tmp_path):
     assert alive() is None
 
 
-def test_a_file_that_is_removed_gives_back(small_gallery, trained, tmp_path):
+def test_a_removed_file_frees_its_memory(small_gallery, trained, tmp_path):
     app = exported(bring(visit(), _other(trained, 1.8, tmp_path)))
     (upload,) = app.session_state["uploads"].values()
     assert _computed_of(upload.checkpoint.digest)
     settle(app.file_uploader(key="file-model").set_value(None).run())
     assert not app.session_state["uploads"]
     assert not _computed_of(upload.checkpoint.digest)
+
+
+def test_a_removed_file_leaves_the_link_and_both_pages(small_gallery, own, tmp_path):
+    """A page that had shown the file took it for one of an earlier session."""
+    data = (tmp_path / "own.safetensors").read_bytes()
+    app = visit(model="small")
+    for _ in range(2):  # it can be uploaded again
+        app = bring(app, data)
+        key = f"upload-{own.digest[:12]}"
+        report(app, "explore", sample(), "7", model=key)
+        app = settle(app.file_uploader(key="file-model").set_value(None).run())
+        report(app, "explore", sample(), "7", model=key)  # was on its way when × was pressed
+        assert list(live(app)["models"]) == ["small"]
+        assert not warnings(app)
+        assert "upload-" not in live(app)["link"]
+    for page in ("compare", "explore"):
+        app = settle(app.switch_page(f"pages/{page}.py").run())
+        assert not warnings(app)
+        assert "upload-" not in live(app)["link"]

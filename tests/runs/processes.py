@@ -1,4 +1,4 @@
-"""Processes of their own that train a run. What they import is imported once, for all of them."""
+"""Starts processes that train a run. Their imports are done once, for all of them."""
 
 import multiprocessing
 import os

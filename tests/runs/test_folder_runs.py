@@ -26,9 +26,13 @@ def numbers(tmp_path, runs_root, monkeypatch):
             pixels = (40 + 80 * k + random.integers(-20, 20, (9, 11))).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "numbers" / name / f"{n}.png")
     return RunConfig(
-        model="mlp-8", dataset=f"folder:{tmp_path / 'numbers'}", epochs=40, learning_rate=0.02,
-        batch_size=16, device="cpu",
-    )  # fmt: skip
+        model="mlp-8",
+        dataset=f"folder:{tmp_path / 'numbers'}",
+        epochs=40,
+        learning_rate=0.02,
+        batch_size=16,
+        device="cpu",
+    )
 
 
 def _forget_data(run: Run) -> None:
@@ -39,7 +43,7 @@ def _forget_data(run: Run) -> None:
     save_file(load_file(run.resume_path), run.resume_path, metadata)
 
 
-def test_a_run_of_an_older_version_goes_on_with_its_classes(numbers, monkeypatch):
+def test_a_run_of_an_older_version_keeps_its_classes(numbers, monkeypatch):
     run = Run.create(numbers)
     with monkeypatch.context() as before:
         before.setattr(folder, "natural", str)
@@ -59,7 +63,7 @@ def test_a_run_of_an_older_version_goes_on_with_its_classes(numbers, monkeypatch
     assert ended.errors[0] < 10
 
 
-def test_what_pydantic_refuses_is_one_sentence():
+def test_a_validation_error_is_one_sentence():
     with pytest.raises(ValueError, match="string_unicode") as caught:
         RunConfig(dataset="folder:" + os.fsdecode(b"caf\xe9"))
     assert _reason(caught.value) == (

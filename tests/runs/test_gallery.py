@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from densembed.experiments.frontier import best
 from densembed.experiments.paper import TABLES
+from densembed.paths import app_folder, gallery_folder
 from densembed.runs import Run, gallery
-from densembed.runs.gallery import Entry, entries, find, gallery_folder
+from densembed.runs.gallery import Entry, entries, find
 from densembed.runs.sweep import Sweep
 from densembed.runs.sweep_plan import make_plan
-from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
+from densembed.training.header import CheckpointError
 
 
 @pytest.fixture
@@ -69,10 +71,10 @@ def test_a_member_of_a_sweep_is_found_and_not_listed(shelf, trained):
     header = trained.header.model_copy(update={"config": done.config, "outcome": "done"})
     type(trained)(header, trained.tensors).save(done.path)
     before = [entry.key for entry in entries()]
-    found = find(sweep.key(done))
-    assert (found.key, found.path) == (f"{sweep.identifier}-1", done.path)
-    assert found.open().errors == trained.errors
-    assert f"{trained.errors[0]:.2f} % error" in found.title
+    member = find(sweep.key(done))
+    assert (member.key, member.path) == (f"{sweep.identifier}-1", done.path)
+    assert member.open().errors == trained.errors
+    assert f"{trained.errors[0]:.2f} % error" in member.title
     assert find(sweep.key(waiting)) is None
     assert find(f"{sweep.identifier}-other") is None
     assert [entry.key for entry in entries()] == before
@@ -123,14 +125,14 @@ def test_where_it_is(monkeypatch, tmp_path, runs_root):
     assert list(entries()) == []
     monkeypatch.delenv("DENSEMBED_GALLERY")
     monkeypatch.chdir(tmp_path)
-    assert gallery_folder() == tmp_path / "checkpoints" / "paper"
+    assert gallery_folder() == app_folder() / "checkpoints/paper"  # from any working directory
 
 
 def test_the_network_that_is_opened_answers(shelf):
     assert find("a-model").open().model()(torch.rand(2, 1, 28, 28)).shape == (2, 10)
 
 
-def test_a_peek_is_what_opening_finds(trained, trained_file, tmp_path):
+def test_peek_agrees_with_open(trained, trained_file, tmp_path):
     assert Checkpoint.peek(trained_file) == Checkpoint.open(trained_file).header
     for content in (b"", b"x" * 7, b"\xff" * 100, trained_file.read_bytes()[:200]):
         (tmp_path / "bad.safetensors").write_bytes(content)
@@ -141,21 +143,21 @@ def test_a_peek_is_what_opening_finds(trained, trained_file, tmp_path):
 
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints/paper"
-NUMBERS = {"nine d": 9, "25 d": 25, "64 d": 64, "225 d": 225, "100 d": 100}
+NUMBERS = {"nine d": 9, "25 d": 25, "64 d": 64, "225 d": 225, "100 d": 100, "36 d": 36}
 
 
-def test_the_stories_are_true():
+def test_descriptions_match_the_models():
     models = {key: Checkpoint.open(SHIPPED / f"{key}.safetensors") for key in gallery.DESCRIPTIONS}
     linear = models["linear"].parameters
     for key, story in gallery.DESCRIPTIONS.items():
         checkpoint = models[key]
-        if found := re.search(r"([\d,]+) parameters", story):
-            stated = int(found[1].replace(",", ""))
+        if match := re.search(r"([\d,]+) parameters", story):
+            stated = int(match[1].replace(",", ""))
             exact = "at most" not in story
             assert stated == checkpoint.parameters if exact else stated >= checkpoint.parameters
-        if found := re.search("|".join(NUMBERS), story.lower()):
+        if match := re.search("|".join(NUMBERS), story.lower()):
             embedding = checkpoint.model().embedding
-            assert embedding.groups * embedding.num_densities == NUMBERS[found[0]]
+            assert embedding.groups * embedding.num_densities == NUMBERS[match[0]]
         assert ("Works offline" in story) == (checkpoint.config.dataset == "digits")
     assert 20 * models["logistic-el-5"].parameters <= linear
     assert models["logistic-el-8"].errors[0] <= 10

@@ -20,7 +20,7 @@ def made(folder, *changes, held_out=False) -> list[Job]:
     ]
 
 
-def test_members_trained_together_end_as_alone(tmp_path):
+def test_members_trained_together_equal_those_trained_alone(tmp_path):
     changes = {"seed": 0}, {"seed": 1, "learning_rate": 0.02}, {"weight_decay": 0.1}
     mates, loners = made(tmp_path / "a", *changes), made(tmp_path / "b", *changes)
     together(mates)
@@ -57,7 +57,7 @@ def test_only_members_of_one_shape_are_grouped(tmp_path, monkeypatch):
     assert groups(a) == [a[:2], a[2:]]
 
 
-def test_one_that_diverges_takes_none_with_it(tmp_path):
+def test_a_diverging_job_does_not_affect_others(tmp_path):
     short = {"model": "logistic-el-2", "epochs": 10}
     mates = made(tmp_path, short | {"learning_rate": 1e5}, short)
     together(mates)
@@ -107,7 +107,7 @@ def test_one_process_is_this_one():
     assert local_executor(3) == LocalProcesses(3)
 
 
-def test_where_it_trained_does_not_matter_for_what_is_done(tmp_path):
+def test_jobs_trained_on_another_device_count_as_finished(tmp_path):
     (job,) = made(tmp_path, {})
     together([job])
     elsewhere = Job(job.config.model_copy(update={"device": "auto"}), job.path)

@@ -10,6 +10,7 @@ from statistics import mean, stdev
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torchvision.datasets import MNIST
 
 from densembed.cli.main import main
@@ -66,7 +67,7 @@ def test_members_of_one_shape_train_in_one_step(small, monkeypatch):
     assert small.state() == "done"
 
 
-def test_a_member_is_what_it_would_be_alone(small, digits):
+def test_a_member_equals_one_trained_alone(small, digits):
     do(small)
     for job in small.jobs()[1::3]:
         alone = [event for event in train(job.config, digits) if isinstance(event, Epoch)][-1]
@@ -113,7 +114,7 @@ def test_a_row_is_shown_by_the_member_nearest_its_mean(runs_root):
     assert Checkpoint.open(row.typical.path).errors[0] != min(row.errors.values)
 
 
-def test_what_is_done_is_not_done_again(small):
+def test_finished_members_are_not_trained_again(small):
     first = small.groups()[0]
     first.path.mkdir()
     train_group(str(first.path))
@@ -128,7 +129,7 @@ def test_what_is_done_is_not_done_again(small):
     assert Sweep.create(small.plan, small.path) == small  # the same command again
 
 
-def test_a_member_that_diverges_takes_none_with_it(runs_root):
+def test_a_diverging_member_does_not_affect_others(runs_root):
     grid = {"learning_rate": [0.01, 1e5]}
     some = Sweep.create(make_plan(BASE | {"model": "logistic-el-2", "epochs": 10}, grid))
     do(some)
@@ -139,7 +140,7 @@ def test_a_member_that_diverges_takes_none_with_it(runs_root):
     assert do(some) == ["done"]
 
 
-def test_stop_keeps_what_is_done(small):
+def test_stop_keeps_finished_members(small):
     first, second = small.groups()
     first.path.mkdir()
     train_group(str(first.path))
@@ -186,7 +187,7 @@ def test_stop_within_a_training(runs_root):
     assert not list(some.path.rglob("*.safetensors"))
 
 
-def test_a_group_that_dies_again_and_again_fails(small):
+def test_a_group_that_dies_repeatedly_fails(small):
     group = small.groups()[0]
     group.path.mkdir()
     for _ in range(4):
@@ -213,7 +214,7 @@ def test_memory_that_runs_out(runs_root, monkeypatch):
     assert "CUDA out of memory" in group.log
 
 
-def test_data_that_cannot_be_had(runs_root, tmp_path):
+def test_unavailable_data(runs_root, tmp_path):
     some = Sweep.create(make_plan(BASE | {"dataset": "mnist"}, {"model": ["logistic-el-2"]}))
     (group,) = some.groups()
     group.path.mkdir()
@@ -237,7 +238,7 @@ def test_data_that_cannot_be_had(runs_root, tmp_path):
         ({"epochs": 0}, {"model": ["linear"]}, "Epochs takes a whole number from 1 to 10,000"),
     ],
 )
-def test_a_plan_that_is_none_is_a_sentence(base, grid, word):
+def test_an_invalid_plan_gets_one_sentence(base, grid, word):
     with pytest.raises(ValueError, match=word) as error:
         make_plan(base, grid)
     assert str(error.value).endswith(".")
@@ -328,6 +329,49 @@ def test_the_command(tmp_path, capsys):
 def test_a_plan_survives_its_file():
     plan = make_plan(BASE, GRID)
     assert Plan.model_validate(json.loads(plan.model_dump_json())) == plan
+
+
+@pytest.fixture
+def shades(tmp_path):
+    """A folder of pictures with a comma and a space at the end of its name."""
+    root = tmp_path / "light, dark,digits "
+    for k, name in enumerate(("light", "dark")):
+        (root / name).mkdir(parents=True)
+        for n in range(8):
+            grey = Image.new("L", (8, 8), 20 + 100 * k + n)
+            grey.save(root / name / f"{n}.png")
+    return root
+
+
+def test_other_data_are_no_part_of_a_sweep(shades, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "data"))
+    out = tmp_path / "out"
+    command = ["sweep", "mlp-4", "--dataset", f"folder:{shades}", "--epochs", "1", "--seeds", "2"]
+    command += ["--out", str(out), "--processes", "1"]
+    assert main(command) == 0
+    table = (out / "sweep.csv").read_text()
+    assert {row["dataset"] for row in csv.DictReader(io.StringIO(table))} == {f"folder:{shades}"}
+    assert main(command) == 0  # the same data
+    (out / "001" / "2.safetensors").unlink()
+    Image.new("L", (8, 8), 255).save(shades / "dark" / "new.png")
+    capsys.readouterr()
+    assert main(command) == 2
+    sentence = capsys.readouterr().err.removeprefix("densembed: ").strip()
+    assert "images before, " in sentence
+    assert is_sentence(sentence)
+    assert (out / "sweep.csv").read_text() == table
+    group = Sweep(out).groups()[0]  # as a page submits it
+    group.resume()
+    assert train_group(str(group.path)) == "failed"
+    assert group.last["reason"] == sentence
+    (shades / "dark" / "new.png").unlink()
+    assert main(command) == 0
+    assert (out / "001" / "2.safetensors").exists()
+
+
+def test_a_folder_that_exists_keeps_its_commas_and_spaces(shades, tmp_path):
+    names = [f"folder:{shades}", "mnist", f"folder:{tmp_path}", "cifar10"]
+    assert read_values("dataset", ", ".join(names)) == names
 
 
 def test_a_comma_may_belong_to_the_path_of_a_folder():

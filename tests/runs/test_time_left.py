@@ -34,4 +34,25 @@ def test_what_is_left_at_the_last_speed(runs_root):
     assert seconds_left(run, lambda _: 0.0) == 50 * 10 * 2 / 100
     run.append("progress", step=56, steps=105, images_per_second=0.0)
     assert seconds_left(run, lambda _: 42.0) == 42.0
-    assert seconds_after(run.last, CONFIG) == 0.0
+    assert seconds_after(run.events(), CONFIG) is None
+
+
+def test_what_is_left_is_measured_with_evaluations():
+    """Ten steps per second, and two seconds of evaluation after every 50 steps."""
+    events = [{"kind": "start", "time": 0.0, "step": 0}]
+    for step in range(1, 301):
+        time = step / 10 + 2 * (step // 50)
+        events.append(
+            {
+                "kind": "progress",
+                "time": time,
+                "step": step,
+                "steps": 1000,
+                "images_per_second": 1.0,
+            }
+        )
+        if step % 50 == 0:
+            events.append({"kind": "epoch", "time": time, "step": step})
+    assert seconds_after(events, CONFIG) == pytest.approx(700 * (0.1 + 2 / 50), rel=0.1)
+    again = [*events, {"kind": "start", "time": 900.0, "step": 300}]
+    assert seconds_after(again, CONFIG) is None  # the time between two processes does not count

@@ -93,8 +93,8 @@ def _kill(run: Run, draw: random.Random) -> int | None:
     _wait(lambda: len(_starts(run)) > len(starts) or run.state() == "done", run)
     if len(_starts(run)) == len(starts):  # it had ended while we looked
         return None
-    seen = max(event.get("step", 0) for event in events)
-    return max(0, seen - _starts(run)[-1]["step"])
+    step = max(event.get("step", 0) for event in events)
+    return max(0, step - _starts(run)[-1]["step"])
 
 
 def _starts(run: Run) -> list[dict]:

@@ -49,10 +49,10 @@ def drawn(kind: str) -> bytes:
 def cost(kind: str) -> tuple[float, float]:
     """Seconds, and MB of memory at the most beyond what the process had before it read."""
     code = f"from tests.stress.picture import _read; _read({kind!r})"
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], input=drawn(kind), capture_output=True, check=True
     )
-    seconds, megabytes = found.stdout.split()
+    seconds, megabytes = process.stdout.split()
     return float(seconds), float(megabytes)
 
 

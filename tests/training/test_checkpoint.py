@@ -5,6 +5,7 @@ import os
 import struct
 import subprocess
 import sys
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 
 import densembed
 from densembed import files
-from densembed.models.names import build, parameter_count
-from densembed.training import checkpoint as module
-from densembed.training.checkpoint import Checkpoint, CheckpointError, Header, load
+from densembed.models.registry import build, parameter_count
+from densembed.training import header as module
+from densembed.training.checkpoint import Checkpoint, load
 from densembed.training.config import RunConfig
+from densembed.training.header import CheckpointError, Header
 from densembed.training.loop import Epoch, Resume, Snapshot, train
 from densembed.training.recorder import Recorder
 from tests.conftest import is_sentence
@@ -235,7 +237,7 @@ def test_model_gives_the_training_s_answers(trained, digits):
     assert not any(parameter.requires_grad for parameter in model.parameters())
 
 
-def test_before_is_not_after(trained):
+def test_the_first_and_last_snapshots_differ(trained):
     before, after = trained.state(0), trained.state(-1)
     assert not any(torch.equal(before[name], after[name]) for name in before)
     torch.manual_seed(0)
@@ -249,7 +251,7 @@ def test_load_gives_the_trained_network(trained, trained_file):
     assert torch.equal(densembed.load(str(trained_file))(x), trained.model()(x))
 
 
-def test_what_it_says_of_itself(trained):
+def test_the_summary_of_a_checkpoint(trained):
     assert trained.parameters == parameter_count(build("logistic-el-mnn-4-2")) == 378
     assert trained.members == 1
     assert trained.reads_digits
@@ -402,7 +404,7 @@ NOT_ONE = {
 
 
 @pytest.mark.parametrize("kind", NOT_ONE)
-def test_what_is_no_checkpoint_is_refused(kind):
+def test_a_file_that_is_no_checkpoint_is_refused(kind):
     assert "is not a densembed checkpoint" in refused(NOT_ONE[kind])
 
 
@@ -442,6 +444,12 @@ BAD_HEADERS = {
     "shape of two": header(input_shape=[28, 28]),
     "shape of zero": header(input_shape=[1, 0, 28]),
     "negative shape": header(input_shape=[1, -28, 28]),
+    "a large shape": header(input_shape=[1, 28, 257]),
+    "an image with a scaling": header(scaling={"mean": 0.5, "std": 2.0}),
+    "a signal of many channels": header(input_shape=[257, 9], scaling={"mean": 0.5, "std": 2.0}),
+    "a long signal": header(input_shape=[1, 16_385], scaling={"mean": 0.5, "std": 2.0}),
+    "a scaling without spread": header(input_shape=[1, 9], scaling={"mean": 0.5, "std": 0.0}),
+    "half a scaling": header(input_shape=[1, 9], scaling={"mean": 0.5}),
     "text as shape": header(input_shape="abc"),
     "no classes": header(classes=[]),
     "too many classes": header(classes=["x"] * 1001),
@@ -459,6 +467,22 @@ BAD_HEADERS = {
     "no provenance": header(provenance={}),
     "long provenance": header(provenance=PROVENANCE | {"machine": "x" * 201}),
 }
+
+
+def test_a_model_of_signals_keeps_its_scaling():
+    head = header(input_shape=[2, 300], scaling={"mean": -0.25, "std": 2.0})
+    opened = Checkpoint.from_bytes(content(head, tensors(input_shape=(2, 300))))
+    assert opened.header.scaling(1.75) == 1.0
+    assert opened.model()(torch.rand(3, 2, 300)).shape == (3, 10)
+    assert not opened.reads_digits
+    again = Checkpoint.from_bytes(opened.to_bytes())
+    assert again.header == opened.header
+    assert again.digest == opened.digest
+
+
+def test_the_header_of_a_model_of_images_has_no_scaling():
+    """So older versions read it."""
+    assert "scaling" not in Checkpoint.from_bytes(content()).header.model_dump()
 
 
 @pytest.mark.parametrize("kind", BAD_HEADERS)
@@ -584,11 +608,11 @@ def test_numbers_that_float32_holds_exactly_are_read(dtype, tmp_path):
     whole = Checkpoint.from_bytes(content())
     rounded = {name: tensor.to(dtype) for name, tensor in whole.tensors.items()}
     data = content(parts=rounded)
-    for found in (Checkpoint.from_bytes(data), opened(data, tmp_path)):
-        for name, tensor in found.tensors.items():
+    for checkpoint in (Checkpoint.from_bytes(data), opened(data, tmp_path)):
+        for name, tensor in checkpoint.tensors.items():
             assert tensor.dtype == torch.float32
             assert tensor.tolist() == rounded[name].tolist()
-        assert found.model()(torch.rand(1, 1, 28, 28)).isfinite().all()
+        assert checkpoint.model()(torch.rand(1, 1, 28, 28)).isfinite().all()
 
 
 def test_the_way_to_convert_that_the_sentence_names_works(tmp_path):
@@ -703,7 +727,7 @@ def test_digest_tells_contents_apart(trained, trained_file):
 
 
 @pytest.mark.parametrize("entry", [5, {}, {"data_offsets": 3}, {"data_offsets": [0]}, None])
-def test_a_list_refuses_a_file_whose_tensors_are_not_described(tmp_path, entry):
+def test_peek_refuses_a_file_whose_tensors_are_not_described(tmp_path, entry):
     metadata = {"format": "densembed", "version": "1", "header": json.dumps(header())}
     told = json.dumps({"__metadata__": metadata, "alpha": entry}).encode()
     path = tmp_path / "a.safetensors"
@@ -712,7 +736,7 @@ def test_a_list_refuses_a_file_whose_tensors_are_not_described(tmp_path, entry):
         Checkpoint.peek(path)
 
 
-def test_a_list_refuses_half_a_file(tmp_path):
+def test_peek_refuses_a_truncated_file(tmp_path):
     path = tmp_path / "a.safetensors"
     path.write_bytes(WHOLE)
     assert Checkpoint.peek(path) == Checkpoint.open(path).header
@@ -745,6 +769,20 @@ def test_impossible_counts_are_refused(field):
     head = header()
     head["provenance"] = {**head["provenance"], field: -5}
     assert field in refused(content(head))
+
+
+@pytest.mark.parametrize("value", [True, "1", 1.5, None])
+@pytest.mark.parametrize(
+    "path", ["steps_per_epoch", "steps.0", "input_shape.1", "epochs.0.step", "provenance.threads"]
+)
+def test_only_numbers_are_numbers(path, value):
+    head = deepcopy(header())
+    *place, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    part = head
+    for name in place:
+        part = part[name]
+    part[last] = value
+    assert path in refused(content(head))
 
 
 def test_no_text_of_a_file_controls_a_terminal():

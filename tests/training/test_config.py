@@ -1,4 +1,4 @@
-"""What a run can be told."""
+"""The settings of a run."""
 
 import re
 
@@ -24,10 +24,18 @@ BAD = [
     ("model", 5),
     ("dataset", "x" * 201),
     ("dataset", None),
+    ("grid", ""),
+    ("grid", "0"),
+    ("grid", "14,,28"),
+    ("grid", "1025"),
+    ("grid", "14x28x56"),
+    ("grid", 14),
     ("epochs", 0),
     ("epochs", 10_001),
     ("epochs", 2.5),
     ("epochs", "many"),
+    ("epochs", True),
+    ("learning_rate", True),
     ("batch_size", 0),
     ("batch_size", 100_001),
     ("learning_rate", 0),
@@ -66,6 +74,12 @@ RANGES = [
         "Learning rate takes a number above 0 and up to 1,000,000; got 'fast'.",
     ),
     ("scale_start", 5.0, "Scale start takes a number from -8 to 4; got 5.0."),
+    (
+        "grid",
+        "14,2.5",
+        "Grid takes sizes separated by commas, as in 14,28x20,data, each from 1 to 1024 pixels; "
+        "got '14,2.5'.",
+    ),
     ("device", "tpu", "Device takes one of auto, cpu, cuda, mps; got 'tpu'."),
     ("compile", "perhaps", "Compile takes true or false; got 'perhaps'."),
 ]
@@ -102,7 +116,7 @@ def test_several_faults_are_one_sentence():
     assert is_sentence(explain(caught.value))
 
 
-def test_what_is_no_config_is_one_sentence():
+def test_an_invalid_config_gets_one_sentence():
     for text in ("", "{", "[]", "null", "\x00"):
         with pytest.raises(ValidationError) as caught:
             RunConfig.model_validate_json(text)
@@ -132,6 +146,10 @@ def test_json_round_trip_is_exact(config):
 def test_text_from_the_command_line_becomes_numbers():
     config = RunConfig(epochs="3", batch_size="64", learning_rate="1e-3", seed="7")
     assert config == RunConfig(epochs=3, batch_size=64, learning_rate=0.001, seed=7)
+
+
+def test_the_same_grids_make_the_same_config():
+    assert RunConfig(grid=" 14x14, data,028x20") == RunConfig(grid="14,data,28x20")
 
 
 def test_a_config_cannot_be_changed():

@@ -1,19 +1,8 @@
-"""The examples of the documentation, and errors of members."""
+"""Errors of members."""
 
-import doctest
 from statistics import stdev
 
-import pytest
-
-import densembed.training
-from densembed.training import Errors, errors
-
-
-@pytest.mark.parametrize("module", [densembed.training, errors])
-def test_examples(module):
-    result = doctest.testmod(module)
-    assert result.attempted
-    assert not result.failed
+from densembed.training import Errors
 
 
 def test_mean_deviation_and_typical_member():

@@ -1,17 +1,20 @@
 """The training loop against one written in a straight line, and the events it gives out."""
 
 import math
-from itertools import pairwise
+from collections.abc import Iterable
+from itertools import chain, pairwise, repeat
 from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import avg_pool2d, cross_entropy
 
 from densembed.data import Dataset, Split
-from densembed.models.names import build
+from densembed.data.grids import read_grids
+from densembed.models.architectures import DensityNetwork
+from densembed.models.registry import build
 from densembed.training import loop
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
@@ -93,8 +96,14 @@ def test_snapshot_steps_of_the_papers_training():
 # The loop
 
 
-def straight_line(config: RunConfig, data: Dataset) -> tuple[dict, list[float]]:
-    """Section 4 with nothing but torch: the last weights and every step's loss."""
+def straight_line(
+    config: RunConfig, data: Dataset, sides: Iterable[int] = ()
+) -> tuple[dict, list[float]]:
+    """Section 4 with nothing but torch: the last weights and every step's loss.
+
+    `sides` are those of the images in the first steps; in the others it is 28.
+    """
+    side_of_step = chain(sides, repeat(28))
     torch.manual_seed(config.seed)
     model = build(config.model, (1, 28, 28))
     shuffle = torch.Generator()
@@ -110,7 +119,12 @@ def straight_line(config: RunConfig, data: Dataset) -> tuple[dict, list[float]]:
         for batch in range(per_epoch):
             index = order[batch * config.batch_size : (batch + 1) * config.batch_size]
             x = data.train.images[index].float() / 255
-            loss = cross_entropy(model(x), data.train.labels[index])
+            side = next(side_of_step)
+            if side < 28:
+                x = avg_pool2d(x, 28 // side)
+            elif side > 28:
+                x = x.repeat_interleave(side // 28, -1).repeat_interleave(side // 28, -2)
+            loss = cross_entropy(model.at(side)(x), data.train.labels[index])
             adam.zero_grad()
             loss.backward()
             adam.step()
@@ -135,13 +149,59 @@ def test_training_is_the_straight_line(small, model):
         assert epoch.train_loss == [pytest.approx(mean, rel=1e-4)]
 
 
+@pytest.mark.parametrize(
+    "model", ["linear", "logistic-el-2", "logistic-el-mnn-3-2", "logistic-el-mnn-mass-3-2"]
+)
+def test_training_on_several_grids_is_the_straight_line(small, model):
+    """Area means on the coarse grid, the same signal on the fine one."""
+    chosen = config(model=model, epochs=3, batch_size=32, learning_rate=0.01, grid="14,data,56")
+    turns = [turn for epoch in (1, 2, 3) for turn in loop.grid_order(epoch, 4, 3)]
+    state = torch.get_rng_state()
+    expected, losses = straight_line(chosen, small, [(14, 28, 56)[turn] for turn in turns])
+    torch.set_rng_state(state)
+    events = list(train(chosen, small))
+    for name, value in member(final(events)).items():
+        torch.testing.assert_close(value, expected[name], rtol=1e-3, atol=2e-5)
+    assert of(Epoch, events)[0].train_loss == [
+        pytest.approx((32 * sum(losses[:3]) + 4 * losses[3]) / 100, rel=1e-4)
+    ]
+
+
+def test_grids_take_turns_in_random_order():
+    epochs = [loop.grid_order(epoch, 100, 3) for epoch in range(1, 31)]
+    assert epochs == [loop.grid_order(epoch, 100, 3) for epoch in range(1, 31)]
+    counts = [[epoch.count(grid) for grid in range(3)] for epoch in epochs]
+    assert all(set(count) <= {33, 34} for count in counts)
+    assert [sum(count) for count in zip(*counts, strict=True)] == [1000] * 3
+    assert len(set(map(tuple, epochs))) == 30
+    assert loop.grid_order(7, 3, 1) == [0, 0, 0]
+
+
+def test_the_grid_of_the_images_is_the_usual_one(small):
+    assert same(final(train(config(grid="28"), small)), final(train(config(), small)))
+
+
+def test_a_grid_that_is_listed_twice_is_used_twice_as_often(small):
+    assert read_grids("14,14,data", (28, 28)) == [(14, 14), (14, 14), (28, 28)]
+    twice = final(train(config(grid="14,14"), small))
+    assert same(twice, final(train(config(grid="14"), small)))
+    assert not same(twice, final(train(config(), small)))
+
+
+def test_a_model_of_one_grid_is_not_trained_on_others(small, monkeypatch):
+    monkeypatch.delattr(DensityNetwork, "at")
+    next(train(config(grid="28"), small))
+    with pytest.raises(ValueError, match="only works on its own grid"):
+        next(train(config(grid="14"), small))
+
+
 def test_weights_repeat_by_seed(small):
     first, again, other = (final(train(config(seed=seed), small)) for seed in (3, 3, 4))
     assert same(first, again)
     assert not any(torch.equal(first[name], other[name]) for name in first)
 
 
-def test_looking_more_often_changes_no_weight(small, monkeypatch):
+def test_frequent_snapshots_change_no_weight(small, monkeypatch):
     expected = final(train(config(batch_size=8), small))
     monkeypatch.setattr(loop, "REPORT_EVERY", 0.0)
     events = list(train(config(batch_size=8), small))
@@ -200,11 +260,19 @@ def test_a_parameter_that_the_loss_does_not_reach_stays(small, monkeypatch, seed
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
-    ["linear", "mlp-4", "logistic-el-4", "logistic-el-mnn-3-2", "adaptive-conv-pool-logistic-el-3",
-     "adaptive-conv-pool-logistic-el-mnn-3-2", "stages-2-3-logistic-el-2"],
-)  # fmt: skip
-def test_members_end_where_each_would_alone(small, model):
-    chosen = config(model=model, epochs=2, batch_size=32, seed=7, seeds=3)
+    [
+        "linear",
+        "mlp-4",
+        "logistic-el-4",
+        "logistic-el-mnn-3-2",
+        "adaptive-conv-pool-logistic-el-3",
+        "adaptive-conv-pool-logistic-el-mnn-3-2",
+        "stages-2-3-logistic-el-2",
+    ],
+)
+@pytest.mark.parametrize("grid", ["data", "14,data,21x40"])
+def test_members_equal_those_trained_alone(small, model, grid):
+    chosen = config(model=model, epochs=2, batch_size=32, seed=7, seeds=3, grid=grid)
     together = list(train(chosen, small))
     for k, alone in enumerate(members(chosen)):
         assert alone.seed == 7 + k
@@ -232,7 +300,7 @@ def test_members_of_different_shape_do_not_train_together(small):
 
 def test_the_compiled_step_is_the_eager_one(small):
     """Up to rounding; both paths are recorded, so that a run is repeated on its own."""
-    chosen = config(model="logistic-el-mnn-3-2", batch_size=32)
+    chosen = config(model="logistic-el-mnn-3-2", batch_size=32, grid="data,14")
     eager = final(train(chosen, small))
     compiled = final(train(chosen.model_copy(update={"compile": True}), small))
     for name, value in compiled.items():
@@ -309,7 +377,7 @@ def test_a_batch_larger_than_the_data_is_one_step(small):
     assert [event.step for event in of(Epoch, train(config(batch_size=100_000), small))] == [1, 2]
 
 
-def test_closing_it_ends_it(small):
+def test_closing_the_generator_ends_the_training(small):
     generator = train(config(epochs=10_000), small)
     next(generator)
     generator.close()
@@ -317,7 +385,7 @@ def test_closing_it_ends_it(small):
 
 
 def test_stopping_keeps_the_step_where_it_stopped(small):
-    """At the report that finds the wish, whatever step that is."""
+    """At the progress report that reads the request, at any step."""
     looks = iter([False, False, False, True])
     monkey = pytest.MonkeyPatch()
     monkey.setattr(loop, "REPORT_EVERY", 0.0)
@@ -352,7 +420,7 @@ def test_the_data_is_left_alone(small):
 
 
 def learnt(events) -> list:
-    """All that an undisturbed training says, but for time."""
+    """The events of an undisturbed training, without their times."""
     kept = []
     for event in events:
         if isinstance(event, Snapshot):
@@ -362,8 +430,10 @@ def learnt(events) -> list:
     return kept
 
 
-@pytest.mark.parametrize("values", [{"model": "logistic-el-mnn-3-2"}, {"seeds": 2}])
-def test_going_on_from_any_step_is_bit_for_bit_the_same(small, monkeypatch, values):
+@pytest.mark.parametrize(
+    "values", [{"model": "logistic-el-mnn-3-2"}, {"seeds": 2}, {"grid": "14,data,35"}]
+)
+def test_resuming_at_any_step_gives_the_same_result_bit_for_bit(small, monkeypatch, values):
     """From each step of three epochs, the last one of an epoch with a short batch included."""
     chosen = config(epochs=3, batch_size=32, **values)
     monkeypatch.setattr(loop, "REPORT_EVERY", 0.0)
@@ -430,7 +500,7 @@ def test_a_step_beyond_the_end_is_refused(small):
 
 @pytest.mark.parametrize("model", ["logistic-el-2", "logistic-el-mnn-3-2"])
 @pytest.mark.parametrize("rate", [1e3, 1e4, 1e6])
-def test_a_wild_rate_ends_with_the_last_good_snapshot(digits, model, rate):
+def test_divergence_ends_with_the_last_good_snapshot(digits, model, rate):
     """Good is a snapshot that still answers: numbers in it, and numbers out of it."""
     events = list(train(config(model=model, epochs=8, batch_size=32, learning_rate=rate), digits))
     assert isinstance(events[-1], Diverged)
@@ -514,6 +584,7 @@ def test_the_estimate_counts_steps(small, monkeypatch):
     ticks = iter(range(1000))
     monkeypatch.setattr(loop.time, "perf_counter", lambda: next(ticks))
     assert estimate_seconds(config(epochs=3, batch_size=32), small) == 12
+    assert estimate_seconds(config(epochs=3, batch_size=32, grid="14,56"), small) == 12
 
 
 def test_devices():

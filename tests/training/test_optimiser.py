@@ -15,9 +15,8 @@ def test_it_is_torchs_adam_under_torchs_cycle(total):
     ours = Adam(start.clone(), rates, total)
     theirs = [row.clone().requires_grad_() for row in start]
     optimisers = [
-        torch.optim.Adam([row], lr=rate.item())
-        for row, rate in zip(theirs, rates, strict=True)
-    ]  # fmt: skip
+        torch.optim.Adam([row], lr=rate.item()) for row, rate in zip(theirs, rates, strict=True)
+    ]
     if total > 1:
         schedules = [
             torch.optim.lr_scheduler.OneCycleLR(optimiser, rate.item(), total_steps=total)

@@ -1,4 +1,4 @@
-"""The file that a run goes on from."""
+"""The file from which a run resumes."""
 
 import json
 import os
@@ -32,9 +32,11 @@ def path(tmp_path):
 
 def test_what_is_saved_is_loaded(path):
     state = {
-        "values": torch.randn(2, 5), "high": torch.tensor([0, 7]), "seconds": torch.tensor(0.1),
+        "values": torch.randn(2, 5),
+        "high": torch.tensor([0, 7]),
+        "seconds": torch.tensor(0.1),
         "generators": torch.stack([torch.Generator().get_state()] * 2),
-    }  # fmt: skip
+    }
     save_resume(path, Resume(17, state), CODE, DATA)
     resume, code, data = load_resume(path)
     assert data == DATA
@@ -54,7 +56,7 @@ def test_a_folder_whose_name_is_not_unicode(tmp_path):
     assert load_resume(place)[0].step == 3
 
 
-def test_none_is_none(path):
+def test_a_missing_resume_state_is_none(path):
     assert load_resume(path) is None
 
 
@@ -96,7 +98,7 @@ def test_a_huge_file_is_not_read(path):
         load_resume(path)
 
 
-def test_what_changed_is_said():
+def test_the_change_of_the_code_path_is_described():
     assert differences(CODE, CODE) == ""
     assert differences(CODE, CODE | {"threads": "4"}) == "threads 1 → 4"
     assert differences({}, CODE) == "device ? → cpu, threads ? → 1"
@@ -162,6 +164,15 @@ def test_changed_data_are_told_apart_and_named(change, said):
     assert before.digest == Data.of(small()).digest
     assert before.digest != now.digest
     assert before.changes(now) == said
+
+
+def test_changed_signals_are_named():
+    before = Data("a", ["x", "y"], [1, 40], 8, 2)
+    assert before.changes(replace(before, digest="b", shape=[1, 41], train=9)) == (
+        "signals of 1 × 40 before, of 1 × 41 now; 8 training signals before, 9 now"
+    )
+    same = "the same number of signals, but other values, labels or order"
+    assert before.changes(replace(before, digest="b")) == same
 
 
 def test_a_model_fits_data_of_its_shape_and_number_of_classes():

@@ -21,14 +21,14 @@ def children() -> set[int]:
 
     Those of the browser and the server of other tests, which come and go, are not ours.
     """
-    found = set()
+    processes = set()
     for process in psutil.Process().children():
         try:
             if "resource_tracker" not in " ".join(process.cmdline()):
-                found.add(process.pid)
+                processes.add(process.pid)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_it_starts_on_first_use_and_trains(cluster, root):
     assert started(run) != os.getpid()
 
 
-def test_it_is_polite(cluster, root):
+def test_workers_have_a_low_priority(cluster, root):
     own = psutil.Process().nice()
     run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
     cluster.submit(run, execute)
@@ -118,7 +118,7 @@ def last_start(run) -> dict:
     return [event for event in run.events() if event["kind"] == "start"][-1]
 
 
-def test_a_run_whose_worker_is_killed_goes_on_by_itself(cluster, root):
+def test_a_run_whose_worker_is_killed_resumes_by_itself(cluster, root):
     run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
     cluster.submit(run, execute)
     first = wait_for(lambda: started(run))
@@ -188,7 +188,7 @@ def test_closing_what_never_started_does_nothing():
 
 
 def test_two_servers_on_one_folder(cluster, root):
-    """Both are told to train it: one does, and the other one's worker is free for the next."""
+    """Both are asked to train it: one does, and the other one's worker is free for the next."""
     other = Cluster()
     run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
     after = Run.create(RunConfig(**SHORT), root)
@@ -204,7 +204,7 @@ def test_two_servers_on_one_folder(cluster, root):
     other.close()
 
 
-def test_as_many_at_once_as_is_said_and_the_others_in_order(root, monkeypatch):
+def test_the_allowed_number_trains_at_once_and_the_rest_in_order(root, monkeypatch):
     monkeypatch.setenv("DENSEMBED_RUNS_PER_DEVICE", "2")
     several = Cluster()
     runs = [Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root) for _ in range(4)]
@@ -246,9 +246,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_server_that_is_killed_takes_its_workers_along_and_the_next_goes_on(
-    cluster, runs_root, tmp_path
-):
+def test_workers_end_with_a_killed_server_and_the_next_one_resumes(cluster, runs_root, tmp_path):
     half, waiting, paused = (
         Run.create(RunConfig(**SHORT | {"epochs": epochs}), runs_root) for epochs in (10_000, 1, 1)
     )

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 from distributed import Client
+from distributed.client import FutureCancelledError
 
 from densembed.cli.main import main
 from densembed.experiments import reproduce
 from densembed.runs import Run, all_runs, execute
 from densembed.training.config import RunConfig
 from densembed.workers import scheduler
-from densembed.workers.cluster import Cluster
+from densembed.workers.cluster import Cluster, _Task
 from densembed.workers.scheduler import SchedulerError, connect, explain_failure
 from tests.conftest import is_sentence
 from tests.waiting import wait_for
@@ -38,15 +39,22 @@ class Machines:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-        self._start("scheduler", "--host", "127.0.0.1", "--port", self.address.rpartition(":")[2],
-                    "--no-dashboard")  # fmt: skip
+        self._start(
+            "scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            self.address.rpartition(":")[2],
+            "--no-dashboard",
+        )
         wait_for(self._answers)
         self.client = connect(self.address)
 
     def _answers(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(
-            ("127.0.0.1", int(self.address.rpartition(":")[2])), 1
-        ):  # fmt: skip
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", int(self.address.rpartition(":")[2])), 1),
+        ):
             return True
         return False
 
@@ -98,7 +106,7 @@ def scheduler_process(tmp_path_factory):
 
 @pytest.fixture
 def machines(scheduler_process):
-    """One scheduler for all tests here, and for each test workers of its own."""
+    """One scheduler for all tests of this file, and new workers for each test."""
     yield scheduler_process
     scheduler_process.end(1)
     wait_for(lambda: not scheduler_process.workers())
@@ -154,12 +162,12 @@ def test_a_run_on_cuda_asks_for_a_gpu(machines, cluster, new):
     assert run.state() == "queued"
     assert 'resources "GPU=1"' in cluster.wanting(run)
     machines.join("--resources", "GPU=1")
-    # That machine says that it has one, and the run finds out.
+    # That machine claims to have a GPU, and the run fails on it.
     wait_for(lambda: run.state() in ("failed", "done"))
     assert run.state() == "done" or "no cuda device" in run.last["reason"]
 
 
-def test_a_run_outlives_who_asked_for_it_and_is_not_started_twice(machines, new):
+def test_a_run_outlives_its_client_and_is_not_started_twice(machines, new):
     machines.join(), machines.join()
     first, second = Cluster(machines.address), Cluster(machines.address)
     run = new(**ENDLESS)
@@ -170,7 +178,7 @@ def test_a_run_outlives_who_asked_for_it_and_is_not_started_twice(machines, new)
     wait_for(lambda: run.last.get("step", 0) > step)  # it goes on
     assert run.state() == "running"
     second.submit(run, execute)
-    wait_for(lambda: second.place(run) is None)  # who comes second finds the lock taken and leaves
+    wait_for(lambda: second.place(run) is None)  # the second one finds the lock held and leaves
     assert run.state() == "running"
     assert len(starts(run)) == 1
     run.stop()
@@ -212,6 +220,15 @@ def test_no_scheduler_is_a_sentence(address, new, tmp_path, capsys, monkeypatch)
     assert "No Dask scheduler answers" in capsys.readouterr().err
 
 
+def test_a_scheduler_that_stays_silent_is_not_waited_for(monkeypatch):
+    """A process that is stopped accepts connections, as its system does so for it."""
+    monkeypatch.setattr(scheduler, "PATIENCE", 1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(SchedulerError, match="No Dask scheduler answers at"):
+            scheduler.connect(address)
+
+
 def test_reproduce_with_a_worker_killed_half_way(machines, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(reproduce.RECIPES, "paper", {"epochs": 40, "device": "cpu"})
     workers = [machines.join(), machines.join()]
@@ -242,12 +259,12 @@ def test_train_on_a_scheduler(machines, runs_root, capsys):
     config = [f"--{name.replace('_', '-')}={value}" for name, value in SHORT.items()][1:]
     assert main(["train", SHORT["model"], *config, "--scheduler", machines.address]) == 0
     assert "test error" in capsys.readouterr().out
-    (run,) = (Run(path) for path in runs_root.iterdir())
+    (run,) = all_runs()
     assert last_start(run)["process"] == worker.pid
 
 
 def test_a_run_that_no_worker_takes_is_stopped(machines, runs_root, capsys):
-    """Whoever waits for it is let go, though it never began."""
+    """Callers that wait for it are released, although it never started."""
 
     def stop():
         wait_for(lambda: runs_root.is_dir() and all_runs())
@@ -262,7 +279,7 @@ def test_a_run_that_no_worker_takes_is_stopped(machines, runs_root, capsys):
     assert "Nothing was saved" in said.err
 
 
-def test_an_answer_that_a_worker_took_with_it_is_not_waited_for():
+def test_a_result_lost_with_its_worker_is_not_awaited():
     class Gone:
         status = "error"
 
@@ -270,3 +287,22 @@ def test_an_answer_that_a_worker_took_with_it_is_not_waited_for():
             raise TimeoutError
 
     assert explain_failure(Gone()).startswith("The connection to the scheduler was lost.")
+
+
+@pytest.mark.parametrize("error", [FutureCancelledError("key", "closed"), TimeoutError()])
+def test_a_result_that_cannot_be_fetched_leaves_the_queue(tmp_path, error):
+    """The watching thread continues: the client may be closed, or the worker dead."""
+
+    class Finished:
+        status = "finished"
+
+        def done(self):
+            return True
+
+        def result(self, timeout):
+            raise error
+
+    cluster, run = Cluster(), Run.create(RunConfig(**SHORT), tmp_path / "runs")
+    cluster._tasks.append(_Task(run, None, execute, "cpu", {}, future=Finished()))
+    cluster._clear(threading.Event())
+    assert not cluster._tasks

@@ -5,15 +5,17 @@
  * @import { Parameter } from "./parameters.js"
  * @import { Samples } from "./samples.js"
  */
-import { describe } from "../engine/densembed.js";
 import { mount as mountColumns } from "../panels/columns.js";
 import { colours, scales, style } from "../resources.js";
 import { choice, list, make, named } from "./controls.js";
-import { messageOf, part } from "./host.js";
+import { distinguish } from "./distinguish.js";
+import { MEASURES, explain } from "./glossary.js";
+import { groupsOf, load, messageOf, part, titlesOf } from "./host.js";
 import { InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { Response } from "./response.js";
+import { ScaleEnd } from "./scale_end.js";
 import { View } from "./view.js";
 
 const NAMES = ["first", "second", "third", "fourth"];
@@ -29,7 +31,12 @@ const OLD_DETAILS = { "Models and settings": "settings", "Model and recipe": "se
   "Take it away": "export" };
 const PARTS = ["menu", "sidebar", "change", "ways", "more", "predictions", "differences", "numbers",
   "steps"];
-const FIELDS = { sum: "sum", mean: "mean" };
+const TERMS = "Each panel shows the [receptive field] of a model, made of its [densities|density]. "
+  + "In the names, [EL] is a layer of B × B densities ([B] = 10: 100 densities), and mNN a "
+  + `[micro network] of B₀ × B₀ densities ([B₀]) that places them. ${MEASURES}`;
+const FIELDS = { mean: "mean", sum: "sum" };
+/** Parameters without which a link is that of a new view. */
+const OWN = ["models", ...NAMES, "by", ...Object.keys(SLIDERS), "open"];
 
 /**
  * The places of a checkpoint's snapshots: steps, epochs, or fractions of the planned training.
@@ -54,8 +61,8 @@ export async function compare(root, host) {
   const keys = Object.keys(host.models);
   const wanted = new URLSearchParams(host.link).get("first") ?? "";
   const key = keys.includes(wanted) ? wanted : host.defaults.first ?? keys[0];
-  const first = await host.models[key].open();
-  const view = new Compare(root, host, key, first, await host.models[key].samples(first));
+  const [first, samples] = await load(host.models[key]);
+  const view = new Compare(root, host, key, first, samples);
   await view.start(host.link);
   return view;
 }
@@ -65,6 +72,7 @@ class Compare extends View {
   checkpoints = {};
   /** @type {Record<string, Response>} */
   responses = {};
+  end = new ScaleEnd();
   chosen = "";  // the first model that was chosen last
 
   /**
@@ -75,7 +83,7 @@ class Compare extends View {
    * @param {Samples} samples
    */
   constructor(root, host, key, first, samples) {
-    super(host);
+    super(root, host);
     this.keys = Object.keys(host.models);
     this.checkpoints[key] = first;
     this.samples = samples;
@@ -94,6 +102,8 @@ class Compare extends View {
     this.field = choice("Combine densities by", (field) => this.set({ field }));
     this.columns = part("columns");
     this.note = make("p", { className: "note" });
+    this.terms = make("p", { className: "glossed" });
+    explain(this.terms, TERMS);
     root.classList.add("live");
     this.inputPlace = make("div");
     this.left = make("div", { className: "left" });
@@ -108,7 +118,7 @@ class Compare extends View {
       make("style", {}, style),
       this.choices,
       make("div", { className: "scene" }, this.left,
-        make("div", {}, this.columns.element, this.note)),
+        make("div", {}, this.columns.element, this.note, this.terms)),
       this.more);
     this.place();
   }
@@ -131,11 +141,10 @@ class Compare extends View {
     const { models } = this.host;
     let first, samples;
     try {
-      first = await models[key].open();
-      samples = await models[key].samples(first);
+      [first, samples] = await load(models[key]);
     } catch (error) {
       this.host.report([messageOf(error)]);
-      this.draw();
+      this.attempt(() => this.show());
       return;
     }
     if (this.chosen !== key) return;  // another one was chosen while this one was loaded
@@ -155,7 +164,13 @@ class Compare extends View {
 
   /** @param {string} link */
   async start(link) {
-    const { state, problems } = readLink(this.parameters, new URLSearchParams(link));
+    const written = new URLSearchParams(link);
+    // Fields were sums when links did not say so.
+    if (!written.has("field") && OWN.some((name) => written.has(name))) written.set("field", "sum");
+    this.state = readLink(this.parameters, written).state;
+    await this.open();  // the models set the ranges of the slider
+    this.parameters = this.parametersOf();
+    const { state, problems } = readLink(this.parameters, written);
     this.state = state;
     if (!(await this.inputs.readLink(state)))
       problems.push("The picture in the link is damaged or of another size than the model’s.");
@@ -177,16 +192,23 @@ class Compare extends View {
         }])),
       ...inputParameters(this.samples, this.sources),
       by: oneOf("Align runs by", Object.keys(SLIDERS), "step"),
-      field: oneOf("Combine densities by", Object.keys(FIELDS), "sum"),
+      field: { ...oneOf("Combine densities by", Object.keys(FIELDS), "mean"), always: true },
       ...Object.fromEntries(Object.entries(SLIDERS).map(([by, label]) =>
-        [by, number(label, 0, 1e12, null)])),
+        [by, number(label, 0, this.last(by), null)])),
       open: oneOf("More", Object.keys(this.host.details), null, OLD_DETAILS),
       hide: someOf("Hide", PARTS),
     };
   }
 
+  /** The last place of the slider; without a limit before the models are open. */
+  last(/** @type {string} */ by) {
+    const open = this.shown.flatMap((name) => this.checkpoints[String(this.state[name])] ?? []);
+    return open.length ? Math.max(...open.flatMap((each) => placesOf(each, by))) : Infinity;
+  }
+
   async rest() {
     const { inputs, state } = this;
+    if (this.end.value !== this.end.exact) this.attempt(() => this.show());
     const ink = await inputs.ink(state);
     const link = writeLink(this.parameters, { ...state, ink });
     for (const name of NAMES) if (!this.shown.includes(name)) link.delete(name);
@@ -208,11 +230,10 @@ class Compare extends View {
     return NAMES.slice(0, Number(this.state.models));
   }
 
-  /** Open what is not open yet, then draw. */
-  async update() {
+  /** Open the models that are not open yet. */
+  async open() {
     const keys = [...new Set(this.shown.map((name) => String(this.state[name])))];
-    const closed = keys.filter((key) => !(key in this.checkpoints));
-    if (closed.length) await Promise.all(closed.map(async (key) => {
+    await Promise.all(keys.filter((key) => !(key in this.checkpoints)).map(async (key) => {
       try {
         this.checkpoints[key] = await this.host.models[key].open();
       } catch (error) {
@@ -220,20 +241,30 @@ class Compare extends View {
         for (const name of NAMES) if (this.state[name] === key) this.state[name] = this.state.first;
       }
     }));
-    // Another model may have been chosen meanwhile; the view is drawn when it is loaded.
-    if (this.shown.every((name) => String(this.state[name]) in this.checkpoints)) this.draw();
   }
 
-  draw() {
+  get isOpen() {
+    return this.shown.every((name) => String(this.state[name]) in this.checkpoints);
+  }
+
+  /** Open what is not open yet, then draw. */
+  async update() {
+    if (!this.isOpen) await this.open();
+    // Another model may have been chosen meanwhile; the view is drawn when it is loaded.
+    if (this.isOpen) this.attempt(() => this.show());
+  }
+
+  show() {
     const { state, inputs, host, shown, parameters } = this;
     inputs.load(state)?.then(() => this.set({}));
     const input = inputs.input(state);
     inputs.show(state);
     this.panel.show(input, state);
     this.count.show(String(state.models), { 2: "2 models", 3: "3 models", 4: "4 models" });
-    const titles = Object.fromEntries(this.keys.map((key) => [key, host.models[key].title]));
+    const titles = titlesOf(host.models);
+    const groups = groupsOf(host.models);
     NAMES.forEach((name, k) => {
-      this.lists[k].show(String(state[name] ?? parameters[name].usual), titles);
+      this.lists[k].show(String(state[name] ?? parameters[name].usual), titles, groups);
       this.lists[k].element.hidden = !shown.includes(name);
     });
     this.by.show(String(state.by), { step: "step", epoch: "epoch", fraction: "fraction" });
@@ -241,6 +272,7 @@ class Compare extends View {
     this.details.show(state.open === null ? null : String(state.open), host.details);
     this.hide({
       sidebar: this.choices, change: inputs.changes, ways: this.ways, more: this.more,
+      numbers: this.terms,
     });
     this.showColumns(input);
   }
@@ -265,7 +297,11 @@ class Compare extends View {
     const by = String(state.by);
     const places = [...new Set(entries.flatMap(({ checkpoint }) => placesOf(checkpoint, by)))]
       .sort((a, b) => a - b);
+    const end = places[places.length - 1];
+    if (Number(state[by]) > end) state[by] = null;  // of a model that trained for longer
     const { classes } = entries[0].checkpoint;
+    const titles = distinguish(all.map(({ name, checkpoint }) =>
+      ({ name: this.host.models[String(state[name])]?.name ?? "", checkpoint })));
     const sides = entries.map(({ name, checkpoint }) => {
       const response = this.response(checkpoint, input.pixels);
       const own = placesOf(checkpoint, by);
@@ -273,7 +309,7 @@ class Compare extends View {
       const comparable = order.length === checkpoint.classes.length && !order.includes(-1);
       const moving = checkpoint.hasDensities;
       return {
-        name, response, model: describe(checkpoint.config.model),
+        name, response, model: titles[this.shown.indexOf(name)],
         share: state.field === "mean" ? 1 / checkpoint.network(0).densities : 1,
         at: places.map((place) => own.findLastIndex((each) => each <= place)),
         fields: { at: response.field },
@@ -281,19 +317,20 @@ class Compare extends View {
           moving ? checkpoint.moment(checkpoint.steps[k]) : "the same at every step" },
         numbers: { at: (/** @type {number} */ k) => Object.values(response.measures(k)) },
         predictions: { at: (/** @type {number} */ k) =>
-          input.blank ? "none: no digit found" : response.predictionText(k) },
-        probabilities: comparable && !input.blank
+          input.unread ? `none: ${input.unread}` : response.predictionText(k) },
+        probabilities: comparable && !input.unread
           ? { at: (/** @type {number} */ k) => {
             const { probabilities } = response.result(k);
             return order.map((label) => probabilities[label]);
           } } : null,
       };
     });
-    const top = Math.max(...sides.map(({ response, share }) =>
-      share * response.top([0, response.last]))) || 1;
+    const top = this.end.at(`${this.shown.map((name) => state[name])} ${state.field}`,
+      Math.max(...sides.map(({ response, share }) =>
+        share * response.top([0, response.last]))) || 1, this.moving);
     const unit = state.field === "mean" ? "mean density per pixel²" : "density per pixel²";
     const [, height, width] = this.samples.shape;
-    const place = state[by] === null ? places[places.length - 1] : Number(state[by]);
+    const place = state[by] === null ? end : Number(state[by]);
     mountColumns(this.columns.root, {
       steps: places, by, label: SLIDERS[by],
       step: places.findLast((each) => each <= place) ?? places[0],
@@ -305,10 +342,10 @@ class Compare extends View {
       ],
       sides, measures: Object.keys(sides[0].response.measures(0)), classes,
       right: input.label === null ? null : classes.indexOf(input.label),
-      predicts: !input.blank,
+      predicts: !input.unread,
       colours: sides.flatMap(({ probabilities }, k) => probabilities ? [colours.series[k]] : []),
-      note: input.blank ? "none: no digit found" : "", hidden: this.hidden,
-    }, { step: (chosen) => this.set({ [by]: chosen === places.at(-1) ? null : chosen }) });
+      note: input.unread && `none: ${input.unread}`, hidden: this.hidden,
+    }, { step: (chosen) => this.set({ [by]: chosen === end ? null : chosen }) });
   }
 
   /**

@@ -43,6 +43,7 @@ export function choice(label, choose, kind = "segments") {
   const show = (value, texts) => {
     if (JSON.stringify(texts) !== options) {
       options = JSON.stringify(texts);
+      element.classList.toggle("short", Object.values(texts).every((text) => text.length < 3));
       element.replaceChildren(...Object.entries(texts).map(([slug, text]) => make("button",
         { type: "button", value: slug, title: text.length > LONG ? text : "",
           onclick: () => choose(slug) }, text)));
@@ -65,8 +66,10 @@ export const named = (label, { element }) => make("div", { className: "field" },
  * A list to choose from.
  * @param {string} label
  * @param {(value: string) => void} choose
+ * @param {Record<string, string>} [first] options above those that `show` gets, because numbers
+ *   come before other names in an object
  */
-export function list(label, choose) {
+export function list(label, choose, first = {}) {
   const select = make("select", { ariaLabel: label });
   select.onchange = () => choose(select.value);
   const element = make("label", { className: "field" }, make("span", {}, label), select);
@@ -74,15 +77,24 @@ export function list(label, choose) {
   /**
    * @param {string | null} value
    * @param {Record<string, string>} texts
+   * @param {Record<string, string>} [groups] of the options, by value, if there are several
    */
-  const show = (value, texts) => {
-    if (JSON.stringify(texts) !== options) {
-      options = JSON.stringify(texts);
-      select.replaceChildren(...Object.entries(texts).map(([slug, text]) =>
-        make("option", { value: slug }, text)));
+  const show = (value, texts, groups = {}) => {
+    if (JSON.stringify([texts, groups]) !== options) {
+      options = JSON.stringify([texts, groups]);
+      const headings = [...new Set(Object.values(groups))];
+      const inside = (/** @type {string | undefined} */ group) => Object.entries(texts)
+        .filter(([slug]) => headings.length < 2 || groups[slug] === group)
+        .map(([slug, text]) => make("option", { value: slug }, text));
+      const below = headings.length < 2 ? inside(undefined) : headings.map((heading) =>
+        make("optgroup", { label: heading }, ...inside(heading)));
+      const above = Object.entries(first).map(([slug, text]) =>
+        make("option", { value: slug }, text));
+      select.replaceChildren(...above, ...below);
     }
     select.value = value ?? "";
-    select.title = texts[select.value] ?? "";
+    const title = texts[select.value] ?? first[select.value] ?? "";
+    if (select.title !== title) select.title = title;
   };
   return { element, show };
 }
@@ -116,7 +128,11 @@ export function slider(label, { low, high, step }, words, choose) {
  */
 export function count(label, choose) {
   const input = make("input", { type: "number", min: "1", step: "1", ariaLabel: label });
+  let typing = false;  // a number that is not entered yet, and stays when the view is drawn
+  input.oninput = () => { typing = true; };
+  input.onblur = () => { typing = false; };
   input.onchange = () => {
+    typing = false;
     const most = Number(input.max);
     choose(Math.min(most, Math.max(1, Math.round(Number(input.value)) || 1)));
   };
@@ -127,7 +143,7 @@ export function count(label, choose) {
    */
   const show = (value, most) => {
     input.max = String(most);
-    if (input.value !== String(value)) input.value = String(value);
+    if (!typing && input.value !== String(value)) input.value = String(value);
   };
   return { element, show };
 }

@@ -7,17 +7,22 @@
  * @import { Samples } from "./samples.js"
  * @import { Scale, StillsData, View } from "../panels/types.js"
  */
-import { describe, percentile } from "../engine/densembed.js";
+import { largestValue, percentile } from "../engine/densembed.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { colours, scales } from "../resources.js";
+import { Chain } from "./chain.js";
 import { choice, count, make } from "./controls.js";
 import { part } from "./host.js";
 import { TOP } from "./response.js";
+import { ServedCheckpoint } from "./served.js";
+import { Story } from "./story.js";
 
 const TITLES = {
-  about: "What am I looking at?", density: "One density", effect: "Effect of each pixel",
+  story: "In five steps", about: "What am I looking at?", density: "One density",
+  effect: "Effect of each pixel",
   classes: "All classes",
 };
+const INSIDE = ["story", "about"];  // details that need the parts of a network
 const AVERAGED = 20;  // test images per class
 const DENSITY = "density per pixel²";
 
@@ -27,8 +32,9 @@ export class Details {
   /**
    * @param {Host} host
    * @param {(changes: State) => void} set
+   * @param {() => void} play
    */
-  constructor(host, set) {
+  constructor(host, set, play) {
     this.host = host;
     this.set = set;
     /** @type {{ of: unknown[], data: StillsData } | undefined} */
@@ -40,10 +46,13 @@ export class Details {
     this.number = count("Density", (density) => set({ density }));
     this.text = make("div", { className: "text" });
     this.stills = part("stills");
+    this.chain = new Chain(set);
+    this.story = new Story(set, play);
     this.element = make("section", { className: "details" },
       make("div", { className: "bar" }, this.titles.element),
       make("div", { className: "detail" },
-        make("div", { className: "words" }, this.number.element, this.text), this.stills.element));
+        make("div", { className: "words" }, this.number.element, this.text), this.stills.element),
+      this.story.element, this.chain.element);
   }
 
   /**
@@ -55,20 +64,33 @@ export class Details {
   show(state, response, label, samples) {
     this.state = state;
     const { checkpoint } = response;
-    const titles = Object.entries({ ...TITLES, ...this.host.details }).filter(([slug]) =>
-      slug !== "density" || checkpoint.hasDensities);
-    const opened = state.more === null ? null : String(state.more);
-    this.titles.show(opened, Object.fromEntries(titles));
+    const inside = !(checkpoint instanceof ServedCheckpoint);  // whether every layer is known
+    const titles = Object.fromEntries(Object.entries({ ...TITLES, ...this.host.details }).filter(
+      ([slug]) => (slug !== "density" || checkpoint.hasDensities)
+        && (inside || !INSIDE.includes(slug))));
+    const opened = String(state.more) in titles ? String(state.more) : null;
+    this.titles.show(opened, titles);
     const current = checkpoint.steps.indexOf(Number(state.step));
     this.number.element.hidden = opened !== "density";
     this.text.replaceChildren();
-    const figures = opened === "about" ? this.about(response)
-      : opened === "density" ? this.density(response, current)
+    this.chain.element.hidden = opened !== "about";
+    this.story.element.hidden = opened !== "story";
+    if (opened === "story") this.story.show(state, response, current, samples);
+    if (opened === "about") this.about(response);
+    if (opened === "about") this.chain.show(state, response, current, label);
+    const figures = opened === "density" ? this.density(response, current)
         : opened === "effect" ? this.effect(response, current, label) : [];
     const atlas = opened === "classes" ? this.atlas(response, current, samples) : null;
     const shown = atlas ?? { columns: figures.length, shared: null, figures };
     this.stills.element.hidden = !shown.figures.length;
     if (shown.figures.length) mountStills(this.stills.root, shown);
+  }
+
+  /** Go on reading with what is open. */
+  focus() {
+    const heading = this.state.more === "story" ? this.story.heading : this.text;
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
   }
 
   /** @param {string} sentence */
@@ -81,20 +103,14 @@ export class Details {
     return { low: 0, high: high || 1, name, unit, open: true, stops: scales.density };
   }
 
-  /** @param {Response} response @returns {View[]} */
+  /** @param {Response} response */
   about({ checkpoint }) {
-    const model = describe(checkpoint.config.model);
-    this.say(`${model} has ${checkpoint.parameters.toLocaleString("en")} parameters.`);
-    this.say(checkpoint.hasDensities
-      ? "Instead of one weight per pixel, it learns densities: functions over the picture whose "
-        + "integral is 1. The heatmaps show their sum per square pixel, on one colour scale. The "
-        + "network reads the mean brightness of the picture under each density."
-      : "It has no learned densities, so its field is the same everywhere, before and after "
-        + "training. Only the weights are trained.");
-    this.say("◂ marks the true class. The numbers under the pictures are the centre of the field "
-      + "(column, row), its spread (root mean square distance from the centre), its entropy, which "
-      + "is largest for an even field, and the smallest area that contains 90 % of it.");
-    return [];
+    const moment = checkpoint.moment(Number(this.state.step));
+    const learned = checkpoint.hasDensities
+      ? " Training has set the places and widths of the densities, and all weights." : "";
+    this.say(`${checkpoint.words}: this input on its way through the network, ${moment}, with the `
+      + "real numbers. Click a density or a square to follow it, and choose a class on the right "
+      + `to see what raises its score.${learned}`);
   }
 
   /** @param {Response} response @param {number} current @returns {View[]} */
@@ -109,6 +125,10 @@ export class Details {
       `${values[at].toFixed(2)} columns and ${values[at + 1].toFixed(2)} rows`;
     this.say(`Location: ${words(result.locations)}. Scale: ${words(result.scales)}, in pixels. The `
       + "line is the path of its location during training, for this input.");
+    // A server sends no readings.
+    if (network.onPixels && own in result.readings)
+      this.say("It reads the mean ink under it: "
+        + `${result.readings[own].toFixed(3)} for this picture.`);
     const weights = checkpoint.classes.map((_, label) => network.classWeights(label)?.[own] ?? 0);
     if (network.classWeights(0)) this.text.append(this.bars(checkpoint.classes, weights));
     const values = network.density(result, own);
@@ -154,12 +174,13 @@ export class Details {
     });
     const strength = effects[0].map((_, k) =>
       Math.sqrt(effects.reduce((sum, values) => sum + values[k] ** 2, 0) / classes.length));
-    const bound = percentile(effects.flatMap((values) => [...values.map(Math.abs)]), TOP) || 1;
-    this.say("The densities show where the network looks. These maps show the effect of each "
-      + "pixel: how the score of a class changes with the ink there (the effective receptive "
-      + "field, Luo et al. 2016). Red raises the score of the class, blue lowers it.");
+    const bound = largestValue(effects.flatMap((values) => [...values]), TOP) || 1;
+    this.say(`${checkpoint.hasDensities ? "The densities show where the network looks. " : ""}`
+      + "These maps show the effect of each pixel: how the score of a class changes with the ink "
+      + "there (the effective receptive field, Luo et al. 2016). Red raises the score of the "
+      + "class, blue lowers it.");
     this.say(network.linear
-      ? "With fixed densities and a linear classifier, the whole network is this one map: the "
+      ? "Such a linear network is, as a whole, this one map: the "
         + "score is the sum of weight × ink, plus a bias."
       : network.adaptive ? "Some blank pixels matter too: ink there would move a density."
         : "The network is not linear, so the map depends on the input.");
@@ -210,12 +231,8 @@ export class Details {
     const network = checkpoint.network(current);
     const means = samples.tested.map((name) => {
       const total = network.adaptive ? Math.min(AVERAGED, samples.count(name)) : 1;
-      const mean = new Float32Array(shape[0] * shape[1]);
-      for (let example = 1; example <= total; example++) {
-        const pixels = Float32Array.from(samples.image(name, example), (value) => value / 255);
-        network.field(network.place(pixels)).forEach((value, k) => { mean[k] += value / total; });
-      }
-      return mean;
+      return network.meanField(Array.from({ length: total }, (_, k) =>
+        Float32Array.from(samples.image(name, k + 1), (value) => value / 255)));
     });
     const scale = this.scale(Math.max(...means.map((values) => percentile(values, TOP))));
     const note = network.adaptive ? `over up to ${AVERAGED} test images per class`

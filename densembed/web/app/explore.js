@@ -1,23 +1,28 @@
 // Explore: one model, one input, and the field at every saved step of training.
 
-import { percentile } from "../engine/densembed.js";
+import { largestValue } from "../engine/densembed.js";
+import { find } from "../panels/dom.js";
 import { mount as mountPair } from "../panels/pair.js";
 import { colours, scales, style } from "../resources.js";
 import { choice, list, make, slider, toggle } from "./controls.js";
 import { DETAILS, Details } from "./details.js";
-import { messageOf, part } from "./host.js";
+import { MEASURES, explain, partsOf } from "./glossary.js";
+import { groupsOf, load, messageOf, part, titlesOf } from "./host.js";
 import { InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { flag, number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
 import { Response } from "./response.js";
+import { ScaleEnd } from "./scale_end.js";
+import { settled } from "./served.js";
+import { CHAPTERS } from "./story.js";
 import { View } from "./view.js";
 
 /**
  * @import { Checkpoint } from "../engine/densembed.js"
  * @import { Host } from "./host.js"
  * @import { Input } from "./input.js"
- * @import { Parameter } from "./parameters.js"
+ * @import { Parameter, State } from "./parameters.js"
  * @import { Samples } from "./samples.js"
  * @import { Scale } from "../panels/types.js"
  */
@@ -37,8 +42,13 @@ const OLD_DETAILS = { "What am I looking at?": "about", "One density": "density"
 const PARTS = ["menu", "sidebar", "change", "ways", "more", "predictions", "before", "numbers",
   "steps"];
 const PREDICTED = "predicted";
+/** Of the shipped models the one that reads drawings and photographs best. */
+const READER = "logistic-el-mnn-10-5";
+const STARTED = "densembed-model";  // key under which this tab keeps the model it has started with
+const TRIED = 20;  // test images among which one is sought that a model reads right
 const TOGETHER = "together";
 const CHANNELS = ["red", "green", "blue"];
+const MOST_UNITS = 10 ** 6;
 const DIM = 0.4;  // brightness of the input under its densities
 const MOST = 97;  // percentile of the weights at which their colour scale ends
 
@@ -60,6 +70,21 @@ function facts({ errors, parameters, provenance: { dataset_title: data, test_ima
   const tested = `${images.toLocaleString("en")} test image${images === 1 ? "" : "s"}`;
   const text = errors ? `${errorText(errors)} error on ${data} (${tested})` : data;
   return `${text}, ${parameters.toLocaleString("en")} parameters.`;
+}
+
+/** What the field of a model shows. @param {Checkpoint} checkpoint */
+function leadOf(checkpoint) {
+  const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
+  if (!checkpoint.hasDensities)
+    return "This model has no [densities|density]: it reads every pixel alone, so it looks "
+      + "everywhere alike. Choose a model with EL in its name to see where such a network looks.";
+  const box = frame === "mass"
+    ? "They lie in a box around the ink (dashed), which moves and scales them." : "";
+  const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`
+    : box || "They are fixed; a [micro network] would move them with the input.";
+  const reads = onPixels ? "the mean [ink] under it" : "the mean of a [map] of its stages under it";
+  return "Bright is where the network looks, its [receptive field]: there lie most of its "
+    + `[densities|density], each of which reads ${reads}. ${moves}`;
 }
 
 /** The error of one member, or mean ± standard deviation. @param {number[]} errors */
@@ -96,6 +121,8 @@ function parametersOf(host, checkpoint, samples, sources) {
     more: oneOf("More", [...DETAILS, ...Object.keys(host.details)], null, OLD_DETAILS),
     hide: someOf("Hide", PARTS),
     density: number("Density", 1, Math.max(1, count), 1, true),
+    chapter: number("Chapter", 1, CHAPTERS, 1, true),
+    unit: number("Followed unit", 1, MOST_UNITS, null, true),
     divider: number("Divider of the swipe", 0, 100, 50, true),
   };
 }
@@ -104,16 +131,54 @@ function parametersOf(host, checkpoint, samples, sources) {
 const defaultOf = ({ models, defaults }) => defaults.model ?? Object.keys(models)[0];
 
 /**
+ * The model with which a source of inputs starts. For test images it is the one whose images are
+ * there, for drawings and photographs the one that reads them best.
+ * @param {Host} host
+ * @param {string | null} source
+ */
+function startingModel(host, source) {
+  const start = defaultOf(host);
+  const own = source === "draw" || source === "upload";
+  return own && start.startsWith(READER) && READER in host.models ? READER : start;
+}
+
+/**
+ * What this tab keeps under a key. A page in a sandboxed frame may keep nothing.
+ * @param {string} key
+ */
+function kept(key) {
+  try {
+    return sessionStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Keep a text in this tab, where it may.
+ * @param {string} key
+ * @param {string} text
+ */
+function keep(key, text) {
+  try {
+    sessionStorage.setItem(key, text);
+  } catch {
+    // After a reload, the page then takes the model of its link for the visitor’s choice.
+  }
+}
+
+/**
  * Show the view in an element.
  * @param {HTMLElement} root
  * @param {Host} host
  */
 export async function explore(root, host) {
   const keys = Object.keys(host.models);
-  const wanted = new URLSearchParams(host.link).get("model");
-  const key = wanted !== null && keys.includes(wanted) ? wanted : defaultOf(host);
-  const checkpoint = await host.models[key].open();
-  const samples = await host.models[key].samples(checkpoint);
+  const link = new URLSearchParams(host.link);
+  const wanted = link.get("model");
+  const key = wanted !== null && keys.includes(wanted) ? wanted
+    : startingModel(host, link.get("from"));
+  const [checkpoint, samples] = await load(host.models[key]);
   const view = new Explore(root, host, checkpoint, samples);
   await view.start(key, host.link);
   return view;
@@ -123,8 +188,13 @@ class Explore extends View {
   /** @type {Response | undefined} */
   response;
   chosen = "";  // the model that was chosen last
+  picked = false;  // whether the visitor or a link chose the model, which then stays
+  source = "";  // of the input, for which the model was started
+  /** @type {State | null} */
+  first = null;  // the input with which the view opened, until another one is chosen
   /** @type {Response | undefined} */
   whole;  // the response for which the fields of all steps are computed
+  end = new ScaleEnd();
 
   /**
    * @param {HTMLElement} root
@@ -133,7 +203,7 @@ class Explore extends View {
    * @param {Samples} samples
    */
   constructor(root, host, checkpoint, samples) {
-    super(host);
+    super(root, host);
     const { set } = this;
     this.checkpoint = checkpoint;
     this.samples = samples;
@@ -141,29 +211,63 @@ class Explore extends View {
     this.state = readLink(this.parameters, new URLSearchParams()).state;
     this.inputs = this.controls();
     this.panel = new InputPanel(host, this.inputs);
-    this.model = list("Model", (model) => this.open(model));
+    this.model = list("Model", (model) => {
+      this.picked = true;
+      this.open(model);
+    });
     this.story = make("p", { className: "note" });
+    this.parts = make("p", { className: "glossed" });
+    this.about = make("p", { className: "glossed" });
+    explain(this.about, MEASURES);
+    this.sentence = make("p");
+    this.watch = make("button", { type: "button", onclick: () => this.play() },
+      "▶ Watch it learn");
+    this.steps = make("button", { type: "button",
+      onclick: () => this.reveal({ more: "story", chapter: 1 }) }, "How it works, in five steps");
     this.inputPlace = make("div");
     this.way = choice("Show", (show) => set({ show }));
     this.opacity = slider("Opacity", { low: 0, high: 1, step: 0.1 },
       (value) => value.toFixed(1), (opacity) => set({ opacity }));
-    this.label = list("for class", (name) => set({ for: name }));
+    this.label = list("for class", (name) => set({ for: name }), { [PREDICTED]: PREDICTED });
     this.contours = toggle("Contours", (contours) => set({ contours }));
     this.channel = choice("Channel", (channel) => set({ channel }));
-    this.details = new Details(host, set);
+    this.details = new Details(host, set, () => this.play());
     this.pair = part("pair");
     this.left = make("div", { className: "left" });
     this.choices = make("div", { className: "choices" },
-      make("div", {}, this.model.element, this.story), this.inputPlace);
+      make("div", {}, this.model.element, this.story, this.parts),
+      this.inputPlace);
     this.ways = make("div", { className: "bar ways" }, this.way.element, this.opacity.element,
       this.label.element, this.contours.element, this.channel.element);
     root.classList.add("live");
     root.replaceChildren(
       make("style", {}, style),
+      this.lead(),
       this.choices,
       make("div", { className: "scene" }, this.left,
-        make("div", { className: "right" }, this.ways, this.pair.element)),
+        make("div", { className: "right" }, this.ways, this.pair.element, this.about)),
       this.details.element);
+  }
+
+  /** What the page shows, in a sentence, and how to begin. */
+  lead() {
+    return make("div", { className: "lead" },
+      make("div", { className: "bar" }, this.watch, this.steps), this.sentence);
+  }
+
+  /** Play the training, where it can be seen. */
+  play() {
+    this.pair.element.scrollIntoView({ block: "nearest" });
+    find(this.pair.root, ".play", HTMLElement).click();
+  }
+
+  /** Open a detail and scroll to it. @param {State} changes */
+  reveal(changes) {
+    this.set(changes);
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      this.details.element.scrollIntoView({ block: "start" });
+      this.details.focus();
+    }));
   }
 
   controls() {
@@ -192,7 +296,48 @@ class Explore extends View {
       problems.push("The picture in the link is damaged or of another size than the model’s.");
     problems.push(...this.inputs.problems(state));
     this.host.report(problems);
+    const written = new URLSearchParams(link);
+    this.picked = written.has("model") && written.get("model") !== kept(STARTED);
+    this.source = String(state.from);
+    if (!Object.keys(inputParameters(this.samples, this.sources)).some((name) => written.has(name)))
+      await this.openRight();
     this.place(key);
+  }
+
+  /** Open on a test image that the model reads right, if there is one among the first. */
+  async openRight() {
+    const { checkpoint, samples, state } = this;
+    const network = checkpoint.network(checkpoint.steps.length - 1);
+    const name = String(state.class);
+    await samples.need([name]);
+    if (this.state !== state || state.class !== name) return;  // chosen meanwhile
+    const label = checkpoint.classes.indexOf(name);
+    let right = 1;
+    for (let example = 1; example <= Math.min(TRIED, samples.count(name)); example++) {
+      const pixels = Float32Array.from(samples.image(name, example), (value) => value / 255);
+      const { probabilities } = await settled(() => network.run(pixels));
+      if (probabilities.indexOf(Math.max(...probabilities)) !== label) continue;
+      right = example;
+      break;
+    }
+    this.state.example = right;
+    this.first = { from: "samples", class: name, example: right, to: null, right: 0, down: 0,
+      size: 1, turn: 0, blur: 0, noise: 0 };
+  }
+
+  /** Whether the input is the one with which the view opened. */
+  get untouched() {
+    return this.first !== null
+      && Object.entries(this.first).every(([name, value]) => this.state[name] === value);
+  }
+
+  /** Start the model for another source of inputs, unless one was chosen. */
+  follow() {
+    const source = String(this.state.from);
+    if (source === this.source) return;
+    this.source = source;
+    const key = startingModel(this.host, source);
+    if (!this.picked && key !== this.state.model) this.open(key);
   }
 
   /**
@@ -204,8 +349,7 @@ class Explore extends View {
     const model = this.host.models[key];
     let checkpoint, samples;
     try {
-      checkpoint = await model.open();
-      samples = await model.samples(checkpoint);
+      [checkpoint, samples] = await load(model);
     } catch (error) {
       this.host.report([messageOf(error)]);
       this.place(String(this.state.model));
@@ -228,7 +372,10 @@ class Explore extends View {
     const { state } = readLink(this.parameters, link);
     this.host.report([]);  // what was wrong with the link concerns the model before
     const step = checkpoint.steps.findLast((each) => each <= Number(state.step)) ?? 0;
+    const { untouched } = this;
     this.state = { ...state, step };
+    if (untouched) await this.openRight();
+    if (this.chosen !== key) return;
     this.place(key);
     this.set({});
   }
@@ -236,26 +383,32 @@ class Explore extends View {
   /** @param {string} key of the model */
   place(key) {
     const { models } = this.host;
-    this.model.show(key, Object.fromEntries(
-      Object.entries(models).map(([name, { title }]) => [name, title])));
-    this.story.textContent = `${facts(this.checkpoint)} ${models[key]?.story ?? ""}`;
+    this.model.show(key, titlesOf(models), groupsOf(models));
+    const others = Object.keys(models).length > 1;
+    const why = this.picked || key !== READER || this.state.from === "samples" || !others ? ""
+      : "Selected because it reads drawings and photographs best; a model you choose stays.";
+    this.story.textContent = `${facts(this.checkpoint)} ${models[key]?.story ?? ""} ${why}`;
+    explain(this.parts, partsOf(this.checkpoint.words));
+    explain(this.sentence, leadOf(this.checkpoint));
     this.inputPlace.replaceChildren(this.inputs.bar);
     this.left.replaceChildren(this.panel.element, this.inputs.changes);
-    this.update();
+    this.attempt(() => this.update());
   }
 
   /** What waits until nothing has changed for a moment: the link, and the scale of all steps. */
   async rest() {
     const { state, parameters, response, inputs } = this;
+    keep(STARTED, this.picked ? "" : String(state.model));
     if (response && this.whole !== response) {
       this.whole = response;
-      this.update();
+      this.attempt(() => this.update());
     }
     const ink = await inputs.ink(state);
     this.host.rest(writeLink(parameters, { ...state, ink }).toString(), inputs.input(state));
   }
 
   update() {
+    this.follow();
     const { checkpoint, state, inputs } = this;
     inputs.load(state)?.then(() => this.set({}));
     const input = inputs.input(state);
@@ -267,12 +420,14 @@ class Explore extends View {
     const response = same && this.response || new Response(checkpoint, input.pixels, channel);
     this.response = response;
     inputs.show(state);
-    this.panel.show(input, state);
+    this.panel.show(input, state, response.predictionText(response.last));
     this.showWays();
-    this.showPair(input, response);
     this.hide({
       sidebar: this.choices, change: inputs.changes, ways: this.ways, more: this.details.element,
+      steps: this.watch, numbers: this.about,
     });
+    this.showPair(input, response);
+    this.steps.hidden = this.details.element.hidden;
     this.details.show(state, response, this.classIndex, this.samples);
     if (this.whole !== response) this.wait();
   }
@@ -299,7 +454,7 @@ class Explore extends View {
     this.opacity.show(Number(state.opacity));
     this.opacity.element.hidden = state.show !== "overlay";
     this.label.show(String(state.for), Object.fromEntries(
-      [PREDICTED, ...checkpoint.classes].map((name) => [name, name])));
+      checkpoint.classes.map((name) => [name, name])));
     this.label.element.hidden = !["densities", "class"].includes(String(state.show))
       && state.more !== "effect";
     this.contours.show(Boolean(state.contours));
@@ -323,14 +478,14 @@ class Explore extends View {
     const blank = input.blank ? ", for a blank picture" : "";
     mountPair(this.pair.root, {
       size: response.size, shape: response.shape, ...look, step, steps, by: "step",
-      titles: steps.map((each) => checkpoint.moment(each)),
-      notes: steps.map((each) =>
-        `epoch ${Number(checkpoint.epochOf(each).toPrecision(3))}${blank}`),
+      titles: { at: (/** @type {number} */ k) => checkpoint.moment(steps[k]) },
+      notes: { at: (/** @type {number} */ k) =>
+        `epoch ${Number(checkpoint.epochOf(steps[k]).toPrecision(3))}${blank}` },
       numbers: { at: (/** @type {number} */ k) => response.numbers(k) },
       predictions: { at: (/** @type {number} */ k) =>
-        input.blank ? "none: no digit found" : response.predictionText(k) },
-      predicts: !input.blank,
-      probabilities: input.blank ? null
+        input.unread ? `none: ${input.unread}` : response.predictionText(k) },
+      predicts: !input.unread,
+      probabilities: input.unread ? null
         : { at: (/** @type {number} */ k) => [...response.result(k).probabilities] },
       classes, right: input.label === null ? null : classes.indexOf(input.label),
       colours: [colours.before, colours.after],
@@ -338,10 +493,13 @@ class Explore extends View {
       way: String(state.show), divider: Number(state.divider), contours: Boolean(state.contours),
       hidden: this.hidden,
       picture: this.under(input),
+      boxes: checkpoint.network(0).frame === "mass"
+        ? { at: (/** @type {number} */ k) => response.result(k).box ?? undefined } : null,
     }, {
       step: (chosen) => this.set({ step: chosen }),
       divider: (divider) => this.set({ divider }),
       density: (density) => this.set({ density, more: "density" }),
+      why: this.details.element.hidden ? undefined : () => this.reveal({ more: "about" }),
     });
   }
 
@@ -371,11 +529,13 @@ class Explore extends View {
     const both = (high, title, unit) =>
       ({ low: -high || -1, high: high || 1, name: title, unit, open: true, stops: signed });
     const { checkpoint } = response;
+    const moving = this.whole !== response;
+    const key = `${state.model} ${state.show} ${state.channel}`;
     if (state.show === "densities") {
       const { against, for: favour } = colours;
       const weightsAt = (/** @type {number} */ k) => checkpoint.network(k).classWeights(label)
         ?? new Float32Array(checkpoint.network(k).densities);
-      const bound = percentile(weightsAt(response.last).map(Math.abs), MOST) || 1;
+      const bound = largestValue(weightsAt(response.last), MOST) || 1;
       const scale = both(bound, `weight for ${name}`, "");
       scale.stops = [[0, against], [0.5, "#55595e"], [1, favour]];
       const chosen = state.more === "density" ? Number(state.density) : null;
@@ -396,20 +556,21 @@ class Explore extends View {
       const title = `weight for ${name} × density per pixel²`;
       return {
         fields: { at: fields }, densities: null,
-        scales: [both(response.bound(fields), title, "per pixel²")],
+        scales: [both(this.end.at(`${key} ${label}`, response.bound(fields), moving), title,
+          "per pixel²")],
         alt: `Densities times their weights for ${name}, summed,`,
       };
     }
     if (state.show === "pixels") return {
       fields: { at: response.pixelField }, densities: null,
       shape: /** @type {[number, number]} */ ([response.size[1], response.size[0]]),
-      scales: [positive(response.bound(response.pixelField),
+      scales: [positive(this.end.at(key, response.bound(response.pixelField), moving),
         "mass of the densities in a pixel, ΣΓ", "in this pixel")],
       alt: "Sum of Γ over the densities, a heatmap of the pixels,",
     };
-    // While something moves the scale is of three steps: all of them are computed at rest.
-    const top = response.top(this.whole === response
-      ? checkpoint.steps.keys() : [0, current, response.last]);
+    // While something moves the scale is of the steps that are shown: all are computed at rest.
+    const top = this.end.at(key,
+      response.top(moving ? [0, current] : checkpoint.steps.keys()), moving);
     return {
       fields: { at: response.field }, densities: null,
       scales: [positive(top, "density per pixel²", "per pixel²"),

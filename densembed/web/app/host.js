@@ -15,9 +15,11 @@ import { make } from "./controls.js";
  *
  * @typedef {object} Model
  * @property {string} title
+ * @property {string} name the user's name of a run, or ""
+ * @property {string} group of models in a list, such as "Your runs"
  * @property {string} story a sentence about it
  * @property {() => Promise<Checkpoint>} open
- * @property {(checkpoint: Checkpoint) => Promise<Samples>} samples its test images
+ * @property {(checkpoint: Promise<Checkpoint>) => Promise<Samples>} samples its test images
  *
  * @typedef {object} Host
  * @property {Record<string, Model>} models by their keys in links
@@ -45,20 +47,38 @@ export function part(name) {
   return { element, root };
 }
 
+/** The titles of models by their keys. @param {Record<string, Model>} models */
+export const titlesOf = (models) =>
+  Object.fromEntries(Object.entries(models).map(([key, { title }]) => [key, title]));
+
+/** The groups of models by their keys. @param {Record<string, Model>} models */
+export const groupsOf = (models) =>
+  Object.fromEntries(Object.entries(models).map(([key, { group }]) => [key, group]));
+
+/**
+ * A model and its test images, which are loaded at the same time.
+ * @param {Model} model
+ * @returns {Promise<[checkpoint: Checkpoint, samples: Samples]>}
+ */
+export function load(model) {
+  const checkpoint = model.open();
+  return Promise.all([checkpoint, model.samples(checkpoint)]);
+}
+
 /** The sentence of an error. @param {unknown} error */
 export const messageOf = (error) => (error instanceof Error ? error.message : String(error));
 
 /**
  * What a function loads, once; it is loaded again after a failure.
  * @template T
- * @param {() => Promise<T>} load
+ * @param {() => Promise<T>} begin
  */
-export function once(load) {
+export function once(begin) {
   /** @type {Promise<T> | undefined} */
   let result;
   return () => {
     if (!result) {
-      result = load();
+      result = begin();
       result.catch(() => { result = undefined; });
     }
     return result;

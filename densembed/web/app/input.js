@@ -3,6 +3,7 @@
 
 import { fromText, toText, MAX_TEXT } from "../input/codec.js";
 import { morph } from "../input/morph.js";
+import { permutation } from "../input/permutation.js";
 import { Raster, SIDE, toInput } from "../input/strokes.js";
 import { transform } from "../input/transform.js";
 import { mount as mountPad } from "../panels/draw_pad.js";
@@ -10,7 +11,7 @@ import { mount as mountThumbnails } from "../panels/thumbnails.js";
 import { choice, count, list, make, slider } from "./controls.js";
 import { part } from "./host.js";
 import { number, oneOf, text } from "./parameters.js";
-import { spriteOf } from "./pictures.js";
+import { paint, spriteOf } from "./pictures.js";
 
 /**
  * @import { Host } from "./host.js"
@@ -25,6 +26,7 @@ import { spriteOf } from "./pictures.js";
  * @property {string | null} label the class of a test image
  * @property {string} note what was done to it
  * @property {boolean} blank whether there is no ink
+ * @property {string} unread why there is no prediction, or ""
  * @property {string} content of a drawing: "digit", "several digits" or "no ink"
  */
 
@@ -68,7 +70,7 @@ export function inputParameters(samples, sources) {
   return {
     from: oneOf("Input", sources, "samples", OLD_SOURCES),
     ink: text("Picture", (written) => /^[\w-]{1,6000}$/.test(written), "a whole picture"),
-    class: oneOf("Class", tested, tested[7 % tested.length]),
+    class: oneOf("Class", tested, samples.usual),
     example: number("Example", 1, most, 1, true),
     shuffle: number("Shuffle", 0, SEEDS, null, true),
     to: oneOf("Morph into", tested, null),
@@ -84,18 +86,9 @@ export function inputParameters(samples, sources) {
  * @param {number | null} seed
  */
 function shownExamples(total, seed) {
-  const numbers = Array.from({ length: total }, (_, k) => k + 1);
-  if (seed === null) return numbers.slice(0, SHOWN);
-  let state = seed + 1;
-  const random = () => {  // a linear congruential generator: the same numbers for a link
-    state = (1664525 * state + 1013904223) % 2 ** 32;
-    return state / 2 ** 32;
-  };
-  for (let k = 0; k < Math.min(SHOWN, total); k++) {
-    const other = k + Math.floor(random() * (total - k));
-    [numbers[k], numbers[other]] = [numbers[other], numbers[k]];
-  }
-  return numbers.slice(0, SHOWN);
+  const order = seed === null ? Array.from({ length: total }, (_, k) => k)
+    : permutation(seed, total);
+  return order.slice(0, SHOWN).map((k) => k + 1);
 }
 
 /**
@@ -112,6 +105,10 @@ export class InputControls {
   /** @type {Uint8Array | null} */
   linked = null;  // the picture of the link, until another one is drawn or uploaded
   raster = new Raster();
+  /** @type {{ pixels: Uint8Array, content: string } | null} */
+  drawn = null;  // what the drawing became, until it changes
+  /** @type {{ of: Uint8Array, ink: Float32Array, url: string } | null} */
+  base = null;  // the linked picture as it lies under the strokes
   listed = "";
   content = "digit";  // of the drawing
   /** @type {Record<string, { element: HTMLElement, show: (value: number) => void }>} */
@@ -135,8 +132,9 @@ export class InputControls {
     this.example = count("Example", (example) => set({ example }));
     this.thumbnails = part("thumbnails");
     this.pad = part("draw_pad");
-    this.morphTarget = list("Morph into", (to) =>
-      set(to === NONE ? { to: null, between: 0 } : { to, between: 0.5 }));
+    this.morphTarget = list("Morph into",
+      (to) => set(to === NONE ? { to: null, between: 0 } : { to, between: 0.5 }),
+      { [NONE]: "no other image" });
     this.between = slider("Between", { low: 0, high: 1, step: 0.01 },
       (value) => `${Math.round(100 * value)} %`, (between) => set({ between }));
     for (const [key, { label, range, words }] of Object.entries(CHANGES))
@@ -165,8 +163,7 @@ export class InputControls {
     this.samplesBar.hidden = this.thumbnails.element.hidden = state.from !== "samples";
     this.pad.element.hidden = !drawing;
     for (const [key, { show }] of Object.entries(this.sliders)) show(Number(state[key]));
-    const others = { [NONE]: "no other image",
-      ...Object.fromEntries(samples.tested.map((each) => [each, each])) };
+    const others = Object.fromEntries(samples.tested.map((each) => [each, each]));
     this.morphTarget.show(state.to === null ? NONE : String(state.to), others);
     this.between.show(Number(state.between));
     this.between.element.hidden = state.to === null;
@@ -187,15 +184,33 @@ export class InputControls {
     });
   }
 
+  /** The linked picture as ink on the pad and as black on white; null without one. */
+  underStrokes() {
+    const { linked, samples: { shape } } = this;
+    if (linked && this.base?.of !== linked) {
+      const ink = enlarged(linked, shape[1], shape[2], SIDE);
+      const url = spriteOf([linked.map((value) => 255 - value)], shape);
+      this.base = { of: linked, ink, url };
+    }
+    return linked && this.base;
+  }
+
   /**
    * Show the pad with the input that the drawing became.
-   * @param {string} url
+   * @param {Uint8Array} pixels
    */
-  showPad(url) {
-    const base = this.linked && spriteOf([this.linked.map((value) => 255 - value)],
-      this.samples.shape);
-    mountPad(this.pad.root, { input: url, base, strokes: this.strokes }, (strokes, keepsBase) => {
+  showPad(pixels) {
+    const { shape } = this.samples;
+    const small = (/** @type {HTMLCanvasElement} */ canvas) => {
+      const [, height, width] = shape;
+      if (canvas.width !== width || canvas.height !== height)
+        [canvas.width, canvas.height] = [width, height];
+      paint(canvas, pixels, shape);
+    };
+    const base = this.underStrokes()?.url ?? null;
+    mountPad(this.pad.root, { paint: small, base, strokes: this.strokes }, (strokes, keepsBase) => {
       this.strokes = strokes;
+      this.drawn = null;
       if (!keepsBase) this.linked = null;
       this.set({});
     });
@@ -208,6 +223,7 @@ export class InputControls {
   async readLink(state) {
     if (state.ink === null) return true;
     this.linked = await fromText(String(state.ink), this.samples.size);
+    this.drawn = null;
     return this.linked !== null;
   }
 
@@ -233,16 +249,26 @@ export class InputControls {
    * @param {State} state
    */
   own(state) {
-    const [channels, height, width] = this.samples.shape;
-    if (state.from === "upload") return this.host.upload ?? this.linked;
-    this.content = this.linked && isDot(this.linked, this.samples.shape) ? "no ink" : "digit";
-    if (!this.strokes.length && this.linked) return this.linked;
-    const base = this.linked && enlarged(this.linked, height, width, SIDE);
-    const { pixels, content } = toInput(this.raster.draw(this.strokes, base), height, width);
-    this.content = content;
-    if (channels !== 1) return new Uint8Array(this.samples.size);
+    if (state.from === "upload") {
+      if (this.host.upload) this.linked = this.drawn = null;  // or it would come back afterwards
+      return this.host.upload ?? this.linked;
+    }
+    this.drawn ??= this.draw();
+    this.content = this.drawn.content;
+    return this.drawn.pixels;
+  }
+
+  /** What the drawing becomes as an input. */
+  draw() {
+    const { linked, samples: { shape, size } } = this;
+    const [channels, height, width] = shape;
+    if (!this.strokes.length && linked)
+      return { pixels: linked, content: isDot(linked, shape) ? "no ink" : "digit" };
+    const ink = this.raster.draw(this.strokes, this.underStrokes()?.ink ?? null);
+    const { pixels, content } = toInput(ink, height, width);
+    if (channels !== 1) return { pixels: new Uint8Array(size), content };
     // A dot is no digit, but it stays in the link as it is.
-    return content === "no ink" ? reduced(this.raster.ink, height, width) : pixels;
+    return { pixels: content === "no ink" ? reduced(ink, height, width) : pixels, content };
   }
 
   /** The text of a drawn or uploaded picture in a link; null for others. @param {State} state */
@@ -278,8 +304,12 @@ export class InputControls {
       notes.push("edited");
     }
     const content = state.from === "draw" ? this.content : "digit";
-    return { pixels, label: own ? null : name, note: notes.join(", "), content,
-      blank: content === "no ink" || !pixels.some((value) => value > 0) };
+    const blank = content === "no ink" || !pixels.some((value) => value > 0);
+    // Until there is a picture an example shows what a field is. Its class would be taken for that
+    // of the picture.
+    const unread = state.from === "upload" && !own ? "no picture yet"
+      : blank ? "no digit found" : "";
+    return { pixels, label: own ? null : name, note: notes.join(", "), content, blank, unread };
   }
 
   /**

@@ -26,32 +26,34 @@ export class InputPanel {
     this.inputs = inputs;
     this.picture = part("stills");
     this.heading = make("p", { className: "heading", ariaLive: "polite" });
-    this.element = make("div", { className: "input" }, this.heading, this.picture.element,
-      inputs.pad.element);
+    this.verdict = make("p", { className: "verdict", ariaHidden: "true" });
+    this.element = make("div", { className: "input" }, this.heading, this.verdict,
+      this.picture.element, inputs.pad.element);
     this.picture.root.onpointerdown = (event) => this.drag(event);
   }
 
   /**
    * @param {Input} input
    * @param {State} state
+   * @param {string} prediction repeated beside the pad on a phone, where the other is out of sight
    */
-  show({ pixels, note, label, content, blank }, state) {
+  show({ pixels, note, label, content, blank }, state, prediction = "") {
     this.state = state;
     const [channels, height, width] = this.inputs.samples.shape;
-    const url = spriteOf([pixels], this.inputs.samples.shape);
     this.picture.element.hidden = state.from === "draw";
-    this.heading.hidden = state.from !== "draw";
+    this.heading.hidden = this.verdict.hidden = state.from !== "draw";
+    this.verdict.textContent = blank ? "" : `Prediction: ${prediction}`;
     fillHeading(this.heading, "draw a digit", blank ? "no digit yet"
       : content === "several digits" ? "several digits: draw one at a time"
         : this.isUnlike(pixels) ? "unlike the training images"
           : `scaled to ${note} (small picture)`);
-    if (state.from === "draw") return this.inputs.showPad(url);
+    if (state.from === "draw") return this.inputs.showPad(pixels);
     const values = channels === 1 ? Float32Array.from(pixels, (value) => value / 255) : null;
     return mountStills(this.picture.root, { columns: 1, shared: null, figures: [{
       values, shape: [height, width], size: [width, height], title: "the input",
       note: note.includes(",") ? note : `${note} · drag to move`,
       alt: `The input of the model${label === null ? "" : `, class ${label}`}:`,
-      picture: values ? null : { url, opacity: 1 },
+      picture: values ? null : { url: spriteOf([pixels], this.inputs.samples.shape), opacity: 1 },
       scale: { low: 0, high: 1, name: "ink, 0 to 1", unit: "ink", open: false,
         stops: scales.ink },
     }] });

@@ -1,4 +1,5 @@
 // The state of a view in its link: each parameter reads, checks and writes its own value.
+import { closest } from "../engine/text.js";
 
 /**
  * @typedef {string | number | boolean | null} Value
@@ -9,6 +10,7 @@
  * @property {(text: string) => Value | undefined} read the value of a text; undefined if invalid
  * @property {boolean} [always] whether a link names the usual value, too
  * @property {string} expected what a link may contain, after "which is not"
+ * @property {readonly string[]} [slugs] the values that there are
  */
 
 const MOST = 4;  // sentences about a link
@@ -28,7 +30,7 @@ export function oneOf(label, slugs, usual, old = {}) {
     const slug = slugs.includes(written) ? written : old[written];
     return slug !== undefined && slugs.includes(slug) ? slug : undefined;
   };
-  return { label, usual, expected, read };
+  return { label, usual, expected, read, slugs };
 }
 
 /**
@@ -97,20 +99,27 @@ export function readLink(parameters, link) {
   const state = {};
   /** @type {string[]} */
   const problems = [];
-  for (const [key, { label, usual, read, expected }] of Object.entries(parameters)) {
+  for (const [key, { label, usual, read, expected, slugs = [] }] of Object.entries(parameters)) {
     const written = link.get(key);
     const value = written === null ? usual : read(written);
     state[key] = value === undefined ? usual : value;
     if (value === undefined)
       problems.push(`The link sets “${label}” to “${short(written ?? "")}”, `
-        + `which is not ${expected}. The usual value is shown.`);
+        + `which is not ${expected}.${meant(written ?? "", slugs)} The usual value is shown.`);
   }
   for (const key of link.keys())
-    if (!(key in parameters)) problems.push(`This view has no parameter “${short(key)}”.`);
+    if (!(key in parameters)) problems.push(
+      `This view has no parameter “${short(key)}”.${meant(key, Object.keys(parameters))}`);
   const more = problems.length - MOST;
   if (more > 0)
     problems.splice(MOST - 1, more + 1, `${more + 1} more problems with this link.`);
   return { state, problems };
+}
+
+/** @param {string} written @param {readonly string[]} choices */
+function meant(written, choices) {
+  const choice = closest(written, [...choices]);
+  return choice === null ? "" : ` Did you mean “${choice}”?`;
 }
 
 /** @param {string} written */

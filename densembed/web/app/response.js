@@ -1,7 +1,7 @@
 // The answer of every snapshot of a checkpoint to one input. Everything is computed when it is
 // first asked for, and kept.
 /** @import { Checkpoint } from "../engine/densembed.js" */
-import { meanDisplacement, measure, percentile } from "../engine/densembed.js";
+import { largestValue, meanDisplacement, measure, percentile } from "../engine/densembed.js";
 
 export const RESOLUTION = 4;  // cells per pixel on each axis
 export const TOP = 99.5;  // percentile of a field at which its colour scale ends
@@ -81,7 +81,7 @@ export class Response {
    * @param {(k: number) => Float32Array} fields
    */
   bound(fields) {
-    return Math.max(...[0, this.last].map((k) => percentile(fields(k).map(Math.abs), TOP))) || 1;
+    return Math.max(...[0, this.last].map((k) => largestValue(fields(k), TOP))) || 1;
   }
 
   /**

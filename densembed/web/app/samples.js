@@ -1,5 +1,7 @@
 // Test images to choose from, by class.
 
+/** @import { Checkpoint } from "../engine/densembed.js" */
+
 /**
  * @typedef {object} SamplesData
  * @property {string} title of the data set
@@ -28,7 +30,7 @@ export class Samples {
 
   /**
    * One empty picture, for a model without test images.
-   * @param {{ classes: string[], inputShape: [number, number, number] }} checkpoint
+   * @param {Pick<Checkpoint, "classes" | "inputShape">} checkpoint
    */
   static empty({ classes, inputShape: shape }) {
     const counts = classes.map((_, label) => Number(label === 0));
@@ -39,6 +41,12 @@ export class Samples {
   /** Classes that have images. */
   get tested() {
     return this.classes.filter((_, label) => this.counts[label]);
+  }
+
+  /** The class that is shown if nobody has chosen one. */
+  get usual() {
+    const { tested } = this;
+    return tested[7 % tested.length];
   }
 
   /** @param {string} name of the class */

@@ -24,8 +24,7 @@ import { Samples } from "./samples.js";
  *   title: string, text: string }>} */
 const VIEWS = {
   explore: { start: explore, title: "What does this network look at?",
-    text: "The network looks where it is bright: its receptive field is the sum of its densities "
-      + "over the picture. With a micro network (mNN) the field moves with the input." },
+    text: "" },
   compare: { start: compare, title: "What differs between these models?",
     text: "One input, one slider and one colour scale: where each model looks, and what it "
       + "predicts." },
@@ -92,6 +91,7 @@ class Page {
     document.title = `${view[0].toUpperCase()}${view.slice(1)} – densembed`;
     this.heading.textContent = title;
     this.text.textContent = text;
+    this.text.hidden = !text;
     for (const link of document.querySelectorAll("nav a"))
       link.toggleAttribute("aria-current", link.getAttribute("href") === `#${view}`);
     const root = make("div");
@@ -120,16 +120,18 @@ class Page {
    * @param {string} title
    * @param {string} story
    * @param {() => Promise<Checkpoint>} open
+   * @param {string} [group]
    * @returns {Model}
    */
-  model(title, story, open) {
-    const samples = async (/** @type {Checkpoint} */ checkpoint) => {
+  model(title, story, open, group = "Included models") {
+    const samples = async (/** @type {Promise<Checkpoint>} */ opening) => {
+      const checkpoint = await opening;
       const { classes, inputShape } = checkpoint;
       const alike = classes.join() === this.samples.classes.join();
       return alike && inputShape.join() === this.samples.shape.join()
         ? this.samples : Samples.empty(checkpoint);
     };
-    return { title, story, open, samples };
+    return { title, name: "", group, story, open, samples };
   }
 
   /** Checkpoints that are dropped onto the page, or chosen by the button. */
@@ -154,7 +156,8 @@ class Page {
         const title = `${describe(checkpoint.config.model)} · your file ${file.name}`;
         const story = "Your file, which stays in this browser. Links to it work only here, until "
           + "the page is closed.";
-        this.host.models[last] = this.model(title, story, async () => checkpoint);
+        this.host.models[last] = this.model(title, story, async () => checkpoint,
+          "Your files");
       } catch (error) {
         problems.push(messageOf(error));
       }

@@ -1,4 +1,7 @@
-// What Explore and Compare share: a state that is drawn in the next frame, and told when it rests.
+// What Explore and Compare share: a state that is drawn when it changes, and told when it rests.
+import { messageOf } from "./host.js";
+import { Pending } from "./served.js";
+
 /**
  * @import { Host } from "./host.js"
  * @import { State } from "./parameters.js"
@@ -11,12 +14,15 @@ export class View {
   /** @type {State} */
   state = {};
   /** @type {number | undefined} */
-  frame;
+  frame;  // the next one, if something is drawn that it will show
+  moving = false;  // whether the state has changed since the view came to rest
+  stale = false;  // whether the state has changed since it was drawn
   /** @type {number | undefined} */
   resting;
 
-  /** @param {Host} host */
-  constructor(host) {
+  /** @param {HTMLElement} root @param {Host} host */
+  constructor(root, host) {
+    this.root = root;
     this.host = host;
     this.set = this.set.bind(this);
   }
@@ -25,17 +31,46 @@ export class View {
 
   rest() {}
 
-  /** @param {State} changes */
+  /**
+   * Change the state and draw it at once, while the browser waits for the next frame; further
+   * changes before that frame are drawn at its beginning.
+   * @param {State} changes
+   */
   set(changes) {
     Object.assign(this.state, changes);
-    this.frame ??= requestAnimationFrame(() => { this.frame = undefined; this.update(); });
+    this.stale = this.moving = true;
+    if (this.frame === undefined) this.draw();
     this.wait();
+  }
+
+  draw() {
+    this.stale = false;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = undefined;
+      if (this.stale) this.draw();
+    });
+    this.attempt(() => this.update());
+  }
+
+  /**
+   * Draw something. If the server still computes numbers for it, the last view stays until then.
+   * @param {() => void} show
+   */
+  attempt(show) {
+    try {
+      show();
+      this.root.ariaBusy = "false";
+    } catch (error) {
+      if (!(error instanceof Pending)) throw error;
+      this.root.ariaBusy = "true";
+      error.promise.then(() => this.set({}), (reason) => this.host.report([messageOf(reason)]));
+    }
   }
 
   /** Rest after a moment without a change. */
   wait() {
     clearTimeout(this.resting);
-    this.resting = setTimeout(() => this.rest(), REST);
+    this.resting = setTimeout(() => { this.moving = false; this.rest(); }, REST);
   }
 
   /** The parts that the link hides. */

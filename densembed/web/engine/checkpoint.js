@@ -8,7 +8,7 @@
 
 import { CheckpointError, Unsupported } from "./errors.js";
 import { Damage, parseJson, readHeader } from "./header.js";
-import { plan, shapes } from "./names.js";
+import { describe, plan, shapes } from "./names.js";
 import { Network } from "./network.js";
 import { printable, quoted } from "./text.js";
 
@@ -36,7 +36,7 @@ export class Checkpoint {
 
   /**
    * @param {Header} header
-   * @param {Plan} structure
+   * @param {Plan | null} structure null if other code computes the networks
    * @param {Map<string, { values: Float32Array, size: number }>} tensors values of all snapshots
    *   and members, and their number for one
    * @param {number} members
@@ -92,7 +92,12 @@ export class Checkpoint {
 
   /** Whether the model has densities, instead of weights of pixels only. */
   get hasDensities() {
-    return this.#plan.kind !== "pixels";
+    return this.#plan?.kind !== "pixels";
+  }
+
+  /** The model in words. */
+  get words() {
+    return describe(this.config.model);
   }
 
   /** Whether the classes are the digits. */
@@ -139,6 +144,7 @@ export class Checkpoint {
     const key = `${index} ${member}`;
     let network = this.#networks.get(key);
     if (!network) {
+      if (!this.#plan) throw new Error("This checkpoint has no networks.");
       const place = index * this.members + member;
       network = new Network(this.#plan, (name) => {
         const { values, size } = /** @type {{ values: Float32Array, size: number }} */ (
@@ -176,7 +182,7 @@ export class Checkpoint {
  * @param {string} [name] its name, for the sentence of an error
  * @returns {Checkpoint}
  * @throws {CheckpointError} if it is not a complete checkpoint
- * @throws {Unsupported} if its model is that of a plugin
+ * @throws {Unsupported} if its model is that of a plugin, or takes signals
  */
 export function readCheckpoint(buffer, name = "The file") {
   const shown = printable(name);
@@ -248,12 +254,16 @@ function checkedHeader(document, shown, fail) {
     if (error instanceof Unsupported) throw error;
     throw fail("has a damaged header, which is not JSON.");
   }
+  let header;
   try {
-    return readHeader(document);
+    header = readHeader(document);
   } catch (error) {
     if (error instanceof Damage) throw fail(`has a damaged header: ${error.message}`);
     throw error;
   }
+  if (header.scaling)
+    throw new Unsupported(`${shown} has a model of signals. These pages show models of images.`);
+  return header;
 }
 
 /**

@@ -20,6 +20,8 @@
 
 export { Checkpoint, readCheckpoint } from "./checkpoint.js";
 export { CheckpointError, Unsupported } from "./errors.js";
-export { difference, fieldStatistics, meanDisplacement, measure, percentile } from "./measures.js";
+export {
+  difference, fieldStatistics, largestValue, meanDisplacement, measure, percentile,
+} from "./measures.js";
 export { describe } from "./names.js";
 export { Network } from "./network.js";

@@ -7,6 +7,7 @@
  */
 
 import { FAMILIES, scaleUnit, sigmoid } from "./families.js";
+import { Box } from "./frame.js";
 import { Linear } from "./layers.js";
 import { masses } from "./separable.js";
 
@@ -20,8 +21,10 @@ class Densities {
    * @param {number[]} maps (channels, height, width) of the signal
    * @param {boolean} shared whether all channels have the same densities
    * @param {number} count number of densities per channel
+   * @param {"input" | "mass"} frame the box in which the densities are placed
    */
-  constructor(family, [channels, height, width], shared, count) {
+  constructor(family, maps, shared, count, frame) {
+    const [channels, height, width] = maps;
     const all = (shared ? 1 : channels) * count;
     this.family = family;
     this.channels = channels;
@@ -39,25 +42,22 @@ class Densities {
     this.sums = new Float64Array(count);
     /** @type {Float64Array} the last input of an embedding whose densities move */
     this.signal = new Float64Array(0);
-  }
-
-  /**
-   * Length of the axis of an entry of `loc` and `scale`.
-   *
-   * @param {number} entry
-   */
-  length(entry) {
-    return entry % 2 ? this.height : this.width;
+    this.box = new Box(maps);
+    /** Whether the box follows the input. */
+    this.follows = frame === "mass";
+    /** @type {Float64Array[] | null} */
+    this.slopes = null;
   }
 
   /** @param {number} entry @param {number} alpha */
   setLocation(entry, alpha) {
-    this.loc[entry] = this.length(entry) * sigmoid(SLOPE * alpha);
+    const axis = entry % 2;
+    this.loc[entry] = this.box.lower[axis] + this.box.lengths[axis] * sigmoid(SLOPE * alpha);
   }
 
   /** @param {number} entry @param {number} beta */
   setScale(entry, beta) {
-    const scale = this.length(entry) * sigmoid(beta) * this.unit;
+    const scale = this.box.lengths[entry % 2] * sigmoid(beta) * this.unit;
     this.scale[entry] = Math.max(scale, LEAST_SCALE);
   }
 
@@ -121,88 +121,18 @@ class Densities {
       }
     }
   }
-}
-
-/** Densities at the same places for every input (Section 4.1). */
-export class FixedEmbedding extends Densities {
-  /**
-   * @param {Family} family
-   * @param {number[]} maps
-   * @param {boolean} shared
-   * @param {number} count
-   * @param {Float32Array} alpha
-   * @param {Float32Array} beta
-   */
-  constructor(family, maps, shared, count, alpha, beta) {
-    super(family, maps, shared, count);
-    alpha.forEach((value, entry) => this.setLocation(entry, value));
-    beta.forEach((value, entry) => this.setScale(entry, value));
-    this.placed();
-    this.gradient = new Float64Array(this.channels * this.height * this.width);
-  }
-
-  locate() {}
-
-  /** @param {Float64Array} x */
-  forward(x) {
-    this.act(x, this.rows, this.columns, this.readings);
-    return this.readings;
-  }
-
-  /** @param {Float64Array} gradient */
-  backward(gradient) {
-    this.spread(gradient, this.gradient.fill(0));
-    return this.gradient;
-  }
-}
-
-/** Densities that a micro network moves with the input (Section 4.2). */
-export class MovingEmbedding extends Densities {
-  /** @param {Plan} plan @param {(name: string) => Float32Array} tensor */
-  constructor(plan, tensor) {
-    super(plan.family, plan.maps, plan.shared, plan.densities);
-    const inner = [tensor("locator.0.alpha"), tensor("locator.0.beta")];
-    this.inner = new FixedEmbedding(
-      plan.family, plan.maps, plan.shared, plan.locators, inner[0], inner[1],
-    );
-    this.linear = new Linear(tensor("locator.2.weight"), tensor("locator.2.bias"));
-    this.beta = tensor("beta");
-    this.scales = plan.scales;
-    if (!this.scales) this.beta.forEach((value, entry) => this.setScale(entry, value));
-    /** @type {Float64Array[] | null} */
-    this.slopes = null;
-  }
-
-  /** @param {Float64Array} x */
-  locate(x) {
-    const numbers = this.linear.forward(this.inner.forward(x));
-    const { loc, beta } = this;
-    for (let entry = 0; entry < loc.length; entry++) this.setLocation(entry, numbers[entry]);
-    if (this.scales)
-      for (let entry = 0; entry < loc.length; entry++)
-        this.setScale(entry, beta[entry] + numbers[loc.length + entry]);
-  }
-
-  /** @param {Float64Array} x */
-  forward(x) {
-    this.locate(x);
-    this.placed();
-    this.signal = x;
-    this.slopes = null;
-    this.act(x, this.rows, this.columns, this.readings);
-    return this.readings;
-  }
 
   /**
    * ∂R / ∂μ along the columns and the rows, then ∂R / ∂s: four arrays (channels, count).
    *
+   * @param {boolean} both whether also for s
    * @returns {Float64Array[]}
    */
-  #slopes() {
+  #slopes(both) {
     const dRows = new Float64Array(this.rows.length);
     const dColumns = new Float64Array(this.columns.length);
     const results = [];
-    for (const power of this.scales ? [0, 1] : [0]) {
+    for (const power of both ? [0, 1] : [0]) {
       this.#differentiate(1, this.height, power, dRows);
       this.#differentiate(0, this.width, power, dColumns);
       for (const [rows, columns] of [[this.rows, dColumns], [dRows, this.columns]]) {
@@ -240,26 +170,148 @@ export class MovingEmbedding extends Densities {
     }
   }
 
-  /** @param {Float64Array} gradient */
-  backward(gradient) {
-    const slopes = (this.slopes ??= this.#slopes());
-    const { loc, scale, unit, channels, count } = this;
-    const numbers = new Float64Array(this.linear.output.length);
+  /**
+   * The gradients of the locations and scales, each (densities, 2), and that of the signal through
+   * the box, which is added to `back`.
+   *
+   * @param {Float64Array} gradient of the output, (channels, count)
+   * @param {boolean} both whether the gradient of the scales is needed
+   * @param {Float64Array} back
+   */
+  backwardPlaces(gradient, both, back) {
+    const slopes = (this.slopes ??= this.#slopes(both || this.follows));
+    const { loc, scale, channels, count, box } = this;
+    const byLoc = new Float64Array(loc.length);
+    const byScale = new Float64Array(loc.length);
     for (let c = 0; c < channels; c++) {
       const first = this.shared ? 0 : c * count;
       for (let k = 0; k < count; k++)
         slopes.forEach((slope, kind) => {
-          const entry = 2 * (first + k) + (kind % 2);
-          const length = this.length(entry);
-          const chain = kind < 2
-            ? SLOPE * loc[entry] * (1 - loc[entry] / length)
-            : scale[entry] > LEAST_SCALE ? scale[entry] * (1 - scale[entry] / (length * unit)) : 0;
-          const number = kind < 2 ? entry : loc.length + entry;
-          numbers[number] += gradient[c * count + k] * slope[c * count + k] * chain;
+          const by = kind < 2 ? byLoc : byScale;
+          by[2 * (first + k) + (kind % 2)] += gradient[c * count + k] * slope[c * count + k];
         });
+    }
+    if (this.follows) {
+      const byLower = [0, 0];
+      let byLength = 0;
+      for (let entry = 0; entry < loc.length; entry++) {
+        const axis = entry % 2;
+        const length = box.lengths[axis];
+        byLower[axis] += byLoc[entry];
+        byLength += (byLoc[entry] * (loc[entry] - box.lower[axis])) / length;
+        if (scale[entry] > LEAST_SCALE) byLength += (byScale[entry] * scale[entry]) / length;
+      }
+      box.backward(this.signal, byLower, byLength, back);
+    }
+    return { byLoc, byScale };
+  }
+}
+
+/** Densities at the same places in their box for every input (Section 4.1). */
+export class FixedEmbedding extends Densities {
+  /**
+   * @param {Family} family
+   * @param {number[]} maps
+   * @param {boolean} shared
+   * @param {number} count
+   * @param {"input" | "mass"} frame
+   * @param {Float32Array} alpha
+   * @param {Float32Array} beta
+   */
+  constructor(family, maps, shared, count, frame, alpha, beta) {
+    super(family, maps, shared, count, frame);
+    this.alpha = alpha;
+    this.beta = beta;
+    this.#place();
+    this.placed();
+    this.gradient = new Float64Array(this.channels * this.height * this.width);
+  }
+
+  #place() {
+    this.alpha.forEach((value, entry) => this.setLocation(entry, value));
+    this.beta.forEach((value, entry) => this.setScale(entry, value));
+  }
+
+  /** @param {Float64Array} x */
+  locate(x) {
+    if (!this.follows) return;
+    this.box.follow(x);
+    this.#place();
+  }
+
+  /** @param {Float64Array} x */
+  forward(x) {
+    if (this.follows) {
+      this.locate(x);
+      this.placed();
+      this.signal = x;
+      this.slopes = null;
+    }
+    this.act(x, this.rows, this.columns, this.readings);
+    return this.readings;
+  }
+
+  /** @param {Float64Array} gradient */
+  backward(gradient) {
+    this.spread(gradient, this.gradient.fill(0));
+    if (this.follows) this.backwardPlaces(gradient, true, this.gradient);
+    return this.gradient;
+  }
+}
+
+/** Densities that a micro network moves with the input (Section 4.2). */
+export class MovingEmbedding extends Densities {
+  /** @param {Plan} plan @param {(name: string) => Float32Array} tensor */
+  constructor(plan, tensor) {
+    super(plan.family, plan.maps, plan.shared, plan.densities, plan.frame);
+    const inner = [tensor("locator.0.alpha"), tensor("locator.0.beta")];
+    this.inner = new FixedEmbedding(
+      plan.family, plan.maps, plan.shared, plan.locators, plan.frame, inner[0], inner[1],
+    );
+    this.linear = new Linear(tensor("locator.2.weight"), tensor("locator.2.bias"));
+    this.beta = tensor("beta");
+    this.scales = plan.scales;
+    this.beta.forEach((value, entry) => this.setScale(entry, value));
+  }
+
+  /** @param {Float64Array} x */
+  locate(x) {
+    const numbers = this.linear.forward(this.inner.forward(x));
+    const { loc, beta } = this;
+    if (this.follows) this.box.follow(x);
+    for (let entry = 0; entry < loc.length; entry++) this.setLocation(entry, numbers[entry]);
+    if (this.scales || this.follows)
+      for (let entry = 0; entry < loc.length; entry++)
+        this.setScale(entry, beta[entry] + (this.scales ? numbers[loc.length + entry] : 0));
+  }
+
+  /** @param {Float64Array} x */
+  forward(x) {
+    this.locate(x);
+    this.placed();
+    this.signal = x;
+    this.slopes = null;
+    this.act(x, this.rows, this.columns, this.readings);
+    return this.readings;
+  }
+
+  /** @param {Float64Array} gradient */
+  backward(gradient) {
+    const { loc, scale, unit, box } = this;
+    const through = new Float64Array(this.signal.length);
+    const { byLoc, byScale } = this.backwardPlaces(gradient, this.scales, through);
+    const numbers = new Float64Array(this.linear.output.length);
+    for (let entry = 0; entry < loc.length; entry++) {
+      const length = box.lengths[entry % 2];
+      const share = (loc[entry] - box.lower[entry % 2]) / length;
+      numbers[entry] = byLoc[entry] * SLOPE * length * share * (1 - share);
+      if (this.scales && scale[entry] > LEAST_SCALE)
+        numbers[loc.length + entry] =
+          byScale[entry] * scale[entry] * (1 - scale[entry] / (length * unit));
     }
     const back = this.inner.backward(this.linear.backward(numbers));
     this.spread(gradient, back);
+    for (let at = 0; at < back.length; at++) back[at] += through[at];
     return back;
   }
 }

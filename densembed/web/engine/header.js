@@ -23,6 +23,7 @@ import { closest, printable, quoted, repr } from "./text.js";
 /**
  * @typedef {object} Header
  * @property {Config} config
+ * @property {{ mean: number, std: number }} [scaling] of signals
  * @property {[number, number, number]} input_shape (channels, height, width)
  * @property {string[]} classes
  * @property {number} steps_per_epoch
@@ -158,13 +159,42 @@ const model = {
 };
 
 /** @type {Rule} */
-const shape = {
-  takes: "",
+const grid = {
+  ...text(100, "data"),
   check: (value, path) => {
-    if (!Array.isArray(value) || value.length > 3) fail(path, value, "");
-    return [0, 1, 2].map((k) => integer(1, 256).check(value[k], [...path, k]));
+    const grids = text(100).check(value, path);
+    for (const part of grids.split(",")) {
+      const size = part.trim();
+      const match = size.match(/^(\d{1,4})(?:x(\d{1,4}))?$/);
+      const sides = match ? [match[1], match[2] ?? match[1]].map(Number) : [0];
+      if (size !== "data" && sides.some((side) => side < 1 || side > MAX_GRID))
+        throw new Damage(
+          "Grid takes sizes separated by commas, as in 14,28x20,data, each from 1 to " +
+            `${MAX_GRID} pixels; got ${quoted(grids, 40)}.`,
+        );
+    }
+    return grids;
   },
 };
+
+const MAX_GRID = 1024;
+
+/**
+ * (channels, height, width), or (channels, length) of signals.
+ *
+ * @param {boolean} signals
+ * @returns {Rule}
+ */
+const shape = (signals) => ({
+  takes: "",
+  check: (value, path) => {
+    if (!Array.isArray(value) || value.length < 2 || value.length > 3) fail(path, value, "");
+    const sizes = value.map((each, k) => integer(1, 16_384).check(each, [...path, k]));
+    const bounded = signals ? sizes.slice(0, 1) : sizes;
+    if (sizes.length !== (signals ? 2 : 3) || Math.max(...bounded) > 256) fail(path, value, "");
+    return sizes;
+  },
+});
 
 /** @type {Rule} */
 const classes = {
@@ -181,6 +211,7 @@ const CONFIG = {
   model,
   dataset: text(200, "digits"),
   epochs: integer(1, 10_000, 20),
+  grid,
   batch_size: integer(1, 100_000, 128),
   learning_rate: number(0, 1e6, 0.002, true),
   density_rate: number(0, 1e3, 1, true),
@@ -197,9 +228,16 @@ const CONFIG = {
 
 const count = integer(0, 1e12);
 const finite = number(-Infinity, Infinity);
-const HEADER = object({
+const scaling = object({ mean: finite, std: number(0, Infinity, undefined, true) });
+const HEADER = {
   config: object(CONFIG),
-  input_shape: shape,
+  scaling: {
+    takes: "",
+    absent: null,
+    check: (/** @type {any} */ value, /** @type {Path} */ path) =>
+      value === null ? null : scaling.check(value, path),
+  },
+  input_shape: shape(false),
   classes,
   steps_per_epoch: integer(1, 1e12),
   steps: list(count, 1, 1000),
@@ -223,13 +261,16 @@ const HEADER = object({
     python: shortText,
     machine: shortText,
     device: shortText,
-    threads: rule("", Number.isInteger),
+    threads: count,
+    kernels: { ...shortText, absent: "" },
     dataset_title: shortText,
     train_images: count,
     test_images: count,
   }),
   plugins: list(shortText, 0, 20, []),
-});
+};
+const OF_IMAGES = object(HEADER);
+const OF_SIGNALS = object({ ...HEADER, input_shape: shape(true) });
 
 /**
  * The value of a JSON document; NaN and the infinities, which Python reads, become null.
@@ -257,5 +298,7 @@ export function readHeader(document) {
   } catch {
     // reported as a missing config
   }
-  return HEADER.check(content, []);
+  const header = (content?.scaling ? OF_SIGNALS : OF_IMAGES).check(content, []);
+  if (!header.scaling) delete header.scaling; // as Python writes it
+  return header;
 }

@@ -35,26 +35,29 @@ const WINDOW = 2;
  * @property {number} densities K, per channel
  * @property {number} locators number of densities of the micro network, per channel
  * @property {boolean} shared whether all channels have the same densities
+ * @property {"input" | "mass"} frame the box in which the densities are placed
  * @property {boolean} scales whether the scales move as well
  * @property {number} hidden units of the classifier's hidden layer; 0 for a linear classifier
  */
 
 /**
- * @typedef {object} Arguments what a name has in place of {family}, {size} and {maps}
+ * @typedef {object} Arguments what a name has in place of {family}, {frame}, {size} and {maps}
  * @property {string} family
+ * @property {"input" | "mass"} frame
  * @property {number[]} sizes
  * @property {number[]} maps
  */
 
 /**
  * @param {Partial<Plan>} parts
- * @param {Arguments} given
+ * @param {Arguments} args
  * @returns {Partial<Plan>}
  */
-function densities(parts, { family, sizes: [b, b0 = 0] }) {
+function densities(parts, { family, frame, sizes: [b, b0 = 0] }) {
   return {
     kind: b0 ? "moving" : "fixed",
     family: FAMILIES.get(family),
+    frame,
     densities: b * b,
     locators: b0 * b0,
     ...parts,
@@ -62,23 +65,23 @@ function densities(parts, { family, sizes: [b, b0 = 0] }) {
 }
 
 /**
- * @param {Arguments} given
+ * @param {Arguments} args
  * @param {number} [kernel]
  * @returns {Partial<Plan>}
  */
-function adaptive(given, kernel = 3) {
+function adaptive(args, kernel = 3) {
   /** @type {Stage[]} */
-  const stages = given.maps.flatMap((maps, stage) => [
+  const stages = args.maps.flatMap((maps, stage) => [
     { kind: "adaptive", maps, kernel },
     { kind: "relu", maps, kernel: 0 },
     ...(stage < POOLED_STAGES
       ? [/** @type {Stage} */ ({ kind: "softmax", maps, kernel: WINDOW })]
       : []),
   ]);
-  return densities({ stages, shared: true }, given);
+  return densities({ stages, shared: true }, args);
 }
 
-/** @typedef {(given: Arguments) => Partial<Plan>} Build */
+/** @typedef {(args: Arguments) => Partial<Plan>} Build */
 /** @type {Record<string, { build: Build, words: string, one?: string, max?: number }>} */
 const MODELS = {
   linear: { build: () => ({}), words: "Linear classifier" },
@@ -87,36 +90,36 @@ const MODELS = {
     words: "MLP with {} hidden units",
     max: MAX_HIDDEN,
   },
-  "{family}-el-{size}": { build: (given) => densities({}, given), words: "{}-EL, B = {}" },
-  "{family}-el-mnn-{size}-{size}": {
-    build: (given) => densities({}, given),
-    words: "{}-EL with mNN, B = {}, B₀ = {}",
+  "{family}-el-{frame}{size}": { build: (args) => densities({}, args), words: "{}-EL{}, B = {}" },
+  "{family}-el-mnn-{frame}{size}-{size}": {
+    build: (args) => densities({}, args),
+    words: "{}-EL with mNN{}, B = {}, B₀ = {}",
   },
-  "adaptive-conv-pool-{family}-el-{size}": {
-    build: (given) => adaptive({ ...given, maps: [8] }, 5),
-    words: "Adaptive convolution and pooling, {}-EL, B = {}",
+  "adaptive-conv-pool-{family}-el-{frame}{size}": {
+    build: (args) => adaptive({ ...args, maps: [8] }, 5),
+    words: "Adaptive convolution and pooling, {}-EL{}, B = {}",
   },
-  "adaptive-conv-pool-{family}-el-mnn-{size}-{size}": {
-    build: (given) => adaptive({ ...given, maps: [8] }, 5),
-    words: "Adaptive convolution and pooling, {}-EL with mNN, B = {}, B₀ = {}",
+  "adaptive-conv-pool-{family}-el-mnn-{frame}{size}-{size}": {
+    build: (args) => adaptive({ ...args, maps: [8] }, 5),
+    words: "Adaptive convolution and pooling, {}-EL with mNN{}, B = {}, B₀ = {}",
   },
-  "{family}-el-mnn-scale-{size}-{size}": {
-    build: (given) => densities({ scales: true }, given),
-    words: "{}-EL with mNN of learned scales, B = {}, B₀ = {}",
+  "{family}-el-mnn-scale-{frame}{size}-{size}": {
+    build: (args) => densities({ scales: true }, args),
+    words: "{}-EL with mNN of learned scales{}, B = {}, B₀ = {}",
   },
-  "stages-{maps}-{family}-el-{size}": {
-    build: (given) => adaptive(given),
-    words: "Adaptive stages of {} maps, {}-EL, B = {}",
-    one: "One adaptive stage of {} maps, {}-EL, B = {}",
+  "stages-{maps}-{family}-el-{frame}{size}": {
+    build: (args) => adaptive(args),
+    words: "Adaptive stages of {} maps, {}-EL{}, B = {}",
+    one: "One adaptive stage of {} maps, {}-EL{}, B = {}",
   },
-  "stages-{maps}-{family}-el-mnn-{size}-{size}": {
-    build: (given) => adaptive(given),
-    words: "Adaptive stages of {} maps, {}-EL with mNN, B = {}, B₀ = {}",
-    one: "One adaptive stage of {} maps, {}-EL with mNN, B = {}, B₀ = {}",
+  "stages-{maps}-{family}-el-mnn-{frame}{size}-{size}": {
+    build: (args) => adaptive(args),
+    words: "Adaptive stages of {} maps, {}-EL with mNN{}, B = {}, B₀ = {}",
+    one: "One adaptive stage of {} maps, {}-EL with mNN{}, B = {}, B₀ = {}",
   },
   "cnn-{maps}": {
-    build: (given) => ({
-      stages: given.maps.flatMap((maps) => [
+    build: (args) => ({
+      stages: args.maps.flatMap((maps) => [
         /** @type {Stage} */ ({ kind: "convolution", maps, kernel: 3 }),
         /** @type {Stage} */ ({ kind: "relu", maps, kernel: 0 }),
         /** @type {Stage} */ ({ kind: "max", maps, kernel: WINDOW }),
@@ -129,10 +132,11 @@ const MODELS = {
 /** @type {Record<string, string>} */
 const PATTERNS = {
   "{family}": `(${[...FAMILIES.keys()].join("|")})`,
-  "{size}": "(\\d{1,9})",
-  "{maps}": "(\\d{1,9}(?:-\\d{1,9}){0,2})",
+  "{frame}": "(mass-)?",
+  "{size}": "(\\d+)",
+  "{maps}": "(\\d+(?:-\\d+){0,2})",
 };
-const PART = /\{family\}|\{size\}|\{maps\}/g;
+const PART = /\{family\}|\{frame\}|\{size\}|\{maps\}/g;
 
 /**
  * The template of a name and its arguments. Throws an Error for a name that no model has.
@@ -144,21 +148,27 @@ function parse(name) {
     const match = new RegExp(`^${template.replace(PART, (part) => PATTERNS[part])}$`).exec(name);
     if (!match) continue;
     /** @type {Arguments} */
-    const given = { family: "", sizes: [], maps: [] };
+    const args = { family: "", frame: "input", sizes: [], maps: [] };
     const parts = template.match(PART) ?? [];
     const texts = match.slice(1);
     parts.forEach((part, k) => {
-      if (part === "{family}") given.family = texts[k];
-      else if (part === "{size}") given.sizes.push(Number(texts[k]));
-      else given.maps = texts[k].split("-").map(Number);
+      if (part === "{family}") args.family = texts[k];
+      else if (part === "{frame}") args.frame = texts[k] ? "mass" : "input";
+      else if (part === "{size}") args.sizes.push(number(texts[k]));
+      else args.maps = texts[k].split("-").map(number);
     });
     const max = kind.max ?? MAX_DENSITIES;
-    if ([...given.sizes, ...given.maps].every((size) => size >= 1 && size <= max))
-      return { kind, given, parts, texts };
+    if ([...args.sizes, ...args.maps].every((size) => size >= 1 && size <= max))
+      return { kind, args, parts, texts };
     throw new Error(`The sizes in ${quoted(name, 60)} must lie between 1 and ${max}.`);
   }
   /** @type {Record<string, string>} */
-  const placeholders = { "{family}": "FAMILY", "{size}": "N", "{maps}": "MAPS" };
+  const placeholders = {
+    "{family}": "FAMILY",
+    "{frame}": "[mass-]",
+    "{size}": "N",
+    "{maps}": "MAPS",
+  };
   const templates = Object.keys(MODELS).map((each) => each.replace(PART, (p) => placeholders[p]));
   throw new Error(
     `${unknown("model", name, similarNames(name))}; names look like ${templates.join(", ")}. ` +
@@ -168,12 +178,19 @@ function parse(name) {
 }
 
 /**
+ * @param {string} digits
+ */
+function number(digits) {
+  return digits.length <= 9 ? Number(digits) : Infinity;
+}
+
+/**
  * One name per template and family, with the numbers of `name` where it has any.
  *
  * @param {string} name
  */
 function similarNames(name) {
-  const numbers = name.match(/\d{1,9}/g) ?? [];
+  const numbers = name.slice(0, 80).match(/\d+/g) ?? [];
   return Object.keys(MODELS).flatMap((template) => {
     const rest = [...numbers];
     const sizes = template.split("{size}").length - 1;
@@ -182,7 +199,10 @@ function similarNames(name) {
       Array.from({ length: part === "{maps}" ? stages : 1 }, () => rest.shift() ?? "5").join("-"),
     );
     const families = template.includes("{family}") ? [...FAMILIES.keys()] : [""];
-    return families.map((family) => filled.replace("{family}", family));
+    const frames = template.includes("{frame}") ? ["", "mass-"] : [""];
+    return families.flatMap((family) =>
+      frames.map((frame) => filled.replace("{family}", family).replace("{frame}", frame)),
+    );
   });
 }
 
@@ -201,15 +221,17 @@ export function checkName(name) {
  * @param {string} name
  */
 export function describe(name) {
-  const { kind, parts, texts, given } = parse(name);
-  let words = given.maps.length === 1 && kind.one ? kind.one : kind.words;
+  const { kind, parts, texts, args } = parse(name);
+  let words = args.maps.length === 1 && kind.one ? kind.one : kind.words;
   parts.forEach((part, k) => {
     let text = String(Number(texts[k]));
     if (part === "{family}") {
       text = FAMILIES.get(texts[k])?.words ?? texts[k];
       text = text[0].toUpperCase() + text.slice(1);
-    } else if (part === "{maps}" && given.maps.length > 1) {
-      text = `${given.maps.slice(0, -1).join(", ")} and ${given.maps.at(-1)}`;
+    } else if (part === "{frame}") {
+      text = args.frame === "input" ? "" : `, frame of the ${args.frame}`;
+    } else if (part === "{maps}" && args.maps.length > 1) {
+      text = `${args.maps.slice(0, -1).join(", ")} and ${args.maps.at(-1)}`;
     }
     words = words.replace("{}", text);
   });
@@ -225,8 +247,8 @@ export function describe(name) {
  * @returns {Plan}
  */
 export function plan(name, inputShape, classes) {
-  const { kind, given } = parse(name);
-  const built = kind.build(given);
+  const { kind, args } = parse(name);
+  const built = kind.build(args);
   const stages = built.stages ?? [];
   let maps = [...inputShape];
   const minimum = WINDOW ** stages.filter(({ kernel }) => kernel === WINDOW).length;
@@ -243,6 +265,7 @@ export function plan(name, inputShape, classes) {
     family: /** @type {Family} */ (FAMILIES.get("uniform")),
     densities: maps[1] * maps[2],
     locators: 0,
+    frame: "input",
     shared: built.kind === undefined,
     scales: false,
     hidden: 0,

@@ -29,9 +29,36 @@ const RESOLUTION = 4;
  *   logits: Float64Array,
  *   probabilities: Float64Array,
  *   readings: Float64Array,
+ *   box: number[] | null,
  * }} Result
  *
- * `readings` is Γx, (channels or maps, densities per channel): the mean under each density.
+ * `readings` is Γx, (channels or maps, densities per channel): the mean under each density. `box`
+ * has the left and upper edge, the width and the height of the box in which the densities are
+ * placed, in pixels of the input; null if this is the input itself.
+ */
+
+/**
+ * What the last linear map of a network gets: logit_c = Σ_k weight[c, k] · values[k] + bias[c].
+ *
+ * @typedef {object} Features
+ * @property {Float64Array} values the readings Γx, or the hidden units after ReLU
+ * @property {Float32Array} weight (classes, features)
+ * @property {Float32Array} bias (classes)
+ */
+
+/**
+ * A micro network at one input (Section 4.2): its densities, their readings, and the linear map
+ * from them to α of the densities that it moves.
+ *
+ * @typedef {Placement & {
+ *   readings: Float64Array,
+ *   weight: Float32Array,
+ *   bias: Float32Array,
+ *   start: Placement,
+ * }} Micro
+ *
+ * `weight` is (entries of α, readings); entry 2 i is α of density i along the columns, 2 i + 1
+ * along the rows. `start` is the placement for a blank picture.
  */
 
 /**
@@ -99,7 +126,8 @@ export class Network {
         ? new MovingEmbedding(plan, part)
         : plan.kind === "fixed"
           ? new FixedEmbedding(
-              plan.family, plan.maps, plan.shared, plan.densities, part("alpha"), part("beta"),
+              plan.family, plan.maps, plan.shared, plan.densities, plan.frame,
+              part("alpha"), part("beta"),
             )
           : new PixelEmbedding(plan.maps);
     const linear = (/** @type {string} */ name) =>
@@ -117,7 +145,17 @@ export class Network {
 
   /** Whether the densities move with the input. */
   get adaptive() {
+    return this.#plan.kind === "moving" || this.#plan.frame === "mass";
+  }
+
+  /** Whether a micro network places the densities. */
+  get hasMicroNetwork() {
     return this.#plan.kind === "moving";
+  }
+
+  /** The box in which the densities are placed: the input, or a box around its mass. */
+  get frame() {
+    return this.#plan.frame;
   }
 
   /** Whether the densities are over the pixels, not over the feature maps of other layers. */
@@ -141,7 +179,8 @@ export class Network {
     let x = this.#embedding.forward(this.#maps(pixels));
     const readings = x.slice();
     for (const layer of this.#classifier) x = layer.forward(x);
-    return { logits: x.slice(), probabilities: softmax(x), readings, ...this.#placed() };
+    const logits = x.slice();
+    return { logits, probabilities: softmax(x), readings, box: this.#box(), ...this.#placed() };
   }
 
   /**
@@ -169,7 +208,18 @@ export class Network {
   /** @returns {Placement} */
   #placed() {
     if (this.#placement) return this.#placement;
-    const { loc, scale } = this.#embedding;
+    const placement = this.#onInput(this.#embedding);
+    if (!this.adaptive) this.#placement = placement;
+    return placement;
+  }
+
+  /**
+   * Locations and scales on the input, of densities over the maps.
+   *
+   * @param {{ loc: Float64Array, scale: Float64Array }} densities
+   * @returns {Placement}
+   */
+  #onInput({ loc, scale }) {
     const placement = { locations: loc.slice(), scales: scale.slice() };
     if (!this.onPixels)
       for (let entry = 0; entry < loc.length; entry++) {
@@ -177,8 +227,69 @@ export class Network {
         placement.locations[entry] = loc[entry] * this.#stretch[axis] + this.#offset[axis];
         placement.scales[entry] = scale[entry] * this.#stretch[axis];
       }
-    if (!this.adaptive) this.#placement = placement;
     return placement;
+  }
+
+  /** The box of the last input, on the input. */
+  #box() {
+    const embedding = this.#embedding;
+    if (this.frame !== "mass" || embedding instanceof PixelEmbedding) return null;
+    const { lower, lengths } = embedding.box;
+    const [stretch, offset] = [this.#stretch.toReversed(), this.#offset.toReversed()];
+    return [...lower.map((each, axis) => each * stretch[axis] + offset[axis]),
+      ...lengths.map((each, axis) => each * stretch[axis])];
+  }
+
+  /**
+   * What the last linear map gets for an input.
+   *
+   * @param {ArrayLike<number>} pixels
+   * @returns {Features}
+   */
+  features(pixels) {
+    const layers = this.#classifier.slice(0, -1);
+    let x = this.#embedding.forward(this.#maps(pixels));
+    for (const layer of layers) x = layer.forward(x);
+    const { weight, bias } = /** @type {Linear} */ (this.#classifier.at(-1));
+    return { values: x.slice(), weight, bias };
+  }
+
+  /**
+   * ∂ features / ∂ x of one feature, (channels, height, width): its receptive field on the input.
+   * For a hidden unit it is the gradient before ReLU, its weight per pixel.
+   *
+   * @param {ArrayLike<number>} pixels
+   * @param {number} feature
+   */
+  featureGradient(pixels, feature) {
+    const { length } = this.features(pixels).values;
+    if (!(feature >= 0 && feature < length))
+      throw new RangeError(`There is no feature ${feature}.`);
+    const hidden = this.#classifier.filter((layer) => layer instanceof Linear).slice(0, -1);
+    /** @type {Float64Array} */
+    let gradient = Float64Array.from({ length }, (_, k) => (k === feature ? 1 : 0));
+    for (const layer of [...this.#stages, this.#embedding, ...hidden].reverse())
+      gradient = layer.backward(gradient);
+    return Float32Array.from(gradient);
+  }
+
+  /**
+   * The micro network at an input; null if there is none.
+   *
+   * @param {ArrayLike<number>} pixels
+   * @returns {Micro | null}
+   */
+  micro(pixels) {
+    const embedding = this.#embedding;
+    if (!(embedding instanceof MovingEmbedding)) return null;
+    embedding.locate(this.#maps(new Float64Array(this.#signal.length)));
+    const start = this.#onInput(embedding);
+    embedding.locate(this.#maps(pixels));
+    const { inner, linear } = embedding;
+    return {
+      ...this.#onInput(inner), readings: inner.readings.slice(), start, weight: linear.weight,
+      bias: linear.bias,
+    };
   }
 
   /**
@@ -190,6 +301,21 @@ export class Network {
    */
   field(placement, options = {}) {
     return this.#sum(placement, options, densitiesAt);
+  }
+
+  /**
+   * The mean of the fields of several inputs.
+   *
+   * @param {ArrayLike<number>[]} inputs
+   */
+  meanField(inputs) {
+    const out = this.field(this.place(inputs[0]));
+    const sums = Float64Array.from(out);
+    for (const pixels of inputs.slice(1)) {
+      this.field(this.place(pixels), { out });
+      for (let at = 0; at < out.length; at++) sums[at] += out[at];
+    }
+    return Float32Array.from(sums, (sum) => sum / inputs.length);
   }
 
   /**

@@ -126,8 +126,8 @@ const kernels = new Map();
  */
 function kernelOf(blur, reach) {
   const key = `${blur} ${reach}`;
-  const known = kernels.get(key);
-  if (known) return known;
+  const cached = kernels.get(key);
+  if (cached) return cached;
   const taps = Array.from({ length: 2 * reach + 1 }, (_, k) =>
     Math.exp(-(((k - reach) / blur) ** 2) / 2),
   );

@@ -1,6 +1,6 @@
 // Compare: two to four models at one place of their trainings, and the differences from the first.
 /** @import { ColumnsData } from "./types.js" */
-import { fill, find } from "./dom.js";
+import { fill, find, mark } from "./dom.js";
 import { Panel } from "./panel.js";
 import { Stage, mounter } from "./stage.js";
 import { escape, round } from "./text.js";
@@ -17,8 +17,8 @@ class Measured extends Panel {
 
   /** @param {string[][]} pairs names and values */
   fill(pairs) {
-    this.facts.innerHTML = pairs.map(([name, value]) =>
-      `<dt>${escape(name)}</dt><dd>${escape(value)}</dd>`).join("");
+    fill(this.facts, pairs.map(([name, value]) =>
+      `<dt>${escape(name)}</dt><dd>${escape(value)}</dd>`).join(""));
   }
 }
 
@@ -86,7 +86,7 @@ class Columns extends Stage {
     const lines = sides.map(({ name, predictions, at }) =>
       `${name}: ${predictions.at(at[index])}`);
     fill(this.prediction, `Predictions<small>${escape(note) || "&nbsp;"}</small>`);
-    this.slider.setAttribute("aria-valuetext", [this.place(index), ...lines].join("; "));
+    mark(this.slider, "aria-valuetext", [this.place(index), ...lines].join("; "));
     if (!sides.length) return;
     this.fillLegend(lines);
     this.fillBars(sides.map(({ at, probabilities }) => probabilities?.at(at[index]) ?? []),

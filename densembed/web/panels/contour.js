@@ -13,9 +13,12 @@ export function contour(values, width, height, level, cell) {
   let path = "";
   for (let i = 0; i + 1 < height; i++) {
     for (let j = 0; j + 1 < width; j++) {
+      const at = i * width + j;
+      const side = values[at] > level;
+      if ((values[at + 1] > level) === side && (values[at + width] > level) === side
+        && (values[at + width + 1] > level) === side) continue;  // most cells
       const corners = CORNERS.map(([x, y]) => values[(i + y) * width + j + x]);
       const over = corners.map((value) => value > level);
-      if (over.every((side) => side === over[0])) continue;
       const cuts = [];
       for (let a = 0; a < 4; a++) {
         const b = (a + 1) % 4;

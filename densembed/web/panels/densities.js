@@ -32,7 +32,7 @@ export function draw({ loc, scale, weights, bound, against, favour, chosen }) {
  * @param {number} t
  * @param {number} u
  */
-export function describe({ loc, scale, weights }, t, u) {
+export function describe({ loc, scale, weights, name = "weight" }, t, u) {
   let nearest = 0, least = Infinity;
   for (let k = 0; k < weights.length; k++) {
     const distance = (loc[2 * k] - t) ** 2 + (loc[2 * k + 1] - u) ** 2;
@@ -42,5 +42,5 @@ export function describe({ loc, scale, weights }, t, u) {
   const [x, y, a, b] = [loc, scale].flatMap((array) =>
     [array[2 * nearest].toFixed(2), array[2 * nearest + 1].toFixed(2)]);
   return `\ndensity ${nearest + 1} at ${x}, ${y}\nscale ${a} × ${b} pixels`
-    + `\nweight ${signed(weights[nearest].toFixed(3))}`;
+    + `\n${name} ${signed(weights[nearest].toFixed(3))}`;
 }

@@ -11,13 +11,38 @@ export function find(root, selector, type) {
   return element;
 }
 
+/** @type {WeakMap<Element, string>} what `fill` and `write` gave to an element last */
+const contents = new WeakMap();
+
 /**
- * Give an element its content if it is new: a screen reader hears of every change.
+ * Give an element its content if it is new: a screen reader hears of every change, and the browser
+ * lays out the page.
  * @param {Element} element
  * @param {string} html
  */
 export function fill(element, html) {
-  if (element.innerHTML !== html) element.innerHTML = html;
+  if (contents.get(element) !== html) element.innerHTML = html;
+  contents.set(element, html);
+}
+
+/**
+ * Give an element its text if it is new.
+ * @param {Element} element
+ * @param {string} text
+ */
+export function write(element, text) {
+  if (contents.get(element) !== text) element.textContent = text;
+  contents.set(element, text);
+}
+
+/**
+ * Set an attribute if it is new.
+ * @param {Element} element
+ * @param {string} name
+ * @param {string} value
+ */
+export function mark(element, name, value) {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
 /**

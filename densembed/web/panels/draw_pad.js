@@ -1,6 +1,6 @@
 // A pad to draw a digit on with a mouse or a finger, with undo and clear.
 /** @import { DrawPadData, Stroke } from "./types.js" */
-import { find, pointIn } from "./dom.js";
+import { find } from "./dom.js";
 
 class DrawPad {
   /** @type {HTMLImageElement | null} */
@@ -9,12 +9,17 @@ class DrawPad {
   url = null;
   /** @type {{ stroke: Stroke, finger: number } | null} */
   current = null;
+  /** @type {DOMRect | null} */
+  place = null;  // of the canvas on the screen, in this frame
 
-  /** @param {HTMLElement} root @param {Stroke[]} strokes */
-  constructor(root, strokes) {
-    this.strokes = strokes;
-    this.canvas = find(root, "canvas", HTMLCanvasElement);
-    this.input = find(root, "img", HTMLImageElement);
+  /** @type {Stroke[]} */
+  strokes = [];
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.canvas = find(root, ".pad > canvas", HTMLCanvasElement);
+    this.pen = this.canvas.getContext("2d");
+    this.small = find(root, ".small", HTMLCanvasElement);
     this.size = find(root, "input", HTMLInputElement);
     this.undo = find(root, ".undo", HTMLButtonElement);
     this.clear = find(root, ".clear", HTMLButtonElement);
@@ -24,15 +29,23 @@ class DrawPad {
       const stroke = { width: Number(this.size.value), points: this.pointsOf(event) };
       this.current = { stroke, finger: event.pointerId };
       this.strokes = [...this.strokes, stroke];
+      this.draw();
       this.change();
     };
-    this.canvas.onpointermove = (event) => {
-      if (event.pointerId !== this.current?.finger) return;  // another finger draws nothing
+    // At once where the browser can, not together with the next frame.
+    const moves = "onpointerrawupdate" in this.canvas ? "pointerrawupdate" : "pointermove";
+    this.canvas.addEventListener(moves, (event) => {
+      const { current } = this;
+      // Another finger draws nothing.
+      if (!(event instanceof PointerEvent) || event.pointerId !== current?.finger) return;
+      const { points } = current.stroke;
+      const first = points.length - 2;
       const parts = event.getCoalescedEvents?.() ?? [];
       for (const part of parts.length ? parts : [event])
-        this.current.stroke.points.push(...this.pointsOf(part));
+        points.push(...this.pointsOf(part));
+      this.line(current.stroke, first);
       this.change();
-    };
+    });
     this.canvas.onpointerup = this.canvas.onpointercancel = (event) => {
       if (event.pointerId !== this.current?.finger) return;
       this.current = null;
@@ -41,9 +54,15 @@ class DrawPad {
     this.undo.onclick = () => {
       if (this.strokes.length) this.strokes = this.strokes.slice(0, -1);
       else this.base = null;
+      this.draw();
       this.change();
     };
-    this.clear.onclick = () => { this.strokes = []; this.base = null; this.change(); };
+    this.clear.onclick = () => {
+      this.strokes = [];
+      this.base = null;
+      this.draw();
+      this.change();
+    };
     this.canvas.onkeydown = (event) => {
       if ((event.ctrlKey || event.metaKey) && event.key === "z") this.undo.click();
     };
@@ -53,10 +72,9 @@ class DrawPad {
    * @param {DrawPadData} data
    * @param {(strokes: Stroke[], keepsBase: boolean) => void} onDraw
    */
-  update({ input, base, strokes }, onDraw) {
+  update({ paint, base, strokes }, onDraw) {
     this.onDraw = onDraw;
-    this.input.src = input;
-    if (!this.current) this.strokes = strokes;
+    paint(this.small);
     if (this.url !== base) {  // the picture of a link lies under the strokes
       this.url = base;
       this.base = null;
@@ -65,40 +83,54 @@ class DrawPad {
         image.onload = () => { this.base = image; this.draw(); };
         image.src = base;
       }
-    }
+    } else if (this.strokes === strokes) return;  // drawn when they were made
+    if (!this.current) this.strokes = strokes;
     this.draw();
   }
 
   /** @param {PointerEvent} event */
-  pointsOf(event) {
-    const [x, y] = pointIn(event, this.canvas);
-    return [Math.round(x * this.canvas.width), Math.round(y * this.canvas.height)];
+  pointsOf({ clientX, clientY }) {
+    const { canvas } = this;
+    if (!this.place) {  // at most once per frame: after changes it lays out the page
+      this.place = canvas.getBoundingClientRect();
+      requestAnimationFrame(() => { this.place = null; });
+    }
+    const { left, top, width, height } = this.place;
+    return [Math.round((clientX - left) / width * canvas.width),
+      Math.round((clientY - top) / height * canvas.height)];
   }
 
   draw() {
-    const { canvas, strokes, base } = this;
+    const { canvas, strokes, base, pen } = this;
     this.undo.disabled = this.clear.disabled = !strokes.length && !base;
-    const pen = canvas.getContext("2d");
     if (!pen) return;
     pen.fillStyle = "#fff";
     pen.fillRect(0, 0, canvas.width, canvas.height);
     if (base) pen.drawImage(base, 0, 0, canvas.width, canvas.height);
     pen.strokeStyle = "#000";
     pen.lineCap = pen.lineJoin = "round";
-    for (const { width, points } of strokes) {
-      pen.lineWidth = width;
-      pen.beginPath();
-      pen.moveTo(points[0], points[1]);
-      // A click leaves a dot: a line without length would leave nothing.
-      if (points.every((value, k) => value === points[k % 2]))
-        pen.lineTo(points[0] + 0.01, points[1]);
-      for (let k = 2; k < points.length; k += 2) pen.lineTo(points[k], points[k + 1]);
-      pen.stroke();
-    }
+    for (const stroke of strokes) this.line(stroke);
+  }
+
+  /**
+   * Draw a stroke, or what was added to it.
+   * @param {Stroke} stroke
+   * @param {number} [from] index of the point from which on it is drawn
+   */
+  line({ width, points }, from = 0) {
+    const { pen } = this;
+    if (!pen) return;
+    pen.lineWidth = width;
+    pen.beginPath();
+    pen.moveTo(points[from], points[from + 1]);
+    // A click leaves a dot: a line without length would leave nothing.
+    if (!from && points.every((value, k) => value === points[k % 2]))
+      pen.lineTo(points[0] + 0.01, points[1]);
+    for (let k = from + 2; k < points.length; k += 2) pen.lineTo(points[k], points[k + 1]);
+    pen.stroke();
   }
 
   change() {
-    this.draw();
     this.onDraw?.(this.strokes, Boolean(this.base));
   }
 }
@@ -112,7 +144,7 @@ class DrawPad {
  */
 export function mount(parent, data, onDraw) {
   /** @type {HTMLCanvasElement & { pad?: DrawPad }} */
-  const canvas = find(parent, "canvas", HTMLCanvasElement);
-  canvas.pad ??= new DrawPad(parent, data.strokes);
+  const canvas = find(parent, ".pad > canvas", HTMLCanvasElement);
+  canvas.pad ??= new DrawPad(parent);
   canvas.pad.update(data, onDraw);
 }

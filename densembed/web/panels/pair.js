@@ -1,6 +1,6 @@
 // Explore: the field before training and at the slider's step, and the predictions at both.
 /** @import { PairData } from "./types.js" */
-import { fill, find } from "./dom.js";
+import { fill, find, mark, write } from "./dom.js";
 import { Panel } from "./panel.js";
 import { REST, Stage, mounter } from "./stage.js";
 import { escape } from "./text.js";
@@ -21,6 +21,8 @@ class Pair extends Stage {
     this.before = new Panel(find(root, ".before", HTMLElement), callbacks);
     this.after = new Panel(find(root, ".after", HTMLElement), callbacks);
     this.numbers = find(root, ".numbers", HTMLElement);
+    this.why = find(root, ".why", HTMLElement);
+    find(this.why, "button", HTMLElement).onclick = () => this.callbacks.why?.();
     this.after.plot.setAttribute("aria-describedby", this.numbers.id);
   }
 
@@ -47,6 +49,7 @@ class Pair extends Stage {
   list() {
     super.list();
     this.fillLegend(this.data.legend);
+    this.why.hidden = !this.data.predicts || !this.callbacks.why;
   }
 
   /** @param {number} index */
@@ -58,7 +61,8 @@ class Pair extends Stage {
     const [title, note] = [data.titles, data.notes].map((texts) => texts.at(index) ?? "");
     const shared = { shape, size, alt, picture, contours };
     this.before.show({
-      ...shared, values: first, densities: data.densities?.at(0), scale: scales[0],
+      ...shared, values: first, densities: data.densities?.at(0), box: data.boxes?.at(0),
+      scale: scales[0],
       title: data.titles.at(0) ?? "", note: data.notes.at(0) ?? "",
     });
     this.after.show({
@@ -66,6 +70,7 @@ class Pair extends Stage {
       values: minus && first && now ? now.map((value, k) => value - first[k]) : now,
       left: way === "swipe" ? first : null,
       densities: data.densities?.at(index),
+      box: data.boxes?.at(index),
       scale: scales[minus ? 1 : 0],
       title,
       note: (minus ? "minus before training, " : "") + note,
@@ -74,8 +79,8 @@ class Pair extends Stage {
     fill(this.prediction, `Prediction<small>${prediction}</small>`);
     const rows = probabilities && [0, index].map((k) => probabilities.at(k) ?? []);
     if (rows) this.fillBars(rows, ([before, after]) => `${before} before, ${after} now`);
-    this.numbers.textContent = data.numbers.at(index) ?? "";
-    this.slider.setAttribute("aria-valuetext", title);
+    write(this.numbers, data.numbers.at(index) ?? "");
+    mark(this.slider, "aria-valuetext", title);
   }
 }
 

@@ -2,7 +2,7 @@
 /** @import { Scale, View } from "./types.js" */
 import { contour } from "./contour.js";
 import { describe, draw } from "./densities.js";
-import { clip, fill, find, pointIn } from "./dom.js";
+import { clip, fill, find, mark, pointIn, write } from "./dom.js";
 import { SAVE, onSave, svg } from "./save.js";
 import { COLOUR_BAR, barInSvg, fillBar, ramp } from "./scale.js";
 import { escape, shorten, signed } from "./text.js";
@@ -27,7 +27,7 @@ const PANEL = `
  * @param {string} note
  */
 export function fillHeading(element, title, note) {
-  element.title = title;
+  mark(element, "title", title);
   fill(element, `${escape(title)}<small>${escape(note) || "&nbsp;"}</small>`);
 }
 
@@ -54,6 +54,8 @@ export class Panel {
     /** @type {Scale["stops"] | null} */
     this.stops = null;
     this.colours = new Uint32Array();
+    /** @type {ImageData | null} */
+    this.pixels = null;
     this.divider.oninput = () => divide?.(Number(this.divider.value));
     this.plot.onpointermove = (event) => this.pointAt(pointIn(event, this.plot));
     this.plot.onpointerleave = this.plot.onblur = () => this.pointAt(null);
@@ -78,17 +80,17 @@ export class Panel {
     this.view = view;
     fillHeading(this.heading, title, note);
     this.title = note ? `${title}, ${note}` : title;
-    this.plot.style.setProperty("--ratio", `${width} / ${height}`);
+    mark(this.plot, "style", `--ratio: ${width} / ${height}`);
     this.image.hidden = !picture;
-    if (picture && this.image.src !== picture.url) this.image.src = picture.url;
-    this.canvas.style.opacity = String(picture ? picture.opacity : 1);
+    if (picture) mark(this.image, "src", picture.url);
+    mark(this.canvas, "style", `opacity: ${picture ? picture.opacity : 1}`);
     this.canvas.hidden = !values;
     this.divider.hidden = !left;
-    this.plot.setAttribute("role", left ? "group" : "img");  // an image has no controls within
+    mark(this.plot, "role", left ? "group" : "img");  // an image has no controls within
     this.canvas.values = values && left && shape ? this.divided(values, left, shape[1]) : values;
     if (this.canvas.values && shape) this.paint(this.canvas.values, shape, scale);
-    this.overlay.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.overlay.innerHTML = this.overlaid(view).join("");
+    mark(this.overlay, "viewBox", `0 0 ${width} ${height}`);
+    fill(this.overlay, this.overlaid(view).join(""));
     fillBar(this.bar, scale);
     this.describe();
   }
@@ -111,21 +113,22 @@ export class Panel {
    */
   paint(values, [height, width], { stops, low, high }) {
     if (this.stops !== stops) [this.stops, this.colours] = [stops, ramp(stops)];
-    if (this.canvas.width !== width || this.canvas.height !== height)
+    if (this.pixels?.width !== width || this.pixels.height !== height) {
+      this.pixels = new ImageData(width, height);
       [this.canvas.width, this.canvas.height] = [width, height];
-    const image = new ImageData(width, height);
-    const pixels = new Uint32Array(image.data.buffer);
+    }
+    const pixels = new Uint32Array(this.pixels.data.buffer);
     const factor = 255 / (high - low);
     for (let k = 0; k < values.length; k++)
       pixels[k] = this.colours[clip(Math.round((values[k] - low) * factor), 0, 255)];
-    this.canvas.getContext("2d")?.putImageData(image, 0, 0);
+    this.canvas.getContext("2d")?.putImageData(this.pixels, 0, 0);
   }
 
   /**
-   * What lies over the picture: contours, densities, the divider of a swipe.
+   * What lies over the picture: contours, densities and their box, the divider of a swipe.
    * @param {View} view
    */
-  overlaid({ shape, size, left, scale: { low, high }, contours, densities, path }) {
+  overlaid({ shape, size, left, scale: { low, high }, contours, densities, box, path }) {
     const { values } = this.canvas;
     const [width, height] = size;
     const parts = [];
@@ -138,6 +141,9 @@ export class Panel {
       }
     }
     if (densities) parts.push(...draw(densities));
+    if (box) parts.push(`<rect class="box" x="${box[0]}" y="${box[1]}" width="${box[2]}"
+      height="${box[3]}" fill="none" stroke="${low < 0 && values ? "#333" : "#fff"}"
+      stroke-width="0.15" stroke-opacity="0.8" stroke-dasharray="0.6 0.4"/>`);
     if (path) parts.push(`<polyline points="${path.join()}" fill="none" stroke="#fff"
       stroke-width="0.15" stroke-opacity="0.8"/>`);
     if (left) {
@@ -157,8 +163,10 @@ export class Panel {
   /** Describe what is under the pointer or the arrow keys; without them, the figure. */
   describe() {
     this.tip.hidden = !this.point;
-    this.plot.setAttribute("aria-label", `${this.view?.alt} ${this.title}`);
-    if (!this.point || !this.view) return;
+    if (!this.point || !this.view) {
+      mark(this.plot, "aria-label", `${this.view?.alt} ${this.title}`);
+      return;
+    }
     const { shape, size, scale, densities } = this.view;
     const [x, y] = this.point;
     const [t, u] = [x * size[0], y * size[1]];
@@ -172,8 +180,9 @@ export class Panel {
     } else if (densities) {
       text += describe(densities, t, u);
     }
-    this.tip.textContent = text;
-    this.plot.setAttribute("aria-label", text.replaceAll("\n", ", "));
+    if (this.view.tip) text = this.view.tip([x, y]);
+    write(this.tip, text);
+    mark(this.plot, "aria-label", text.replaceAll("\n", ", "));
     const { style } = this.tip;
     style.left = x > 0.5 ? "auto" : `calc(${100 * x}% + 14px)`;
     style.right = x > 0.5 ? `calc(${100 * (1 - x)}% + 14px)` : "auto";

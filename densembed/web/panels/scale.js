@@ -1,5 +1,6 @@
 // Colour scales: their colours, and colour bars in HTML and SVG.
 /** @import { Scale } from "./types.js" */
+import { mark, write } from "./dom.js";
 import { escape, round } from "./text.js";
 
 export const COLOUR_BAR = `<div class="scale" aria-hidden="true"><div class="bar"></div
@@ -38,9 +39,9 @@ const ticks = ({ low, high, open }) => [
 export function fillBar(element, scale) {
   const [bar, marks, unit] = element.children;
   const stops = scale.stops.map(([share, colour]) => `${colour} ${100 * share}%`);
-  bar.setAttribute("style", `background: linear-gradient(90deg, ${stops.join()})`);
-  ticks(scale).forEach((text, k) => { marks.children[k].textContent = text; });
-  unit.textContent = scale.name;
+  mark(bar, "style", `background: linear-gradient(90deg, ${stops.join()})`);
+  ticks(scale).forEach((text, k) => write(marks.children[k], text));
+  write(unit, scale.name);
 }
 
 /**

@@ -1,11 +1,25 @@
 // What Explore and Compare share: panels and predictions at the place of a slider, which can play.
 /** @import { Callbacks, StageData } from "./types.js" */
-import { fill, find } from "./dom.js";
+import { clip, fill, find, mark, write } from "./dom.js";
 import { escape } from "./text.js";
 
 export const REST = 400;  // ms without a move after which a place is reported
-const FRAME = 70;  // ms per step of the film
+const FILM = 6000;  // ms of the film of all steps, at speed 1
+const SPEEDS = [0.5, 1, 2];
 const CALM = 350;  // for readers who prefer reduced motion: fewer than three changes per second
+
+/**
+ * A button with a sign, and its name for screen readers and as a tooltip.
+ * @param {string} sign
+ * @param {string} name
+ * @param {() => void} click
+ */
+function button(sign, name, click) {
+  const element = document.createElement("button");
+  Object.assign(element, { type: "button", textContent: sign, title: name, onclick: click });
+  element.ariaLabel = name;
+  return element;
+}
 
 /**
  * An arrangement of panels. A subclass unpacks what is new in its data, shows its panels at an
@@ -21,6 +35,10 @@ export class Stage {
   /** @type {number | undefined} */
   reported;  // the step as the server knows it
   listed = "";
+  /** @type {{ bars: HTMLElement[], value: HTMLElement }[]} one per class */
+  rows = [];
+  /** @type {(label: number) => string} */
+  words = () => "";
 
   /** @param {HTMLElement} root @param {Data} data */
   constructor(root, data) {
@@ -32,11 +50,37 @@ export class Stage {
     this.spoken = find(root, "[aria-live]", HTMLElement);
     this.bars = find(root, ".bars", HTMLElement);
     this.legend = find(root, ".legend", HTMLElement);
-    this.play = find(root, ".steps button", HTMLElement);
+    this.play = find(root, ".steps .play", HTMLElement);
     this.slider = find(root, ".steps input", HTMLInputElement);
     this.output = find(root, ".steps output", HTMLElement);
     this.slider.oninput = () => { this.stop(); this.move(Number(this.slider.value)); };
+    this.bars.onpointerover = ({ target }) => {
+      const row = target instanceof Element && target.closest("li");
+      if (row) row.title = this.words([...this.bars.children].indexOf(row));
+    };
     this.play.onclick = () => (this.film ? this.stop() : this.start());
+    this.repeat = button("↻", "Repeat", () => {
+      this.repeat.ariaPressed = String(this.repeat.ariaPressed !== "true");
+    });
+    this.repeat.ariaPressed = "false";
+    this.speed = document.createElement("select");
+    this.addFilmControls();
+  }
+
+  /** A step back and forward, the speed of the film, and whether it repeats. */
+  addFilmControls() {
+    const go = (/** @type {number} */ by) => () => {
+      this.stop();
+      this.move(clip(this.index + by, 0, this.data.steps.length - 1));
+    };
+    const back = button("‹", "One step back", go(-1));
+    const forward = button("›", "One step forward", go(1));
+    this.speed.ariaLabel = this.speed.title = "Speed";
+    this.speed.innerHTML = SPEEDS.map((speed) =>
+      `<option value="${speed}"${speed === 1 ? " selected" : ""}>${speed} ×</option>`).join("");
+    this.play.before(back);
+    this.play.after(forward);
+    this.output.after(this.speed, this.repeat);
   }
 
   /**
@@ -82,6 +126,9 @@ export class Stage {
       " right" : ""}">${escape(name)}${k === right ? " ◂" : ""}</span><span class="track">${
       colours.map((colour) => `<div style="background: ${colour}"></div>`).join("")
       }</span><span class="value"></span></li>`).join("");
+    this.rows = [...this.bars.querySelectorAll("li")].map((row) => ({
+      bars: [...row.querySelectorAll("div")], value: find(row, ".value", HTMLElement),
+    }));
     this.bars.hidden = this.legend.hidden = !predicts;
   }
 
@@ -97,15 +144,14 @@ export class Stage {
    * @param {(shares: string[]) => string} words for the probabilities of one class
    */
   fillBars(rows, words) {
-    [...this.bars.querySelectorAll("li")].forEach((bar, k) => {
-      const shares = rows.map((row) => row[k]);
-      [...bar.querySelectorAll("div")].forEach((each, n) => {
-        each.style.width = `${100 * shares[n]}%`;
-      });
-      const percent = (100 * shares[rows.length - 1]).toFixed(0);
-      find(bar, ".value", HTMLElement).textContent = `${percent} %`;
-      bar.title = `${this.data.classes[k]}: ${words(shares.map((share) => share.toFixed(3)))}`;
+    const last = rows[rows.length - 1];
+    this.rows.forEach(({ bars, value }, k) => {
+      // A scale, not a width: the page need not be laid out.
+      bars.forEach((bar, n) => { bar.style.transform = `scaleX(${rows[n][k].toFixed(4)})`; });
+      write(value, `${(100 * last[k]).toFixed(0)} %`);
     });
+    this.words = (k) =>
+      `${this.data.classes[k]}: ${words(rows.map((row) => row[k].toFixed(3)))}`;
   }
 
   /** @param {number} index */
@@ -116,8 +162,8 @@ export class Stage {
   draw() {
     this.show(this.index);
     this.slider.value = String(this.index);
-    this.output.textContent = this.place(this.index);
-    this.root.dataset.step = String(this.data.steps[this.index]);
+    write(this.output, this.place(this.index));
+    mark(this.root, "data-step", String(this.data.steps[this.index]));
     // A screen reader hears the predictions where they come to rest.
     this.spoken.ariaBusy = "true";
     clearTimeout(this.speaking);
@@ -141,16 +187,23 @@ export class Stage {
     const last = this.data.steps.length - 1;
     if (!last) return;
     this.play.textContent = "Pause";
-    const frame = matchMedia("(prefers-reduced-motion: reduce)").matches ? CALM : FRAME;
-    const from = this.index < last ? this.index : 0;
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.move(this.index < last ? this.index : 0);
+    let place = this.index / last;  // in shares of the film
     /** @type {number | undefined} */
-    let start;
-    this.move(from);
+    let before;
     const tick = (/** @type {number} */ now) => {
-      start ??= now;
-      const index = Math.min(last, from + Math.floor((now - start) / frame));
+      before ??= now;
+      if (!calm || now - before >= CALM) {
+        // The last step is shown for as long as the others before the film begins again.
+        if (this.index === last && place >= 1 + 1 / last) place = 0;
+        else place += (now - before) * Number(this.speed.value) / FILM;
+        before = now;
+      }
+      const index = Math.min(last, Math.floor(place * last + 1e-9));
       if (index !== this.index) this.move(index);
-      if (index < last) this.film = requestAnimationFrame(tick);
+      if (index < last || this.repeat.ariaPressed === "true")
+        this.film = requestAnimationFrame(tick);
       else this.stop();
     };
     this.film = requestAnimationFrame(tick);

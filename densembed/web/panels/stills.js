@@ -1,7 +1,7 @@
 // Fields without a slider: one, a few side by side, or many small ones under one heading and on one
 // colour scale.
 /** @import { Component, PackedStillsData, StillsData } from "./types.js" */
-import { find } from "./dom.js";
+import { find, mark } from "./dom.js";
 import { unpack } from "./fields.js";
 import { Panel, fillHeading } from "./panel.js";
 import { SAVE, onSave, svg } from "./save.js";
@@ -26,14 +26,14 @@ class Stills {
   /** @param {StillsData} data */
   update(data) {
     const { figures, columns, shared } = this.data = data;
-    this.root.dataset.columns = String(columns);
-    this.root.style.setProperty("--columns", String(columns));
+    mark(this.root, "data-columns", String(columns));
+    mark(this.root, "style", `--columns: ${columns}`);
     this.root.classList.toggle("together", Boolean(shared));
     for (const { figure } of this.panels.splice(figures.length)) figure.remove();
     while (this.panels.length < figures.length) this.panels.push(this.panel());
     figures.forEach((each, k) => {
       const { panel, figure } = this.panels[k];
-      figure.classList.toggle("colour", !each.values);
+      figure.classList.toggle("colour", !each.values && !each.densities);
       panel.show(each);
     });
     if (!shared) return;

@@ -28,6 +28,8 @@ export interface Densities {
   favour: string;
   /** The number, from 1, of the density that is marked. */
   chosen: number | null;
+  /** What the weights are, if not weights. */
+  name?: string;
 }
 
 /** What a panel shows: a field of `shape` over a picture of `size`, densities, or both. */
@@ -45,8 +47,12 @@ export interface View {
   picture?: Picture | null;
   contours?: boolean;
   densities?: Densities | null;
+  /** A box: its left and upper edge, width and height in pixels of the picture. */
+  box?: number[] | null;
   /** The path of a density: column and row, column and row …. */
   path?: number[];
+  /** The text at a point in shares, for what is not a picture. */
+  tip?: (point: number[]) => string;
 }
 
 /** A field with 16 bits per number, in base 64. */
@@ -85,6 +91,8 @@ export interface PairData extends StageData {
   fields: Series<Float32Array> | null;
   shape: [rows: number, columns: number];
   densities: Series<Densities> | null;
+  /** The boxes in which the densities are placed; null if it is the picture. */
+  boxes: Series<number[]> | null;
   way: string;
   divider: number;
   titles: Series<string>;
@@ -144,6 +152,8 @@ export interface Callbacks {
   divider?: (place: number) => void;
   /** A click on the density of that number, from 1. */
   density?: (number: number) => void;
+  /** A click on the question how the prediction came about. */
+  why?: () => void;
 }
 
 /** The arguments of a Streamlit component. */
@@ -160,9 +170,10 @@ export interface Stroke {
   points: number[];
 }
 
-/** `input` is the resulting input of the model, `base` a picture under the strokes, as URLs. */
+/** `base` is the URL of a picture under the strokes. */
 export interface DrawPadData {
-  input: string;
+  /** Paints the resulting input of the model. */
+  paint: (canvas: HTMLCanvasElement) => void;
   base: string | null;
   strokes: Stroke[];
 }

@@ -22,9 +22,16 @@ def still(
         scale: as `colours` makes it.
     """
     return {
-        "title": title, "note": note, "alt": alt, "size": [round(side) for side in size],
-        "scale": scale, "contours": False, "dots": None, "picture": None, **pack(values[None]),
-    }  # fmt: skip
+        "title": title,
+        "note": note,
+        "alt": alt,
+        "size": [round(side) for side in size],
+        "scale": scale,
+        "contours": False,
+        "dots": None,
+        "picture": None,
+        **pack(values[None]),
+    }
 
 
 def show_stills(figures: Sequence[dict], key: str) -> None:
@@ -33,9 +40,15 @@ def show_stills(figures: Sequence[dict], key: str) -> None:
 
 
 def show_classes(
-    fields: Sequence[np.ndarray], classes: Sequence[str], size: tuple[float, float], top: float,
-    title: str, note: str, key: str, name: str = NAME,
-) -> None:  # fmt: skip
+    fields: Sequence[np.ndarray],
+    classes: Sequence[str],
+    size: tuple[float, float],
+    top: float,
+    title: str,
+    note: str,
+    key: str,
+    name: str = NAME,
+) -> None:
     """One field (rows, columns) per class, on one colour scale from 0 to `top`.
 
     Args:

@@ -15,7 +15,7 @@ FOLDERS = {"densembed": FOLDER, "pages": Path(__file__).parents[1]}
 def component(name: str, *styles: str, isolate_styles: bool = True) -> Callable:
     """A component of Streamlit: the default export of a module, with its HTML and CSS.
 
-    The browser loads the module and what it imports from `shell.routes`.
+    The module is part of the script that `shell.routes` serve.
 
     Args:
         name: of the module without suffix, as `densembed/panels/pair`. Files of this name with the
@@ -34,7 +34,7 @@ def component(name: str, *styles: str, isolate_styles: bool = True) -> Callable:
         html=read(f"{name}.html") or None,
         css="".join(map(read, (*styles, f"{name}.css"))) or None,
         # In two lines: Streamlit takes one line with a slash for a path.
-        js=f'export {{ default }}\nfrom "{name}.js";',
+        js=f'import {{ modules }} from "densembed";\nexport default modules["{name}.js"].default;',
         isolate_styles=isolate_styles,
     )
 

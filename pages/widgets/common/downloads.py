@@ -104,11 +104,15 @@ def export_explored(
     files = (
         ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(response, index, **more())),
         (
-            "Numbers, NPZ", f"{stem}.npz", "application/octet-stream",
+            "Numbers, NPZ",
+            f"{stem}.npz",
+            "application/octet-stream",
             lambda: export.npz(pixels, response, index, **more()),
         ),
         (
-            "Page, HTML", f"{stem}.html", "text/html",
+            "Page, HTML",
+            f"{stem}.html",
+            "text/html",
             lambda: view_page({name: checkpoint}, pixels, parameters),
         ),
         *printed(stem, columns, page),
@@ -116,10 +120,12 @@ def export_explored(
         ("Animation, WebP", f"{name}.webp", "image/webp", lambda: film(response, "WEBP", title)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
         (
-            "Model", f"{name}.safetensors", "application/octet-stream",
+            "Model",
+            f"{name}.safetensors",
+            "application/octet-stream",
             file_of(name),
         ),
-    )  # fmt: skip
+    )
     with st.container(horizontal=True):
         for label, file_name, mime, data in files:
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")

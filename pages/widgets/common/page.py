@@ -13,6 +13,14 @@ STYLE = """
 <style>
 [data-testid="stMainBlockContainer"] {max-width: 1340px; padding: 3.5rem 1rem 0.75rem;}
 [data-testid="stMainBlockContainer"] h1 {font-size: 2rem; font-weight: 600; padding-bottom: 4px;}
+[data-testid="stMainBlockContainer"] h2 {
+  font-size: 1.5rem; font-weight: 600; padding: 0.5rem 0 0.75rem;
+}
+/* Streamlit's colours of small print and code have too little contrast. */
+[data-testid="stCaptionContainer"] {opacity: 0.75 !important;}
+[data-testid="stMainBlockContainer"] :is(p, li) code {color: inherit; font-size: 0.9em;}
+/* A view answers while the server works, so that it is never stale. */
+[data-stale]:has(.view) {opacity: 1 !important; filter: none !important;}
 :has(> .st-key-tour) {position: absolute; width: 0;}
 /* Streamlit writes white on the light colour of the dark theme. */
 [data-testid="stBaseButton-primary"] {color: light-dark(#fff, #14202b) !important;}
@@ -52,8 +60,8 @@ def hide_menu() -> None:
         st.html('<style>header, [data-testid="stHeader"] {display: none !important;}</style>')
 
 
-def begin(question: str, answer: str) -> None:
-    """Show the page's question as its title, and a sentence."""
+def begin(question: str, answer: str = "") -> None:
+    """Show the page's question as its title, and a sentence, unless a view shows its own."""
     if "routed" not in st.session_state:
         # Until the router has run once, Streamlit itself serves the folder pages: a link to a page
         # as the first request would come without the menu.
@@ -63,7 +71,8 @@ def begin(question: str, answer: str) -> None:
     st.session_state["page"] = question
     st.html(STYLE)
     st.title(question, anchor=False)
-    st.markdown(answer)
+    if answer:
+        st.markdown(answer)
     open_notices()
 
 

@@ -1,9 +1,9 @@
 // Runs before Streamlit's own script.
 
 // Streamlit tries every part of the address until it finds its server, and each miss is an error in
-// the console: give it the address, from which this file is served as modules/DIGEST/pages/common/.
+// the console: give it the address, from which this file is served as modules/DIGEST.js.
 Object.assign(window, {
-  __streamlit: { BACKEND_BASE_URL: new URL("../../../..", import.meta.url).href },
+  __streamlit: { BACKEND_BASE_URL: new URL("..", import.meta.url).href },
 });
 
 // Streamlit adds an entry to the browser's history whenever a page writes a parameter into its

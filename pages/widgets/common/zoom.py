@@ -22,9 +22,10 @@ def keep_zoom(figure: go.Figure, chart: str, name: str) -> None:
     """
     axes = [axis for axis in figure.layout if axis[1:].startswith("axis")]
     state = _follow(
-        data={"chart": chart, "axes": axes, "name": name}, key=f"zoom-{chart}",
+        data={"chart": chart, "axes": axes, "name": name},
+        key=f"zoom-{chart}",
         on_range_change=lambda: None,
-    )  # fmt: skip
+    )
     zoom = state.range if isinstance(state.range, dict) else {}
     if zoom.get("name") != name or not isinstance(zoom.get("axes"), dict):
         return

@@ -34,10 +34,13 @@ STYLE = """
 def table(compared: list[ComparedModel]) -> None:
     """Facts about the models; differences from the first are marked."""
     columns = [summary(entry.checkpoint) for entry in compared]
-    head = "".join(f"<th>{entry.name}</th>" for entry in compared)
+    head = "".join(
+        f'<th scope="col">{escape(entry.model)}<br><small>{entry.name}</small></th>'
+        for entry in compared
+    )
     rows = "".join(_row(name, [column[name] for column in columns]) for name in columns[0])
     st.html(
-        f'{STYLE}<div class="facts"><table><thead><tr><th></th>{head}</tr></thead>'
+        f'{STYLE}<div class="facts"><table><thead><tr><td></td>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
     st.caption(
@@ -66,15 +69,15 @@ def curves(compared: list[ComparedModel], by: str) -> None:
         for entry in compared:
             epochs = entry.checkpoint.header.epochs
             places = align_steps(entry.checkpoint, [epoch.step for epoch in epochs], by)
-            lines.append((entry.name, places, [of(epoch) for epoch in epochs]))
+            lines.append((escape(entry.model), places, [of(epoch) for epoch in epochs]))
         with column:
             panel(name, "at the end of each epoch")
             st.plotly_chart(
                 curves_figure(lines, x_title=SLIDERS[by].lower(), y_title=axis),
-                key=f"curve-{name}", config=CHART,
+                key=f"curve-{name}",
+                config=CHART,
                 alt=f"The {name} of each model over its training",
-            )  # fmt: skip
-    names = "; ".join(f"{entry.name}, {plain(entry.model)}" for entry in compared)
+            )
     several = any(entry.checkpoint.members > 1 for entry in compared)
     band = (
         " The line is the mean over the members, the band ± one standard deviation."
@@ -91,7 +94,8 @@ def curves(compared: list[ComparedModel], by: str) -> None:
     )
     if not all(entry.checkpoint.header.epochs for entry in compared):
         apart += " A model without a complete epoch has no curve."
-    st.caption(f"{names}.{band}{apart}")
+    if text := (band + apart).strip():
+        st.caption(text)
 
 
 def atlases(compared: list[ComparedModel], moment: Moment) -> None:
@@ -123,9 +127,15 @@ def atlases(compared: list[ComparedModel], moment: Moment) -> None:
     for column, (entry, index) in zip(st.columns(len(able), gap="medium"), able, strict=True):
         with column:
             show_classes(
-                fields_of[entry.name], dataset.tested, (shape[2], shape[1]), top, entry.model,
-                f"{entry.name}, {entry.moment(index)}", f"{entry.name}-atlas", moment.unit,
-            )  # fmt: skip
+                fields_of[entry.name],
+                dataset.tested,
+                (shape[2], shape[1]),
+                top,
+                entry.model,
+                f"{entry.name}, {entry.moment(index)}",
+                f"{entry.name}-atlas",
+                moment.unit,
+            )
     fixed = [entry.name for entry, _ in able if not entry.checkpoint.model().adaptive]
     st.caption(
         f"The mean field of each model over the same {averaged_images(dataset)} test images per "

@@ -81,24 +81,27 @@ def confused(compared: list[ComparedModel], chosen: list[int]) -> None:
         with column:
             panel(names[name], f"{name}: {count.sum() - np.trace(count):,} mistakes")
             st.plotly_chart(
-                confusion_figure(count, classes, top), key=f"{name}-confusion", config=CHART,
+                confusion_figure(count, classes, top),
+                key=f"{name}-confusion",
+                config=CHART,
                 alt=f"Confusion matrix of the {name} model",
-            )  # fmt: skip
+            )
     for column, (name, count) in zip(st.columns(len(counts)), counts.items(), strict=True):
         with column:
             if name == "first":
                 st.caption(
                     f"Rows are the true class, columns the predicted class of {len(labels):,} test "
                     f"images of {plain(dataset.title)}. The diagonal holds the correct answers, "
-                    "not coloured. All matrices share one scale."
+                    "without colour. All matrices share one scale."
                 )
                 continue
             panel(f"{name} − first", f"red: the {name} model makes this mistake more often")
             st.plotly_chart(
                 confusion_difference_figure(count - counts["first"], classes, top),
-                key=f"{name}-confusion-change", config=CHART,
+                key=f"{name}-confusion-change",
+                config=CHART,
                 alt=f"Confusion matrix of the {name} model minus that of the first",
-            )  # fmt: skip
+            )
 
 
 def disagree(compared: list[ComparedModel], chosen: list[int]) -> None:
@@ -161,9 +164,12 @@ def _thumbnails(which: np.ndarray, pair: dict[str, np.ndarray], dataset: Dataset
             )
             st.button(
                 f"![a {true}](data:image/png;base64,{picture}) {one} | {two}",
-                key=f"open-{index}", type="tertiary", on_click=_open, args=(dataset, index),
+                key=f"open-{index}",
+                type="tertiary",
+                on_click=_open,
+                args=(dataset, index),
                 help=f"True class {true}; {words}.",
-            )  # fmt: skip
+            )
 
 
 def _open(dataset: Dataset, index: int) -> None:

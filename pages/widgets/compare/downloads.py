@@ -53,20 +53,26 @@ def export_compared(
     files = [
         ("Numbers, CSV", "compared.csv", "text/csv", lambda: export.cells(x, y, fields)),
         (
-            "Numbers, NPZ", "compared.npz", binary,
+            "Numbers, NPZ",
+            "compared.npz",
+            binary,
             lambda: export.compared_npz(pixels, x, y, fields, steps),
         ),
         (
-            "Page, HTML", "compared.html", "text/html",
+            "Page, HTML",
+            "compared.html",
+            "text/html",
             lambda: view_page(
-                {entry.key: entry.checkpoint for entry in compared}, pixels,
-                {**parameters, **keys}, "compare",
+                {entry.key: entry.checkpoint for entry in compared},
+                pixels,
+                {**parameters, **keys},
+                "compare",
             ),
         ),
         *printed("compared", columns, page),
         ("Settings, CSV", "settings.csv", "text/csv", lambda: _settings(compared)),
         ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
-    ]  # fmt: skip
+    ]
     for name, key in keys.items():
         file_name = f"{name}-{key}.safetensors"
         files.append((f"{name.capitalize()} model", file_name, binary, file_of(key)))

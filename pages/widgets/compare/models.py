@@ -2,21 +2,19 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 
 import streamlit as st
 
-from densembed.fields.agreement import align_steps
-from densembed.models.names import describe
+from densembed.fields.agreement import align_steps, distinguish
+from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.inputs.checkpoints import first_choice, titles
+from pages.widgets.inputs.checkpoints import first_choice, partners, titles, uploads
 from pages.widgets.inputs.choose import Input
 from pages.widgets.live.live import model_of
 
 NAMES = ("first", "second", "third", "fourth")
-OTHERS = {"second": "logistic-el-15", "third": "logistic-el-5", "fourth": "linear"}
-"""The default models."""
 SLIDERS = {
     "step": "Step of training",
     "epoch": "Epoch of training",
@@ -29,15 +27,19 @@ BESIDE = "Compare the first with the"
 
 @dataclass(frozen=True)
 class ComparedModel:
-    """A model of the comparison: `name` is its ordinal, also in the link, `model` its title."""
+    """A model of the comparison.
+
+    `name` is its ordinal, also in the link; `model` is its title: what distinguishes it from the
+    others.
+    """
 
     name: str
     key: str
     checkpoint: Checkpoint
     model: str
 
-    def takes(self, given: Input) -> bool:
-        return tuple(given.pixels.shape) == self.checkpoint.header.input_shape
+    def takes(self, shown: Input) -> bool:
+        return tuple(shown.pixels.shape) == self.checkpoint.header.input_shape
 
     @property
     def densities(self) -> int:
@@ -49,46 +51,44 @@ class ComparedModel:
         return self.checkpoint.moment(self.checkpoint.steps[index])
 
 
-def default_models() -> dict[str, str]:
-    """The key of the model that each place shows by default."""
-    options = titles()
-    first = first_choice(options)
-    own = "-digits" if first.endswith("-digits") else ""
-    keys = {"first": first}
-    for name, wanted in OTHERS.items():
-        free = [key for key in options if key not in keys.values()] or [first]
-        key = f"{wanted}{own}"
-        keys[name] = key if key in options else free[0]
-    return keys
+def default_models(first: str = "") -> dict[str, str]:
+    """The key of the model that each place shows by default.
+
+    Args:
+        first: the key of the first model, if the link names it.
+    """
+    options = titles([first])
+    first = first if first in options else first_choice(options)
+    keys = [first, *partners(first, options)]
+    return {name: keys[k] if k < len(keys) else first for k, name in enumerate(NAMES)}
 
 
 def compared_models(parameters: Mapping[str, str]) -> list[ComparedModel]:
     """The models of a link, or the default ones in place of those that were deleted."""
-    defaults = default_models()
+    defaults = default_models(parameters.get("first", ""))
     count = parameters.get("models")
     names = NAMES[: int(count) if count in ("3", "4") else 2]
-    compared = []
-    for name in names:
-        key, checkpoint = model_of(parameters, name, defaults[name])
-        compared.append(ComparedModel(name, key, checkpoint, describe(checkpoint.config.model)))
-    return _distinguish(compared)
-
-
-def _distinguish(compared: list[ComparedModel]) -> list[ComparedModel]:
-    """Columns whose models have the same title get the data set in their titles."""
-    names = [entry.model for entry in compared]
+    chosen = [(name, *model_of(parameters, name, defaults[name])) for name in names]
+    models = distinguish([(_name_of(key), checkpoint) for _, key, checkpoint in chosen])
     return [
-        replace(entry, model=f"{entry.model}, {entry.checkpoint.header.provenance.dataset_title}")
-        if names.count(entry.model) > 1
-        else entry
-        for entry in compared
+        # Two places may show the same model.
+        ComparedModel(
+            name, key, checkpoint, model if models.count(model) == 1 else f"{model} ({name})"
+        )
+        for (name, key, checkpoint), model in zip(chosen, models, strict=True)
     ]
 
 
-def remark_inputs(compared: list[ComparedModel], given: Input) -> None:
+def _name_of(key: str) -> str:
+    """The user's name of a run, or ""."""
+    entry = None if key in uploads() else gallery.find(key)
+    return entry.name if entry else ""
+
+
+def remark_inputs(compared: list[ComparedModel], shown: Input) -> None:
     """Report the models that cannot take the input."""
     for entry in compared:
-        if entry.takes(given):
+        if entry.takes(shown):
             continue
         channels, height, width = entry.checkpoint.header.input_shape
         colour = "colour" if channels == 3 else f"{channels}-channel" if channels > 1 else "grey"
@@ -113,8 +113,8 @@ def remark_fields(compared: list[ComparedModel]) -> None:
     if even:
         st.caption(
             f"The {' and the '.join(even)} {'has' if len(even) == 1 else 'have'} no learned "
-            "densities: one weight per pixel, or per cell of a feature map, is the special case of "
-            "one uniform density on each. The field is the same everywhere, at any step."
+            "densities. One weight per pixel, or per cell of a feature map, corresponds to one "
+            "uniform density on each, so the field is the same everywhere and at every step."
         )
 
 

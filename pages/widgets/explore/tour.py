@@ -6,17 +6,31 @@ from pages.widgets.common.component import component
 from pages.widgets.common.parameter import Numbers, Parameter
 
 STOPS = [
-    (".left .part.stills, .left .part.draw_pad", "This is the input of the network, 28 × 28 "
-     "pixels. Choose another picture above, upload a photograph, or draw a digit."),
-    (".part.pair", "The network looks where it is bright. This is its receptive field, the sum of "
-     "its densities, before and after training on one colour scale."),
-    (".part.pair", "Play shows how training moved the field, with the prediction of the network at "
-     "each step."),
-    (".ways", "Switch to densities and click one, or show the difference or the evidence for a "
-     "class."),
-    (".details", "To go further, look at one density, the effect of each pixel or all classes, or "
-     "export files. Copy link saves this view. The page Compare shows models side by side."),
-]  # fmt: skip
+    (
+        ".left .part.stills, .left .part.draw_pad",
+        "This is the input of the network, 28 × 28 "
+        "pixels. Choose another picture above, upload a photograph, or draw a digit.",
+    ),
+    (
+        ".part.pair",
+        "The network looks where it is bright: many of its densities lie there, and each reads "
+        "the mean ink under it. A micro network moves them when the picture changes.",
+    ),
+    (
+        ".part.pair",
+        "Training changed two things: where the densities lie, and how much each of them counts "
+        "for each digit. Play shows it. The bars are the probability of each digit.",
+    ),
+    (
+        ".ways",
+        "Switch to densities and click one, or show the difference or the evidence for a class.",
+    ),
+    (
+        ".details",
+        "“In five steps” explains all of this in three minutes. “What am I "
+        "looking at?” follows this picture through the network, with the real numbers.",
+    ),
+]
 """The part of the view that a stop points at, as a CSS selector below `.live`, and its text."""
 TOUR = Parameter("tour", "Tour", Numbers(0, len(STOPS)), instead="the tour on a first visit")
 _tour = component("pages/explore/tour")
@@ -31,8 +45,9 @@ def tour() -> None:
     with st.container(key="tour"):
         _tour(
             data={"stop": stop, "stops": STOPS},
-            key="tour-card", on_stop_change=_keep,
-        )  # fmt: skip
+            key="tour-card",
+            on_stop_change=_keep,
+        )
 
 
 def _keep() -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from math import prod
+from weakref import WeakValueDictionary
 
 import streamlit as st
 
@@ -11,7 +12,8 @@ from densembed.cache import drop
 from densembed.data import DATASETS, is_available
 from densembed.runs import gallery
 from densembed.text import printable
-from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.checkpoint import Checkpoint
+from densembed.training.header import CheckpointError, Header
 from pages.widgets.common.link import plain
 
 OWN = "upload-"
@@ -19,6 +21,10 @@ OWN = "upload-"
 BRING = "Upload a model"
 KEPT = "Your file, which is deleted when this session ends. Links to it work only until then."
 DELETED = "This model was deleted."
+SIGNALS = (
+    "This is a model of signals, but this page shows models of images. On the command line, "
+    "evaluate, read and render take it."
+)
 MAX_BYTES = 5 * 2**20
 MAX_KEPT = 3
 MAX_VALUES = 2**20
@@ -38,6 +44,10 @@ class Upload:
         return f"{gallery.one_line(self.checkpoint.header)} · your file {self.name}"
 
 
+_uploads: WeakValueDictionary[str, Upload] = WeakValueDictionary()
+"""The files of all sessions."""
+
+
 def uploads() -> dict[str, Upload]:
     return st.session_state.setdefault("uploads", {})
 
@@ -53,7 +63,7 @@ def _shown() -> set[str]:
 
 
 def titles(also: Iterable[str] = ()) -> dict[str, str]:
-    """The titles of all readable checkpoints by key, uploaded files first.
+    """The titles of all readable checkpoints of images by key, uploaded files first.
 
     Members of sweeps are left out, except those with a key in `also`.
     """
@@ -64,6 +74,8 @@ def titles(also: Iterable[str] = ()) -> dict[str, str]:
             entries[key] = member
     for entry in entries.values():
         try:
+            if entry.header.scaling:
+                continue  # a model of signals
             by_key[entry.key] = entry.title
         except CheckpointError:
             continue  # a file that is being deleted, or that is no checkpoint
@@ -74,11 +86,61 @@ def titles(also: Iterable[str] = ()) -> dict[str, str]:
 
 
 def first_choice(options: Collection[str]) -> str:
-    """The file uploaded last, else the model with a micro network for the available data."""
+    """The file uploaded last, else the usual choice."""
+    return next((key for key in reversed(uploads()) if key in options), usual_choice(options))
+
+
+def usual_choice(options: Collection[str]) -> str:
+    """The model with a micro network for the available data."""
     mnn = "logistic-el-mnn-10-5"
     wanted = [mnn] if is_available("mnist") else [f"{mnn}-digits", mnn]
-    wanted = [*reversed(uploads()), *wanted]
     return next((key for key in wanted if key in options), next(iter(options)))
+
+
+PARTNERS = ("logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-5", "logistic-el-mnn-10-5")
+"""Included models to compare with, best first: fixed and moving densities, many and few."""
+
+
+def partners(first: str, options: Collection[str]) -> list[str]:
+    """The other models in the order in which they suit a comparison with the first.
+
+    Those that take the same pictures, then those of the same data; for a model of a run, the other
+    runs before the included models.
+    """
+    others = [key for key in options if key != first]
+    if not (own := _header_of(first)):
+        return others
+
+    def rank(key: str) -> tuple:
+        if not (header := _header_of(key)):
+            return (3,)
+        place = key.removesuffix("-digits")
+        is_own = gallery.is_own(key)
+        return (
+            header.input_shape != own.input_shape,
+            header.config.dataset != own.config.dataset,
+            not (is_own and gallery.is_own(first)),
+            PARTNERS.index(place) if place in PARTNERS else len(PARTNERS),
+        )
+
+    return sorted(others, key=rank)
+
+
+def _header_of(key: str) -> Header | None:
+    if upload := uploads().get(key):
+        return upload.checkpoint.header
+    try:
+        entry = gallery.find(key)
+        return entry.header if entry else None
+    except CheckpointError:
+        return None
+
+
+def group_of(key: str) -> str:
+    """The heading of the models among which a list shows this one."""
+    if key in uploads():
+        return "Your files"
+    return "Your runs" if gallery.is_own(key) else "Included models"
 
 
 def opened(key: str) -> Checkpoint:
@@ -86,9 +148,20 @@ def opened(key: str) -> Checkpoint:
     if upload := uploads().get(key):
         _shown().add(upload.checkpoint.digest)
         return upload.checkpoint
+    return opened_in_gallery(key)
+
+
+def opened_in_gallery(key: str) -> Checkpoint:
     if entry := gallery.find(key):
         return entry.open()
     raise CheckpointError(DELETED)
+
+
+def opened_anywhere(key: str) -> Checkpoint:
+    """As `opened`, for a request that belongs to no session. An uploaded file has a key that only
+    those know who have the file."""
+    upload = _uploads.get(key)
+    return upload.checkpoint if upload else opened_in_gallery(key)
 
 
 def file_of(key: str) -> Callable[[], bytes]:
@@ -122,21 +195,32 @@ def upload_model(key: str, shown: str, follow: Callable[[], None]) -> None:
         st.popover(BRING, icon=":material/upload_file:"),
     ):
         st.file_uploader(
-            "A densembed checkpoint", key=f"file-{key}",
-            on_change=_take, args=(key, follow),
+            "A densembed checkpoint",
+            key=f"file-{key}",
+            on_change=_take,
+            args=(key, follow),
             help="A .safetensors file written by densembed, up to 5 MB. It is kept in memory for "
             "this session only, and never executed.",
-        )  # fmt: skip
+        )
         if shown in uploads():
             st.caption(KEPT)
             if not st.session_state.get(f"file-{key}"):
                 # Uploaded on another page, so this uploader has no × for it.
                 st.button(
-                    "Remove this file", key=f"remove-{key}",
-                    on_click=forget, args=(shown, follow),
-                )  # fmt: skip
-    if complaint := st.session_state.pop(f"file-{key}-refused", None):
+                    "Remove this file",
+                    key=f"remove-{key}",
+                    on_click=forget,
+                    args=(shown, follow),
+                )
+    if st.session_state["arrived"]:
+        st.session_state.pop(f"file-{key}-refused", None)
+    if complaint := st.session_state.get(f"file-{key}-refused"):
         st.error(plain(complaint))
+
+
+def is_deleted_upload(key: str) -> bool:
+    """Whether a key is that of an uploaded file that this session does not have."""
+    return key.startswith(OWN) and key not in uploads()
 
 
 def report_deleted_uploads(names: Iterable[str]) -> None:
@@ -148,7 +232,7 @@ def report_deleted_uploads(names: Iterable[str]) -> None:
         names: the parameters that name models.
     """
     links = {name: st.query_params.get(name, "") for name in names}
-    gone = [name for name, key in links.items() if key.startswith(OWN) and key not in uploads()]
+    gone = [name for name, key in links.items() if is_deleted_upload(key)]
     if gone or st.session_state["arrived"]:
         st.session_state["upload-gone"] = bool(gone)
     if st.session_state["upload-gone"]:
@@ -163,6 +247,7 @@ def report_deleted_uploads(names: Iterable[str]) -> None:
 def _take(key: str, follow: Callable[[], None]) -> None:
     """Keep the file that was just uploaded and show it; or drop the one that was removed."""
     file, brought = st.session_state[f"file-{key}"], st.session_state.pop(f"file-{key}-brought", "")
+    st.session_state.pop(f"file-{key}-refused", None)
     if file is None:
         forget(brought, follow)
         return
@@ -197,6 +282,8 @@ def keep(data: bytes, name: str) -> str:
             "are allowed. Choose a smaller file."
         )
     checkpoint = Checkpoint.from_bytes(data)
+    if checkpoint.header.scaling:
+        raise CheckpointError(SIGNALS)
     if len(checkpoint.steps) * prod(checkpoint.header.input_shape) > MAX_VALUES:
         raise CheckpointError(
             "The file has more snapshots than these pages can draw. Train with fewer saved steps."
@@ -206,7 +293,8 @@ def keep(data: bytes, name: str) -> str:
     if checkpoint.config.dataset not in DATASETS:
         # An untrusted file must not select a folder of this machine.
         checkpoint = checkpoint.without_data()
-    kept[key] = Upload(checkpoint, data, printable(name.removesuffix(".safetensors"))[:40])
+    title = printable(name.removesuffix(".safetensors"))[:40]
+    kept[key] = _uploads[key] = Upload(checkpoint, data, title)
     while len(kept) > MAX_KEPT:
         _remove(next(iter(kept)))
     return key

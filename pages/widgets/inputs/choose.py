@@ -1,21 +1,26 @@
 """Inputs: a test image of a data set, an uploaded picture, and remarks about both."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import streamlit as st
+import torch
 from torch import Tensor
 
-from densembed.data import DATASETS, DataError, Dataset, is_available, load_dataset
+from densembed.data import DATASETS, DataError, Dataset, as_input, is_available, load_dataset
 from densembed.data import title as title_of
 from densembed.data.images import MAX_BYTES, Content, ImageError, ModelInput, read_picture
 from densembed.fields import novelty
+from densembed.fields.doubt import Doubt, doubts, two_classes
+from densembed.fields.field import logits
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.data import as_url, colours
 from pages.widgets.canvas.stills import show_stills, still
 from pages.widgets.common.link import in_link, plain
 from pages.widgets.common.parameter import Numbers, Parameter, Slugs
 from pages.widgets.inputs import thumbnails
+from pages.widgets.inputs.test_images import usual_class
+from pages.widgets.photograph.photograph import show_photograph
 
 SAMPLES, UPLOAD, DRAW = "samples", "upload", "draw"
 
@@ -24,7 +29,7 @@ SAMPLES, UPLOAD, DRAW = "samples", "upload", "draw"
 class Input:
     """The input of the models: pixels (C, H, W) uint8, and the index of the true class or None.
 
-    `content` and `clean` are results of `read_picture` for a picture of the visitor.
+    `content`, `clean` and `cut_off` are results of `read_photograph` for a picture of the visitor.
     """
 
     pixels: Tensor
@@ -32,6 +37,7 @@ class Input:
     source: str = ""
     content: Content = Content.DIGIT
     clean: bool = True
+    cut_off: bool = False
 
     @property
     def own(self) -> bool:
@@ -44,7 +50,7 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
 
     The choice is shared by all pages and is part of their links.
     """
-    usual, tested = _usual_class(dataset), dataset.tested
+    usual, tested = usual_class(dataset), dataset.tested
     untested = [name for name in dataset.classes if name not in tested]
     expected = "a class with test images" if in_link("class") in untested else ""
     options = Slugs({name: plain(name) for name in tested})
@@ -68,10 +74,6 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
 
 
-def _usual_class(dataset: Dataset) -> str:
-    return dataset.tested[7 % len(dataset.tested)]
-
-
 def offer_download(checkpoint: Checkpoint, follow: Callable[[], None]) -> None:
     """A button that downloads the test images of a model, if they are not available."""
     name = checkpoint.config.dataset
@@ -92,6 +94,19 @@ def offer_download(checkpoint: Checkpoint, follow: Callable[[], None]) -> None:
             st.rerun()
 
 
+def takes_pictures(parameters: Mapping[str, str]) -> bool:
+    """Whether the page shows the widget for a picture.
+
+    From the first upload on it is shown while the visitor draws, too: without it the pad would move
+    under the pen.
+    """
+    source = parameters.get("from", SAMPLES)
+    before = not st.session_state["arrived"] and st.session_state.get("takes-pictures", False)
+    shown = source == UPLOAD or (source == DRAW and before)
+    st.session_state["takes-pictures"] = shown
+    return shown
+
+
 def upload_picture(checkpoint: Checkpoint) -> Input | None:
     """A widget for a picture, and the picture as the model's input.
 
@@ -99,12 +114,13 @@ def upload_picture(checkpoint: Checkpoint) -> Input | None:
     """
     digit = checkpoint.reads_digits
     file = st.file_uploader(
-        "A picture of a handwritten digit" if digit else "A picture", key="upload",
+        "A picture of a handwritten digit" if digit else "A picture",
+        key="upload",
         on_change=_drop_removed,
         help=f"Photograph, scan or drawing, up to {MAX_BYTES >> 20} MB. It is processed in memory "
         "and never stored. The link of the page contains the small picture that is the model's "
         "input.",
-    )  # fmt: skip
+    )
     if file is not None:
         if file.size > MAX_BYTES:
             _forget_picture()
@@ -118,8 +134,17 @@ def upload_picture(checkpoint: Checkpoint) -> Input | None:
         st.button("Remove the picture", on_click=_forget_picture)
     if "picture" not in st.session_state:
         return None
+    shape = checkpoint.header.input_shape
     try:
-        picture = read_picture(st.session_state["picture"], checkpoint.header.input_shape, digit)
+        if digit and shape[0] == 1:
+            chosen, photograph = show_photograph(st.session_state["picture"], checkpoint)
+            if chosen is None:
+                blank = torch.zeros(shape, dtype=torch.uint8)
+                return Input(blank, None, UPLOAD, Content.BLANK, photograph.clean)
+            return Input(
+                chosen.pixels, None, UPLOAD, Content.DIGIT, photograph.clean, chosen.cut_off
+            )
+        picture = read_picture(st.session_state["picture"], shape, digit)
     except ImageError as error:
         del st.session_state["picture"]
         st.error(plain(str(error)))
@@ -148,48 +173,60 @@ def show_picture(pixels: Tensor, note: str) -> None:
     show_stills([shown], "the-input")
 
 
-def unlike(given: Input, checkpoint: Checkpoint) -> bool:
+def unlike(shown: Input, checkpoint: Checkpoint) -> bool:
     """Whether an input is unlike the training images of a model, if these are available."""
-    picture = ModelInput(given.pixels, given.content, given.clean)
+    picture = ModelInput(shown.pixels, shown.content, shown.clean)
     return novelty.unlike_training(picture, checkpoint) is True
 
 
-def strange_drawing(given: Input | None, checkpoints: Iterable[Checkpoint]) -> Tensor | None:
+def strange_drawing(shown: Input | None, checkpoints: Iterable[Checkpoint]) -> Tensor | None:
     """The drawing, if it is unlike the training images of one of the models."""
-    drawn = given is not None and given.source == DRAW
-    return given.pixels if drawn and any(unlike(given, each) for each in checkpoints) else None
+    drawn = shown is not None and shown.source == DRAW
+    return shown.pixels if drawn and any(unlike(shown, each) for each in checkpoints) else None
 
 
-def remark(given: Input, checkpoints: dict[str, Checkpoint]) -> None:
+def remark(shown: Input, checkpoints: dict[str, Checkpoint]) -> None:
     """Warn about an input for which predictions are unreliable.
 
     Args:
         checkpoints: by their names on the page, such as "the second model".
     """
-    if given.source == DRAW:
+    if shown.source == DRAW:
         return  # the pad has its own note: a message above would move the pad under the pen
-    if given.content == Content.BLANK:
+    if shown.content == Content.BLANK:
         st.warning("No digit found. Is the picture blank?")
-    elif given.content == Content.SEVERAL_DIGITS:
-        st.warning(
-            "The picture seems to contain several digits, but the model reads one at a time."
-        )
-    elif given.own:
-        strange = [name for name, checkpoint in checkpoints.items() if unlike(given, checkpoint)]
+    elif shown.own:
+        strange = [name for name, checkpoint in checkpoints.items() if unlike(shown, checkpoint)]
         if strange:
             st.warning(
                 f"This picture is unlike the training images of {' and '.join(strange)}. A model "
                 "always picks a class, so treat this answer with caution."
             )
-    elif given.source:
+        elif shown.content == Content.DIGIT:
+            _remark_doubts(shown, checkpoints)
+    elif shown.source:
         others: dict[str, list[str]] = {}
         for name, checkpoint in checkpoints.items():
-            if checkpoint.config.dataset != given.source:
+            if checkpoint.config.dataset != shown.source:
                 others.setdefault(checkpoint.header.provenance.dataset_title, []).append(name)
         for own, names in sorted(others.items()):
             text = " and ".join(names)
             was, is_ = ("was", "is") if len(names) == 1 else ("were", "are")
             st.info(
                 f"{text[0].upper()}{text[1:]} {was} trained on {plain(own)} but {is_} shown "
-                f"{plain(title_of(given.source))}, so expect more errors."
+                f"{plain(title_of(shown.source))}, so expect more errors."
             )
+
+
+def _remark_doubts(shown: Input, checkpoints: dict[str, Checkpoint]) -> None:
+    """Warn about a digit that is cut off, or between two classes."""
+    if shown.cut_off:
+        st.warning(
+            "The digit seems to be cut off at the edge. Choose a larger part of the photograph, or "
+            "one that shows all of the digit."
+        )
+    for name, checkpoint in checkpoints.items():
+        scores = logits(checkpoint.network(), as_input(shown.pixels[None]))[0].softmax(0).tolist()
+        if Doubt.CLOSE in doubts(scores):
+            classes = [plain(each) for each in checkpoint.header.classes]
+            st.warning(f"Two classes are close for {name}: {two_classes(scores, classes)}.")

@@ -34,8 +34,9 @@ def row(dataset: Dataset, choices: Tensor, number: int, place) -> None:
         _row(
             data={"sprite": url, "numbers": shown, "chosen": number, "seeds": SEEDS},
             key="thumbnails",
-            on_pick_change=_pick, on_shuffle_change=_shuffle,
-        )  # fmt: skip
+            on_pick_change=_pick,
+            on_shuffle_change=_shuffle,
+        )
 
 
 def _numbers(count: int) -> list[int]:

@@ -6,7 +6,8 @@ import streamlit as st
 from densembed import lab
 from densembed.data import as_input, load_dataset
 from densembed.figures.lab import strips_figure
-from densembed.functional.densities import FAMILIES, in_words
+from densembed.functional.densities import FAMILIES
+from densembed.functional.families import in_words
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART
 from pages.widgets.common.parameter import Flag, Numbers, OneOf, Parameter, Slugs, Text
@@ -306,6 +307,47 @@ def _density(x: np.ndarray):
     return reading, row, None, remark
 
 
+def _micro(x: np.ndarray):
+    size = len(x)
+    st.caption(
+        "A micro network reads x first, with a few densities of its own. A linear map turns their "
+        "readings into the locations of the others, so these move with the signal (Section 4.2, "
+        "eq. 22). Here its weights push the densities towards the side with more signal."
+    )
+    left, right = st.columns(2)
+    with left:
+        family = Parameter("family", "Family", Slugs(FAMILY_CHOICES), "logistic").draw(
+            st.selectbox, caption="Of both layers (eq. 8).", **KEPT
+        )
+    with right:
+        count = Parameter("count", "Densities B", Numbers(1, size), min(6, size)).draw(
+            st.number_input, step=1, caption="The densities that are moved (eq. 4).", **KEPT
+        )
+    row = _row(count)
+    inner = Parameter(
+        "inner", "Densities B₀ of the micro network", Numbers(2, size), min(4, size)
+    ).draw(st.number_input, step=1, caption="They lie on an even grid and never move.", **KEPT)
+    gain = number(
+        "gain",
+        "Gain",
+        -4.0,
+        4.0,
+        2.0,
+        0.05,
+        "How strongly the readings move the densities: α = gain · Σ vⱼ rⱼ + b. With 0 they stay.",
+    )
+    moved = lab.micro_network(x, family, count=count, inner=inner, gain=gain)
+    readings = ", ".join(f"{value:.2f}" for value in moved.readings[:8])
+    more = " …" if inner > 8 else ""
+    shift = f"{moved.shifts[row]:+.2f}".replace("-", "−")
+    remark = (
+        f"The micro network reads {readings}{more} and moves density {row + 1} by "
+        f"{shift} pixels. With gain 0, uniform densities are average pooling "
+        "if B divides N."
+    )
+    return moved.reading, row, None, remark
+
+
 def _follow_grid(family: str, grid: tuple) -> None:
     """A newly selected density starts on the grid; with another family, its spread stays."""
     before = st.session_state.get("lab-placed")
@@ -327,6 +369,7 @@ BENCHES = {
     "conv": _convolution,
     "adaptive-conv": _adaptive_convolution,
     "pool": _pooling,
+    "micro": _micro,
 }
 
 

@@ -1,5 +1,7 @@
 """The input that Explore shows, as the browser reports it."""
 
+from dataclasses import replace
+
 from densembed.data.images import Content
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.inputs.choose import DRAW, SAMPLES, UPLOAD, Input
@@ -18,7 +20,7 @@ def explored(report: Report, checkpoint: Checkpoint, picture: Input | None) -> I
         return None
     source = report.parameters.get("from", SAMPLES)
     if source == UPLOAD and picture is not None:
-        return Input(pixels, None, UPLOAD, picture.content, picture.clean)
+        return replace(picture, pixels=pixels)
     if source in (UPLOAD, DRAW) and report.label is None:
         content = Content.DIGIT if pixels.any() else Content.BLANK
         return Input(pixels, None, source, content if checkpoint.reads_digits else Content.IMAGE)

@@ -2,25 +2,31 @@
 // hears of the view where it comes to rest.
 /**
  * @import { Host, Model } from "densembed/app/host.js"
+ * @import { Input } from "densembed/app/input.js"
  * @import { SamplesData } from "densembed/app/samples.js"
+ * @import { Checkpoint } from "densembed/engine/densembed.js"
  * @import { Component } from "densembed/panels/types.js"
  */
-import { readCheckpoint } from "densembed/engine/densembed.js";
+import { Unsupported, readCheckpoint } from "densembed/engine/densembed.js";
 import { compare } from "densembed/app/compare.js";
 import { make } from "densembed/app/controls.js";
 import { explore } from "densembed/app/explore.js";
 import { messageOf, once } from "densembed/app/host.js";
 import { Samples } from "densembed/app/samples.js";
+import { ServedCheckpoint } from "densembed/app/served.js";
 import { find } from "densembed/panels/dom.js";
 import { bytes } from "densembed/panels/fields.js";
 
 /**
  * @typedef {object} ModelData
  * @property {string} title
+ * @property {string} name
+ * @property {string} group
  * @property {string} story
  * @property {string | null} url of the file
  * @property {string} content the file itself in base 64, without a URL
  * @property {string} samples URL of the test images
+ * @property {string} networks URL of what the server computes of it
  *
  * @typedef {object} LiveData what Python sends
  * @property {"explore" | "compare"} view
@@ -32,7 +38,11 @@ import { bytes } from "densembed/panels/fields.js";
  * @property {string} unlike a drawing that is unlike the training images, likewise
  * @property {Record<string, string>} details that Python shows, by slug
  *
- * @typedef {{ link: string, pixels: string, label: string | null }} Report
+ * @typedef {object} Report
+ * @property {string} link
+ * @property {string} pixels of the input in base 64
+ * @property {string | null} label
+ * @property {number} order that of the data which the view followed
  */
 
 const VIEWS = { explore, compare };
@@ -55,39 +65,77 @@ function shared(key, load) {
   return loader();
 }
 
-/** @param {string} url */
-async function get(url) {
-  const response = await fetch(url);
+/** @param {string} url @param {RequestInit} [options] */
+async function get(url, options) {
+  const response = await fetch(url, options);
   if (!response.ok) throw new Error(await response.text());
   return response;
 }
 
-/** @param {string} url @returns {Promise<Samples>} */
-const samplesAt = (url) => shared(url, async () => {
+let asked = false;  // for test images
+
+/**
+ * The test images at a URL. Those of one class are asked for at the same time as what they are.
+ * @param {string} url
+ * @param {string} name of the class; empty for the one that is shown first
+ * @returns {Promise<Samples>}
+ */
+const samplesAt = (url, name) => shared(url, async () => {
+  const address = (/** @type {string} */ query) => `${url}${url.includes("?") ? "&" : "?"}${query}`;
+  const imagesAt = async (/** @type {string} */ query) =>
+    new Uint8Array(await (await get(address(query))).arrayBuffer());
+  const first = asked ? undefined : imagesAt(`class=${encodeURIComponent(name)}`);
+  asked = true;  // further models often share them
+  first?.catch(() => {});  // there is no such class
   /** @type {SamplesData} */
   const data = await (await get(url)).json();
-  const separator = url.includes("?") ? "&" : "?";
-  return new Samples(data, async (label) =>
-    new Uint8Array(await (await get(`${url}${separator}label=${label}`)).arrayBuffer()));
+  return shared(JSON.stringify(data), async () => {
+    const samples = new Samples(data, (label) => imagesAt(`label=${label}`));
+    const early = name || samples.usual;
+    await first?.then((images) => { samples.loaded.set(early, images); }, () => {});
+    return samples;
+  });
 });
+
+/** @param {string} url @param {string} name of the file @returns {Promise<Checkpoint>} */
+const checkpointAt = (url, name) => shared(url, async () =>
+  readCheckpoint(await (await get(url)).arrayBuffer(), name));
+
+/** A checkpoint whose networks the server computes. @param {string} url */
+async function served(url) {
+  const facts = await (await get(url)).json();
+  return new ServedCheckpoint(facts, async (what, query, pixels) => {
+    const link = `${url}/${what}?${new URLSearchParams(
+      Object.entries(query).map(([name, value]) => [name, String(value)]))}`;
+    const response = await get(link, { method: "POST", body: pixels });
+    return new Float32Array(await response.arrayBuffer());
+  });
+}
 
 /**
  * @param {string} key
  * @param {ModelData} data
  * @param {(sentence: string) => void} report
+ * @param {() => string} wanted the class that the link names
  * @returns {Model}
  */
-function modelOf(key, { title, story, url, content, samples }, report) {
-  const name = `${key}.safetensors`;
-  const open = () => shared(url ?? content, async () => readCheckpoint(
-    url === null ? bytes(content).buffer : await (await get(url)).arrayBuffer(), name));
-  return { title, story, open, samples: async (checkpoint) => {
+function modelOf(key, data, report, wanted) {
+  const { title, name, group, story, url, content, samples, networks } = data;
+  const open = async () => {
+    try {
+      return await checkpointAt(url ?? `data:;base64,${content}`, `${key}.safetensors`);
+    } catch (error) {
+      if (error instanceof Unsupported) return shared(`${networks} ${url}`, () => served(networks));
+      throw error;
+    }
+  };
+  return { title, name, group, story, open, samples: async (checkpoint) => {
     report("");
     try {
-      return await samplesAt(samples);
+      return await samplesAt(samples, wanted());
     } catch (error) {
       report(messageOf(error));
-      return Samples.empty(checkpoint);
+      return Samples.empty(await checkpoint);
     }
   } };
 }
@@ -99,6 +147,21 @@ function base64(values) {
   return btoa(letters);
 }
 
+const early = JSON.parse(document.getElementById("early")?.textContent ?? "{}");
+if (early.url) {  // what the first view needs, while Streamlit starts
+  const name = new URL(early.url, location.href).pathname.split("/").at(-1) ?? "";
+  for (const loading of [checkpointAt(early.url, name), samplesAt(early.samples, early.label)])
+    loading.catch(() => {});  // the view tries again, and reports it
+}
+
+let left = false;  // by a link in the menu, to a page that is on its way
+addEventListener("click", (event) => {
+  const link = event.composedPath().find((node) => node instanceof HTMLAnchorElement);
+  const elsewhere = event.button || event.ctrlKey || event.metaKey || event.shiftKey;
+  if (link && !link.target && !link.download && !elsewhere && link.pathname !== location.pathname)
+    left = true;
+});
+
 class Live {
   /** @type {LiveData | undefined} */
   data;
@@ -106,6 +169,8 @@ class Live {
   shown;
   missing = "";  // a sentence about test images
   reported = "";  // the last report
+  page = location.pathname;
+  opening = Promise.resolve();  // the view that is opened last
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -115,7 +180,7 @@ class Live {
     this.host = {
       models: {}, defaults: {}, link: "", uploads: true, upload: null, unlike: null,
       details: {},
-      rest: (link, { pixels, label }) => this.report({ link, pixels: base64(pixels), label }),
+      rest: () => {},
       report: (sentences) => this.say(sentences),
     };
   }
@@ -124,32 +189,45 @@ class Live {
    * @param {LiveData} data
    * @param {(report: Report) => void} tell
    */
-  async update(data, tell) {
+  update(data, tell) {
     this.tell = tell;
     const { data: last, host } = this;
     this.data = data;
+    if (data !== last) left = false;
     host.models = Object.fromEntries(
       Object.entries(data.models).map(([key, model]) => [key, modelOf(key, model, (sentence) => {
         this.missing = sentence;
-      })]));
+      }, () => new URLSearchParams(data.link).get("class") ?? "")]));
     Object.assign(host, { defaults: data.defaults, details: data.details });
     if (data.upload !== last?.upload) host.upload = data.upload ? bytes(data.upload) : null;
     host.unlike = data.unlike ? bytes(data.unlike) : null;
     if (last && data.order === last.order) return this.shown?.refresh();
-    host.link = data.link;
     this.reported = "";
-    try {
-      this.shown = await VIEWS[data.view](this.root, host);
-    } catch (error) {
-      this.say([messageOf(error)]);
-    }
+    const { order } = data;
+    // The view that is shown until the next one is loaded may still come to rest.
+    const rest = (/** @type {string} */ link, /** @type {Input} */ { pixels, label }) =>
+      this.report({ link, pixels: base64(pixels), label, order });
+    const next = this.host = { ...host, link: data.link, rest };
+    // One after the other, or the last one to be loaded would stay.
+    this.opening = this.opening.then(async () => {
+      if (next !== this.host) return;
+      try {
+        this.shown = await VIEWS[data.view](this.root, next);
+      } catch (error) {
+        this.say([messageOf(error)]);
+      }
+    });
     return undefined;
   }
 
-  /** Report where the view came to rest, if that is new. @param {Report} report */
+  /**
+   * Report where the view came to rest, if that is new. Not while another page is
+   * on its way: Streamlit would answer with this one.
+   * @param {Report} report
+   */
   report(report) {
     const text = JSON.stringify(report);
-    if (text === this.reported) return;
+    if (text === this.reported || left || location.pathname !== this.page) return;
     this.reported = text;
     this.tell?.(report);
   }

@@ -5,27 +5,47 @@ import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import streamlit as st
 import torch
 from torch import Tensor
 
-from densembed.data import DATASETS, is_available
 from densembed.runs import gallery
-from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.checkpoint import Checkpoint
+from densembed.training.header import CheckpointError
+from densembed.web.site import INPUT
 from pages.widgets.common.component import component
 from pages.widgets.common.link import plain
-from pages.widgets.inputs.checkpoints import KEPT, opened, report_deleted_uploads, titles, uploads
+from pages.widgets.inputs.checkpoints import (
+    KEPT,
+    group_of,
+    is_deleted_upload,
+    opened,
+    report_deleted_uploads,
+    titles,
+    uploads,
+)
 from pages.widgets.inputs.test_images import test_images
+from pages.widgets.live.routes import urls_of
 
-SHARED = (
-    "from", "class", "example", "shuffle", "ink", "to", "between", "right", "down", "size", "turn",
-    "blur", "noise",
-)  # fmt: skip
-"""Parameters of the input, which the visitor takes along from one view to the other."""
-MODELS = ("model", "models", "first", "second", "third", "fourth")
-"""Parameters that name models, which a view shows again when the visitor comes back to it."""
+OWN = (
+    "model",
+    "models",
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "field",
+    "more",
+    "open",
+    "density",
+)
+"""Parameters of its own that a view has again when the visitor comes back to it."""
+DETAIL = {"explore": "more", "compare": "open"}
+"""The parameter of each view that names the detail below it."""
+COMMON = ("classes", "export")
+"""Details of both views, which the visitor takes along."""
 SERVERS = ("tour", "printed", "beside", "handful")
 """Parameters that the views do not know: those of widgets of the page."""
 STREAMLITS = ("embed", "embed_options")
@@ -62,14 +82,22 @@ def reported(view: str) -> Report | None:
         return None
     label = report.get("label")
     link = report["link"].encode(errors="replace").decode()  # without lone surrogates
-    parameters = {name: value for name, value in parse_qsl(link) if name.lower() not in STREAMLITS}
+    parameters = {
+        name: value
+        for name, value in parse_qsl(link)
+        # A report may have been on its way when the visitor removed a file.
+        if name.lower() not in STREAMLITS and not is_deleted_upload(value)
+    }
     return Report(parameters, pixels, label if isinstance(label, str) else None)
 
 
 def show_view(
-    view: str, defaults: Mapping[str, str], details: Mapping[str, str],
-    upload: Tensor | None = None, unlike: Tensor | None = None,
-) -> None:  # fmt: skip
+    view: str,
+    defaults: Mapping[str, str],
+    details: Mapping[str, str],
+    upload: Tensor | None = None,
+    unlike: Tensor | None = None,
+) -> None:
     """Show a view.
 
     Args:
@@ -82,11 +110,13 @@ def show_view(
     """
     report_deleted_uploads(defaults)
     if st.session_state["arrived"]:
-        follow_link()
-        last = st.session_state.get(f"{view}-models", {}) | st.session_state.get("input", {})
+        last = st.session_state.get(f"{view}-own", {}) | st.session_state.get("input", {})
+        if detail := st.session_state.get("detail"):
+            last[DETAIL[view]] = detail
         for name, value in last.items():
-            if name not in st.query_params:
+            if name not in st.query_params and not is_deleted_upload(value):
                 st.query_params[name] = value
+        follow_link()
         _keep_input(st.query_params.to_dict())
     data = {
         "view": view,
@@ -111,55 +141,61 @@ def _text(pixels: Tensor | None) -> str:
 def follow_link() -> None:
     """Make the view follow the page's link, which this page has changed."""
     st.session_state["order"] = st.session_state.get("order", 0) + 1
+    st.session_state["followed"] = st.query_params.to_dict()
 
 
 def _keep(view: str) -> None:
     st.session_state["arrived"] = False  # callbacks run before the page begins
-    st.session_state[f"{view}-report"] = st.session_state[view].report
+    report = st.session_state[view].report
+    if isinstance(report, dict) and report.get("order") != st.session_state.get("order", 0):
+        # Made before the page changed its link, and sent with the one of then.
+        if "followed" in st.session_state:
+            st.query_params.from_dict(st.session_state["followed"])
+        return
+    st.session_state[f"{view}-report"] = report
     if report := reported(view):
         own = {name: value for name, value in st.query_params.items() if name in SERVERS}
         st.query_params.from_dict({**own, **report.parameters})
         _keep_input(report.parameters)
-        st.session_state[f"{view}-models"] = {
-            name: value for name, value in report.parameters.items() if name in MODELS
+        st.session_state[f"{view}-own"] = {
+            name: value for name, value in report.parameters.items() if name in OWN
         }
+        detail = report.parameters.get(DETAIL[view])
+        st.session_state["detail"] = detail if detail in COMMON else None
 
 
 def _keep_input(parameters: Mapping[str, str]) -> None:
-    st.session_state["input"] = {
-        name: value for name, value in parameters.items() if name in SHARED
-    }
+    st.session_state["input"] = {name: value for name, value in parameters.items() if name in INPUT}
 
 
 def _models(also: list[str]) -> dict[str, dict]:
     """What the browser needs of every model, by its key."""
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     base = f"/{base}" if base else ""
-    # The browser keeps test images by their URL, which therefore changes after a download.
-    available = "+".join(name for name in DATASETS if is_available(name))
     models = {}
     for key, title in titles(also).items():
         if upload := uploads().get(key):
-            dataset = test_images(upload.checkpoint)
-            name = dataset.name if dataset else "none"
+            dataset, name = test_images(upload.checkpoint), ""
+            of = dataset.name if dataset else "none"
             place = {
-                "url": None, "content": base64.b64encode(upload.data).decode(),
-                "samples": f"{base}/samples/of-data/{name}", "story": KEPT,
-            }  # fmt: skip
+                "url": None,
+                "content": base64.b64encode(upload.data).decode(),
+                "samples": f"{base}/samples/of-data/{of}",
+                "story": KEPT,
+            }
         else:
             entry = gallery.find(key)
             if entry is None:
                 continue
+            name = entry.name
             try:
                 version = entry.path.stat().st_mtime_ns
             except OSError:
                 continue  # deleted in this moment
-            place = {
-                "url": f"{base}/checkpoints/{key}.safetensors?{version}", "content": "",
-                "samples": f"{base}/samples/of-model/{key}?{version}+{available}",
-                "story": gallery.DESCRIPTIONS.get(key, ""),
-            }  # fmt: skip
-        models[key] = {"title": title, **place}
+            place = {"content": "", "story": gallery.DESCRIPTIONS.get(key, "")}
+            place |= urls_of(key, version, base)
+        place["networks"] = f"{base}/networks/{quote(key)}"
+        models[key] = {"title": title, "name": name, "group": group_of(key), **place}
     return models
 
 

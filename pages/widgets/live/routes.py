@@ -1,16 +1,27 @@
 """Files that the views load: checkpoints and test images."""
 
+import hashlib
 import json
+from collections.abc import Mapping
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from densembed.data import DATASETS, DataError, Dataset, is_available, is_folder, load_dataset
+from densembed.data import (
+    DATASETS,
+    DataError,
+    Dataset,
+    is_available,
+    is_folder,
+    is_signals,
+    load_dataset,
+)
 from densembed.runs import gallery
-from densembed.training.checkpoint import CheckpointError
-from pages.widgets.inputs.checkpoints import DELETED
-from pages.widgets.inputs.test_images import test_images
+from densembed.training.header import CheckpointError
+from pages.widgets.inputs.checkpoints import DELETED, usual_choice
+from pages.widgets.inputs.test_images import test_images, usual_class
+from pages.widgets.live import networks
 
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -21,7 +32,33 @@ def routes(base: str) -> list[Route]:
         Route(f"{base}/checkpoints/{{key}}.safetensors", _checkpoint),
         Route(f"{base}/samples/of-model/{{key}}", _samples_of_model),
         Route(f"{base}/samples/of-data/{{name}}", _samples_of_data),
+        *networks.routes(base),
     ]
+
+
+def urls_of(key: str, version: int, base: str) -> dict[str, str]:
+    """Where the browser finds a checkpoint and its test images."""
+    # The browser keeps test images by their URL, which therefore changes after a download.
+    available = "+".join(name for name in DATASETS if is_available(name))
+    return {
+        "url": f"{base}/checkpoints/{key}.safetensors?{version}",
+        "samples": f"{base}/samples/of-model/{key}?{version}+{available}",
+    }
+
+
+def early(query: Mapping[str, str], base: str) -> dict[str, str]:
+    """What the browser can load for Explore before the page's script has run; may be empty."""
+    shown = {entry.key: entry for entry in gallery.shipped()}
+    key = query.get("model", "")
+    if not key and query.get("from", "samples").lower() != "samples":
+        return {}  # another model may be better at these
+    key = key if key in shown or not shown else usual_choice(shown)
+    try:
+        return urls_of(key, shown[key].path.stat().st_mtime_ns, base) | {
+            "label": query.get("class", "")
+        }
+    except (KeyError, OSError):
+        return {}
 
 
 def _checkpoint(request: Request) -> Response:
@@ -55,7 +92,7 @@ def _samples_of_model(request: Request) -> Response:
 def _samples_of_data(request: Request) -> Response:
     """The test images of a data set with a name of its own, never of a folder."""
     name = request.path_params["name"]
-    if name not in DATASETS or not is_available(name):
+    if name not in DATASETS or is_signals(name) or not is_available(name):
         return _missing("No test images for this model are available. Upload a picture instead.")
     try:
         return _samples(load_dataset(name), request)
@@ -64,17 +101,29 @@ def _samples_of_data(request: Request) -> Response:
 
 
 def _samples(dataset: Dataset, request: Request) -> Response:
-    """What the images are, or the images of one class."""
+    """What the images are, or the images of one class.
+
+    A class is named by its number, or by its name, so that the browser can ask for it before it
+    knows what the images are; with an empty name it is the class that a view shows first.
+    """
     labels = dataset.test.labels
     counts = [int((labels == k).sum()) for k in range(len(dataset.classes))]
-    if "label" not in request.query_params:
+    if not {"label", "class"} & request.query_params.keys():
         facts = {
-            "title": dataset.title, "classes": dataset.classes, "shape": dataset.input_shape,
+            # Models with the same images share them in the browser.
+            "of": hashlib.sha256(dataset.name.encode()).hexdigest()[:16],
+            "title": dataset.title,
+            "classes": dataset.classes,
+            "shape": dataset.input_shape,
             "counts": counts,
-        }  # fmt: skip
+        }
         return Response(json.dumps(facts), media_type="application/json")
-    classes = {str(label): label for label in range(len(counts))}
-    label = classes.get(request.query_params["label"])
+    if "label" in request.query_params:
+        wanted = {str(label): label for label in range(len(counts))}
+    else:
+        wanted = {name: label for label, name in enumerate(dataset.classes)}
+        wanted[""] = dataset.classes.index(usual_class(dataset))
+    label = wanted.get(request.query_params.get("label", request.query_params.get("class", "")))
     if label is None:
         return _missing("There is no such class.")
     images = dataset.test.images[labels == label]

@@ -1,11 +1,13 @@
-"""Sections of the page Paper beyond Table 1, shown if their results are in the gallery."""
+"""Sections beyond the tables of the paper, shown if their results are in the gallery."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from densembed.cli.reproduce import EXPERIMENTS
-from densembed.data import slug, title
+from densembed.data import title
 from densembed.experiments import families, frontier, robustness
 from densembed.figures.families import families_figure, family_fields_figure
 from densembed.figures.frontier import frontier_figure
@@ -13,7 +15,6 @@ from densembed.figures.robustness import following_figure, robustness_figure
 from densembed.models.names import describe
 from densembed.runs.gallery import results
 from pages.widgets.common.page import CHART
-from pages.widgets.paper.tables import show_table
 
 KINDS = {"fixed": "With fixed densities", "moving": "With a micro network"}
 
@@ -30,7 +31,7 @@ STYLE = """
 
 def show() -> None:
     """Show all sections that have results."""
-    for section in (table2, families_section, frontier_section, robustness_section):
+    for section in (families_section, frontier_section, robustness_section):
         section()
 
 
@@ -46,34 +47,25 @@ def _made_by(command: str, rows: Sequence[dict] = ()) -> str:
     return f"Reproduce with `python -m densembed reproduce {command}`."
 
 
-def table2() -> None:
-    """Table 2: colour photographs, and the cost of their compression."""
-    tables = results("table2-")
-    own = [table for table in tables if table["recipe"] == "paper"]  # the baseline, if available
-    for table in (own or tables)[:1]:
-        st.subheader(f"Table 2: {title(table['dataset'])}", anchor=False)
-        st.markdown(
-            "The same networks on small colour photographs, with separate densities per channel."
-        )
-        show_table("table2", slug(table["dataset"]), "recipe2")
-        linear = [row for row in table["rows"] if row["model"] == "linear"]
-        if "JPEG" not in table["dataset"] or not linear:
-            continue
-        ours, theirs = (
-            f"{linear[0][f'{of}mean']:.2f} ± {linear[0][f'{of}deviation']:.2f} %"
-            for of in ("", "paper_")
-        )
-        st.markdown(
-            "These pictures were compressed as JPEG, unlike the paper's. For comparison, the "
-            f"linear model, which has no densities, has an error of {ours} with recipe "
-            f"{table['recipe']} and {theirs} in the paper."
-        )
+def _figure(draw: Callable[[dict, str], go.Figure], table: dict, part: str) -> go.Figure:
+    """A figure of fields, which is drawn once for each table."""
+    return _drawn(draw.__name__, json.dumps(table), part, draw)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _drawn(name: str, table: str, part: str, _draw: Callable[[dict, str], go.Figure]) -> go.Figure:
+    return _draw(json.loads(table), part)
+
+
+def _following(table: dict, model: str) -> go.Figure:
+    """The field that follows the digit, as high as its place."""
+    return following_figure(table, model).update_layout(height=None)
 
 
 def families_section() -> None:
     """A comparison of the families of densities, and their fields."""
     for table in results("families-")[:1]:
-        st.subheader("Which density?", anchor=False)
+        st.header("Which density?", anchor="families")
         st.markdown(families.finding(table))
         columns = st.columns(2, gap="medium")
         for column, (kind, words) in zip(columns, KINDS.items(), strict=True):
@@ -83,14 +75,18 @@ def families_section() -> None:
                 first = families.of_kind(table, kind)[0]
                 st.markdown(f"**{words}**, {first['parameters']:,} parameters")
                 st.plotly_chart(
-                    families_figure(table, kind), key=f"families-errors-{kind}", config=CHART,
+                    families_figure(table, kind),
+                    key=f"families-errors-{kind}",
+                    config=CHART,
                     alt=f"Test error of each family of densities. {words}",
-                )  # fmt: skip
+                )
                 st.markdown("Fields after training, for the first test image:")
                 st.plotly_chart(
-                    family_fields_figure(table, kind), key=f"families-{kind}", config=CHART,
+                    _figure(family_fields_figure, table, kind),
+                    key=f"families-{kind}",
+                    config=CHART,
                     alt=f"Receptive fields of every family. {words}",
-                )  # fmt: skip
+                )
         st.caption(
             f"Recipe {table['recipe']}, {len(table['rows'][0]['errors'])} seeds, "
             f"{title(table['dataset'])}. "
@@ -101,12 +97,14 @@ def families_section() -> None:
 def frontier_section() -> None:
     """The lowest error by number of parameters."""
     for table in results("frontier-")[:1]:
-        st.subheader("How low can the error get with few parameters?", anchor=False)
+        st.header("How low can the error get with few parameters?", anchor="parameters")
         st.markdown(frontier.finding(table))
         st.plotly_chart(
-            frontier_figure(table), key="frontier", config=CHART,
+            frontier_figure(table),
+            key="frontier",
+            config=CHART,
             alt="Test error against the number of parameters",
-        )  # fmt: skip
+        )
         st.caption(
             f"Network and recipe were chosen on held-out training images; the test images of "
             f"{title(table['dataset'])} were used once. The training images were not augmented. "
@@ -117,26 +115,30 @@ def frontier_section() -> None:
 def robustness_section() -> None:
     """Errors on transformed pictures, and the field that follows the digit."""
     for table in results("robustness-")[:1]:
-        st.subheader("Does the field follow the digit?", anchor=False)
+        st.header("Does the field follow the digit?", anchor="robustness")
         st.markdown(robustness.finding(table))
         moving = [row for row in table["rows"] if "-mnn-" in row["model"]]
         for row in moving[:1]:
-            figure = following_figure(table, row["model"])
+            figure = _figure(_following, table, row["model"])
             st.html(STYLE.replace("COLUMNS", str(len(row["pictures"]))))
             with st.container(key="followed"):
                 st.plotly_chart(
-                    figure.update_layout(height=None), key="following", config=CHART,
+                    figure,
+                    key="following",
+                    config=CHART,
                     height="stretch",
                     alt="A digit at several places, and the receptive field at each",
-                )  # fmt: skip
+                )
             st.caption(
                 f"{describe(row['model'])}: the field for one digit, shifted to the right by the "
                 "number of pixels above it."
             )
         st.plotly_chart(
-            robustness_figure(table), key="robustness", config=CHART,
+            robustness_figure(table),
+            key="robustness",
+            config=CHART,
             alt="Test error on shifted, scaled, rotated and noisy digits",
-        )  # fmt: skip
+        )
         st.caption(
             f"{table['test_images']:,} test images of {title(table['dataset'])}. No network was "
             "trained on transformed pictures. " + _made_by("robustness")

@@ -1,12 +1,15 @@
 """Figure 1: where the densities lie, before and after training."""
 
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
 import streamlit as st
 
-from densembed.data import is_available, load_dataset
+from densembed.data import Dataset, is_available, load_dataset
 from densembed.data import title as title_of
-from densembed.experiments.reproduce import recipe_of
+from densembed.experiments.recipes import recipe_of
 from densembed.fields.field import TOP_PERCENTILE
-from densembed.figures.paper import FIGURE1, figure1_of
+from densembed.figures.paper import FIGURE1, figure1_of, first_images, usual_inputs
 from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
@@ -23,13 +26,13 @@ STYLE = """
 }
 </style>
 """
-ONE_SCALE = "/compare?models=3&" + "&".join(
+ONE_SCALE = "/compare?models=3&field=mean&" + "&".join(
     f"{side}={model}" for side, model in zip(("first", "second", "third"), FIGURE1, strict=True)
 )
 
 
 def show() -> None:
-    st.subheader("Figure 1: where the densities lie", anchor="figure-1")
+    st.header("Figure 1: where the densities lie", anchor="figure-1")
     entries = {model: gallery.find(model) for model in FIGURE1}
     if not all(entries.values()):
         st.caption("The gallery does not contain the three models of this figure.")
@@ -41,16 +44,15 @@ def show() -> None:
         "The network looks where it is bright. With a micro network (a) the densities move with "
         "the input. Without one (b, c), the field is the same for every input. Choose other inputs:"
     )
-    classes, tested = list(dataset.classes), dataset.tested
+    tested = dataset.tested
+    usual = usual_inputs(tested)
     chosen = []
     with st.container(horizontal=True):
         for k in range(3):
-            usual = tested[(7, 2, 1)[k] % len(tested)]
-            parameter = Parameter(f"input{k + 1}", f"Input {k + 1}", Slugs(tested), usual)
+            parameter = Parameter(f"input{k + 1}", f"Input {k + 1}", Slugs(tested), usual[k])
             chosen.append(parameter.draw(st.selectbox, width=110))
-    labels = dataset.test.labels
-    first = [int((labels == classes.index(name)).nonzero()[0, 0]) for name in chosen]
-    figures = figure1_of(checkpoints, dataset.test.images[first])
+    digests = tuple(checkpoint.digest for checkpoint in checkpoints.values())
+    figures = _figures(digests, dataset.digest, tuple(chosen), checkpoints, dataset)
     st.html(STYLE)
     with st.container(key="figure1"):
         left, right = st.columns([3, 2], gap="small")
@@ -59,15 +61,18 @@ def show() -> None:
             note = "one field per input" if part == "a" else "the same for every input"
             panel(f"({part}) {describe(model)}", note)
             st.plotly_chart(
-                figures[model].update_layout(width=None, height=None), key=f"figure1-{part}",
-                config=CHART, height="stretch",
+                figures[model],
+                key=f"figure1-{part}",
+                config=CHART,
+                height="stretch",
                 alt=f"Receptive fields of {describe(model)} before and after training",
-            )  # fmt: skip
+            )
     shown = ", ".join(f"[{describe(model)}](/?model={model})" for model in FIGURE1)
     st.caption(
         f"All fields of a model share one scale, which ends at the {TOP_PERCENTILE:g}th percentile "
         "of the brightest field. The models have different scales: 25 densities have a smaller sum "
         f"than 225. [All three on one scale, in Compare]({ONE_SCALE}). In Explore: {shown}."
+        f" Save this figure as a file: `{_command(dataset, own, chosen)}`."
         + _trained_by(checkpoints)
     )
     if dataset.name != own:
@@ -76,12 +81,35 @@ def show() -> None:
         )
 
 
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _figures(
+    digests: tuple[str, ...],
+    digest: str,
+    chosen: tuple[str, ...],
+    _checkpoints: dict[str, Checkpoint],
+    _dataset: Dataset,
+) -> dict[str, go.Figure]:
+    """The panels for these inputs, without a size of their own."""
+    figures = figure1_of(_checkpoints, first_images(_dataset, chosen))
+    return {name: each.update_layout(width=None, height=None) for name, each in figures.items()}
+
+
+def _command(dataset: Dataset, own: str, inputs: Sequence[str]) -> str:
+    """The command that draws the figure as it is shown."""
+    command = "python -m densembed reproduce figure1 --included"
+    if dataset.name != own:
+        command += f" --dataset {dataset.name}"
+    usual = usual_inputs(dataset.tested)
+    return command + (f" --inputs {','.join(inputs)}" if tuple(inputs) != usual else "")
+
+
 def _trained_by(checkpoints: dict[str, Checkpoint]) -> str:
-    """The command that trains these models and draws their figure, if all have one recipe."""
+    """The command that trains these models, if all have one recipe."""
     recipes = {recipe_of(checkpoint.config) for checkpoint in checkpoints.values()}
     if len(recipes) > 1 or None in recipes:
         return ""
     return (
-        " Train the three models and save the figure as a file: "
-        f"`python -m densembed reproduce figure1 --recipe {recipes.pop()}`."
+        " Train the three models yourself: "
+        f"`python -m densembed reproduce table1 --recipe {recipes.pop()} --rows "
+        f"{','.join(checkpoints)}`."
     )

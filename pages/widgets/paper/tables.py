@@ -1,26 +1,51 @@
 """A table of the paper next to our results: a plot, a summary, the numbers."""
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from densembed.data import slug
 from densembed.figures.paper import table_figure
 from densembed.models.names import describe
 from densembed.runs import gallery
-from densembed.training.checkpoint import CheckpointError
+from densembed.training.header import CheckpointError
 from pages.widgets.common.page import CHART
 from pages.widgets.common.parameter import Parameter, Slugs
 
 ARXIV = "https://arxiv.org/abs/2006.12779"
+OWN = "paper"
+"""The paper's own recipe."""
+TUNED = ("colour", "tuned")
+"""The recipes that were tuned, of which the first available one is shown beside the paper's."""
 RECIPES = {
-    "colour": "Our training uses one recipe for all rows, tuned on held-out images of the data.",
-    "tuned": "Our training uses one recipe for all rows, tuned on held-out images of MNIST.",
-    "paper": "Our training follows the paper where it gives details.",
+    OWN: "follows the paper where it gives details",
+    "tuned": "one recipe for all rows, tuned on held-out images of MNIST",
+    "colour": "one recipe for all rows, tuned on held-out images of this data set",
 }
 NEAREST = "typical run"
 SHOWN = (
-    "learning_rate", "density_rate", "scale_start", "location_start", "epochs", "batch_size",
-    "weight_decay", "locator_rate", "locator_decay",
-)  # fmt: skip
+    "learning_rate",
+    "density_rate",
+    "scale_start",
+    "location_start",
+    "epochs",
+    "batch_size",
+    "weight_decay",
+    "locator_rate",
+    "locator_decay",
+)
+
+
+def results_of(table: str, dataset: str) -> dict[str, dict]:
+    """The available results of a table by recipe, the paper's own first."""
+    reports = {recipe: gallery.result(f"{table}-{dataset}-{recipe}") for recipe in RECIPES}
+    return {recipe: results for recipe, results in reports.items() if results}
+
+
+def compared(by_recipe: Mapping[str, dict]) -> dict[str, dict]:
+    """The results that are shown side by side: of the paper's recipe and of a tuned one."""
+    tuned = [recipe for recipe in TUNED if recipe in by_recipe][:1]
+    return {recipe: by_recipe[recipe] for recipe in (OWN, *tuned) if recipe in by_recipe}
 
 
 def show_table(table: str, dataset: str, key: str = "recipe") -> None:
@@ -31,29 +56,47 @@ def show_table(table: str, dataset: str, key: str = "recipe") -> None:
         dataset: the data set that its results file names.
         key: of the choice of the recipe, in the link as well.
     """
-    by_recipe = {recipe: gallery.result(f"{table}-{dataset}-{recipe}") for recipe in RECIPES}
-    by_recipe = {recipe: results for recipe, results in by_recipe.items() if results}
+    by_recipe = results_of(table, dataset)
     if not by_recipe:
-        st.info(f"There are no results yet. Run `{_command(table, dataset, 'paper')}`.")
+        st.info(f"There are no results yet. Run `{_command(table, dataset, OWN)}`.")
         return
-    recipe = Parameter(key, "Training", Slugs(list(by_recipe)), next(iter(by_recipe))).draw(
-        st.segmented_control, required=True
-    )
-    st.caption(RECIPES[recipe])
-    results = by_recipe[recipe]
-    rows = results["rows"]
-    figure = table_figure(rows)
+    shown = compared(by_recipe) or by_recipe
+    figure = table_figure({recipe: results["rows"] for recipe, results in shown.items()})
     st.plotly_chart(
-        figure, key=table, config=CHART,
+        figure,
+        key=table,
+        config=CHART,
         alt="Test error of each model, ours and the paper's, with error bars",
-    )  # fmt: skip
-    st.caption(
-        f"Our marks are means of {_runs(rows)} trainings; bars are ± one standard deviation."
-        + (" The axis is logarithmic." if figure.layout.xaxis.type == "log" else "")
     )
-    st.markdown(_finding(rows) + _by_other_recipes(rows, by_recipe) + _did_not_learn(rows))
-    with st.expander("The numbers, and how to reproduce them"):
-        _numbers(table, results, recipe)
+    runs = _runs([row for results in shown.values() for row in results["rows"]])
+    st.caption(
+        f"Lower (further left) is better. Our marks are means of {runs} trainings; bars are ± one "
+        "standard deviation."
+        + (" The axis is logarithmic." if figure.layout.xaxis.type == "log" else ""),
+        help=NAMES,
+    )
+    st.markdown(
+        "\n".join(
+            f"- **Recipe {recipe}** ({RECIPES[recipe]}): {finding(results['rows'])}"
+            + _by_other_recipes(results["rows"], by_recipe)
+            + _did_not_learn(results["rows"])
+            for recipe, results in shown.items()
+        )
+    )
+    choice = Parameter(key, "Recipe", Slugs(list(by_recipe)), next(iter(by_recipe)))
+    with st.expander(
+        "The numbers, and how to reproduce them", expanded=choice.linked() is not None
+    ):
+        recipe = choice.draw(st.segmented_control, required=True)
+        _numbers(table, by_recipe[recipe], recipe)
+
+
+NAMES = (
+    "**EL**: an embedding layer, which reads the mean ink under each of its B × B densities. The "
+    "word before EL is the shape of the densities. **mNN**: a micro network, which places these "
+    "densities for each picture and has B₀ × B₀ densities itself."
+)
+"""The parts of the models' names."""
 
 
 def _runs(rows: list[dict]) -> str:
@@ -67,9 +110,9 @@ def _command(table: str, dataset: str, recipe: str) -> str:
     return f"python -m densembed reproduce {table}{data} --recipe {recipe}"
 
 
-def _finding(rows: list[dict]) -> str:
+def finding(rows: list[dict]) -> str:
     below = [row for row in rows if row["mean"] < row["paper_mean"]]
-    others = ", ".join(describe(row["model"]) for row in rows if row not in below)
+    others = [describe(row["model"]) for row in rows if row not in below]
     text = f"**{len(below)} of {len(rows)}** models have a lower error than in the paper"
     if len(below) == len(rows):
         text = f"All **{len(rows)}** models have a lower error than in the paper"
@@ -77,7 +120,8 @@ def _finding(rows: list[dict]) -> str:
         text += ", with the same number of parameters"
     text += "."
     if others:
-        text += f" Not lower: {others}."
+        are = "exception is" if len(others) == 1 else "exceptions are"
+        text += f" The {are} {'; '.join(others)}."
     return text + _by_parameters(rows)
 
 
@@ -111,8 +155,8 @@ def _did_not_learn(rows: list[dict]) -> str:
         if failed:
             text += (
                 f" {failed} of the {len(row['errors'])} trainings of {describe(row['model'])} did "
-                f"not learn: {'its' if failed == 1 else 'their'} error is that of a guess, "
-                f"{CHANCE:g} %, and it is part of the mean."
+                f"not learn: {'its' if failed == 1 else 'their'} error is that of guessing, "
+                f"{CHANCE:g} %, and is included in the mean."
             )
     return text
 
@@ -190,9 +234,11 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
     settings = ", ".join(
         f"{name.replace('_', ' ')} {config[name]}" for name in SHOWN if name in config
     )
-    absent = "" if linked else (
-        " The checkpoints of this training are not shipped; the command creates them."
-    )  # fmt: skip
+    absent = (
+        ""
+        if linked
+        else (" The checkpoints of this training are not shipped; the command creates them.")
+    )
     st.caption(
         f"Our errors are mean ± standard deviation over {_runs(rows)} seeds, starting at 0; the "
         f"paper's are printed in its [{table.replace('table', 'Table ')}]({ARXIV}). Reproduce ours "

@@ -11,11 +11,13 @@ def show() -> None:
     times = gallery.result("times-mnist")
     if not times:
         return
-    st.subheader("Training time per epoch", anchor="times")
+    st.header("Training time per epoch", anchor="times")
     st.plotly_chart(
-        times_figure(times["rows"]), key="times", config=CHART,
+        times_figure(times["rows"]),
+        key="times",
+        config=CHART,
         alt="Seconds per epoch for each model",
-    )  # fmt: skip
+    )
     st.caption(
         f"Mean and standard deviation of {times['runs']} epochs of MNIST, 60,000 images, on "
         f"{times['machine']['device']}, with {times['machine']['threads']} CPU threads. Reproduce "

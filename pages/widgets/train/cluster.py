@@ -1,6 +1,7 @@
 """The cluster that all tabs share, and functions for the widgets about training."""
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Iterator
 
@@ -10,6 +11,7 @@ from densembed.data import DataError, is_available, load_dataset
 from densembed.models.names import check_name, describe
 from densembed.runs import Run, execute, read_only
 from densembed.runs.recovery import recover
+from densembed.runs.speed import ALIKE, expected_seconds, recorded
 from densembed.runs.time_left import seconds_left, waiting_seconds
 from densembed.training.config import RunConfig
 from densembed.training.loop import estimate_seconds
@@ -18,9 +20,15 @@ from pages.widgets.common.link import plain
 
 LIVE = ("queued", "running")
 WORDS = {
-    "queued": "waiting to start", "running": "training", "paused": "paused", "done": "done",
-    "stopped": "stopped", "diverged": "diverged", "failed": "failed", "interrupted": "interrupted",
-}  # fmt: skip
+    "queued": "waiting to start",
+    "running": "training",
+    "paused": "paused",
+    "done": "done",
+    "stopped": "stopped",
+    "diverged": "diverged",
+    "failed": "failed",
+    "interrupted": "interrupted",
+}
 TROUBLE = "trouble"
 LOOK_EVERY = 2.0
 """Seconds between two checks of a run or sweep that is not live."""
@@ -39,10 +47,33 @@ def cluster() -> Cluster:
     return server
 
 
-@st.cache_data(show_spinner=False, max_entries=1000)
 def estimate(config: RunConfig) -> float:
     """Estimated seconds of a training on this machine. Raises ValueError for an invalid config."""
-    return estimate_seconds(config, load_dataset(config.dataset))
+    data = load_dataset(config.dataset)
+    _timed(_only(config))  # raises the error of an invalid config
+    steps = config.epochs * math.ceil(len(data.train) / config.batch_size)
+    tested = len(data.test) / len(data.train)
+    return expected_seconds(config, steps, tested, recorded(), _time_per_step)
+
+
+def _time_per_step(config: RunConfig) -> float | None:
+    try:
+        return _timed(_only(config)) if is_available(config.dataset) else None
+    except (DataError, ValueError):  # data of an earlier run that have changed
+        return None
+
+
+def _only(config: RunConfig) -> RunConfig:
+    """Of a config only what determines the time per step, so that few configs are timed."""
+    alike = {name: getattr(config, name) for name in ALIKE}
+    return RunConfig(epochs=1, **alike)
+
+
+@st.cache_data(show_spinner=False, max_entries=1000)
+def _timed(config: RunConfig) -> float:
+    """Seconds per step of a few steps."""
+    data = load_dataset(config.dataset)
+    return estimate_seconds(config, data) / math.ceil(len(data.train) / config.batch_size)
 
 
 def estimate_wait(run: Run) -> float | None:

@@ -1,56 +1,100 @@
-"""The form of a new training: model, data and epochs, and further settings."""
+"""The form of a new training: the network, the data and the epochs, and further settings."""
 
 import streamlit as st
 from pydantic import ValidationError
 
-from densembed.data import DATASETS, DataError, is_available, is_folder
+from densembed.data import DATASETS, DataError, is_available, is_signals, load_dataset
+from densembed.models.registry import build, parameter_count
 from densembed.training.config import RunConfig, explain
 from densembed.training.device import pick_device
 from pages.widgets.common.link import plain
-from pages.widgets.train.cluster import cluster, duration, estimate, model_name, start
-from pages.widgets.train.folder import FOLDER, KEPT, folder_fields, pick_folder, show_folder
+from pages.widgets.train.cluster import cluster, duration, estimate, start
+from pages.widgets.train.network import network_fields, pick_network
+from pages.widgets.train.pictures import (
+    FOLDER,
+    KEPT,
+    OWN,
+    SIGNALS,
+    UPLOADED,
+    pick_pictures,
+    picture_fields,
+    show_pictures,
+    source_of,
+)
 
-MODELS = (
-    "logistic-el-mnn-10-5", "logistic-el-mnn-8-4", "logistic-el-mnn-6-3", "logistic-el-15",
-    "logistic-el-8", "logistic-el-5", "logistic-el-3", "linear", "mlp-50",
-)  # fmt: skip
-OWN_FOLDER = "A folder of pictures"
-EPOCHS = {"digits": 60, FOLDER: 20}
+IMAGES = {name: source.title for name, source in DATASETS.items() if not is_signals(name)}
+"""The data sets of images, with their titles."""
+SOURCES = IMAGES | OWN
+"""The choices of data, with their texts."""
+EPOCHS = {"digits": 60, FOLDER: 20, UPLOADED: 20}
 DEFAULTS = {"new-rate": 0.002, "new-batch": 128, "new-seed": 0, "new-device": "auto"}
 
 
 def train_form() -> None:
     for key, value in DEFAULTS.items():
         st.session_state.setdefault(key, value)
-    columns = st.columns([3, 2, 2], vertical_alignment="bottom")
-    with columns[0]:
-        model = st.selectbox(
-            "Model", MODELS, format_func=model_name, accept_new_options=True, key="new-model",
-            **KEPT,
-            help="Choose one, or type a name such as logistic-el-7 or logistic-el-mnn-12-6.",
-        )  # fmt: skip
-    with columns[1]:
-        source = st.selectbox(
-            "Data", [*DATASETS, FOLDER], key="new-data", **KEPT,
-            format_func=lambda name: DATASETS[name].title if name in DATASETS else OWN_FOLDER,
-        )  # fmt: skip
-    with columns[2]:
-        st.session_state.setdefault(f"new-epochs-{source}", EPOCHS.get(source, 5))
-        epochs = st.number_input(
-            "Epochs", 1, 10_000, key=f"new-epochs-{source}", **KEPT,
-            help="Passes through the training images.",
-        )  # fmt: skip
-    dataset = pick_folder() if source == FOLDER else source
+    model = pick_network()
+    source = st.selectbox(
+        "Data", list(SOURCES), key="new-data", **KEPT, format_func=SOURCES.get, help=SIGNALS
+    )
+    dataset = pick_pictures(source) if source in OWN else source
+    readable = source not in OWN or (dataset is not None and show_pictures(dataset))
+    bottom = st.columns(2, vertical_alignment="bottom")
+    st.session_state.setdefault(f"new-epochs-{source}", EPOCHS.get(source, 5))
+    epochs = bottom[0].number_input(
+        "Epochs",
+        1,
+        10_000,
+        key=f"new-epochs-{source}",
+        **KEPT,
+        help="Passes through the training images.",
+    )
+    settings = _more_settings()
+    try:
+        config = RunConfig(model=model, dataset=dataset or FOLDER, epochs=epochs, **settings)
+        if not cluster().scheduler:
+            pick_device(config.device)
+    except (ValidationError, ValueError) as error:
+        st.error(plain(explain(error) if isinstance(error, ValidationError) else str(error)))
+        return
+    if not readable:
+        return
+    try:
+        note = _duration(config)
+        size = _size(config)
+    except DataError as error:  # damaged data
+        note, size = f"No time estimate: {plain(str(error))}", ""
+    except ValueError as error:  # pictures too small for the model
+        st.error(plain(str(error)))
+        return
+    if bottom[1].button("Start training", type="primary", width="stretch"):
+        with st.spinner("Starting …"):
+            started = start(config)
+        if started:
+            st.session_state.pop("new-other", None)
+            st.rerun()
+    st.caption(note)
+    st.caption(f"`{model}`{size}")
+
+
+def _more_settings() -> dict:
+    """Widgets for the settings that usually stay as they are."""
     with st.expander("More settings"):
-        more = st.columns(4)
-        rate = more[0].number_input(
-            "Learning rate", 1e-6, 1e6, step=0.001, format="%g", key="new-rate", **KEPT,
+        columns = st.columns(2)
+        rate = columns[0].number_input(
+            "Learning rate",
+            1e-6,
+            1e6,
+            step=0.001,
+            format="%g",
+            key="new-rate",
+            **KEPT,
             help="Maximum of the one-cycle schedule. The paper uses 0.002.",
-        )  # fmt: skip
-        batch = more[1].number_input(
+        )
+        batch = columns[1].number_input(
             "Batch size", 1, 100_000, key="new-batch", **KEPT, help="Images per step."
         )
-        seed = more[2].number_input(
+        seed = columns[0].number_input(
             "Seed",
             0,
             2**31 - 1,
@@ -58,51 +102,34 @@ def train_form() -> None:
             **KEPT,
             help="Runs with the same seed give the same result.",
         )
-        device = more[3].selectbox(
+        device = columns[1].selectbox(
             "Device", ["auto", "cpu", "cuda", "mps"], key="new-device", **KEPT
         )
         other = _others()
-    try:
-        config = RunConfig(
-            model=model, dataset=dataset or FOLDER, epochs=epochs, learning_rate=rate,
-            batch_size=batch, seed=seed, device=device, **other,
-        )  # fmt: skip
-        if not cluster().scheduler:
-            pick_device(device)
-    except (ValidationError, ValueError) as error:
-        st.error(plain(explain(error) if isinstance(error, ValidationError) else str(error)))
-        return
-    if dataset is None or (is_folder(dataset) and not show_folder(dataset)):
-        return
-    bar = st.container(horizontal=True, vertical_alignment="center")
-    if bar.button("Start training", type="primary"):
-        with bar, st.spinner("Starting …"):
-            started = start(config)
-        if started:
-            st.session_state.pop("new-other", None)
-            st.rerun()
-    _show_duration(bar, config)
+    return {"learning_rate": rate, "batch_size": batch, "seed": seed, "device": device, **other}
 
 
-def _show_duration(bar, config: RunConfig) -> None:
+def _duration(config: RunConfig) -> str:
+    """How long the training will take, or what happens first."""
     if not is_available(config.dataset):
         source = DATASETS[config.dataset]
-        bar.caption(f"{source.title} will be downloaded first ({source.download_size}).")
-    elif cluster().scheduler:
-        bar.caption("The training runs on the machines of the scheduler.")
-    else:
-        try:
-            bar.caption(f"About {duration(estimate(config))} on this machine.")
-        except (
-            DataError,
-            ValueError,
-        ) as error:  # damaged data, or pictures too small for the model
-            bar.caption(f"No time estimate: {plain(str(error))}")
+        return f"{source.title} will be downloaded first ({source.download_size})."
+    if cluster().scheduler:
+        return "The training runs on the machines of the scheduler."
+    return f"About {duration(estimate(config))} on this machine."
 
 
-def source_of(config: RunConfig) -> str:
-    """The choice in the form for the data set of a config."""
-    return FOLDER if is_folder(config.dataset) else config.dataset
+def _size(config: RunConfig) -> str:
+    """The number of parameters, if the data are available."""
+    if not is_available(config.dataset):
+        return ""
+    data = load_dataset(config.dataset)
+    return f" · {_parameters(config.model, data.input_shape, len(data.classes)):,} parameters"
+
+
+@st.cache_data(show_spinner=False, max_entries=1000)
+def _parameters(model: str, shape: tuple[int, ...], classes: int) -> int:
+    return parameter_count(build(model, shape, classes=classes))
 
 
 def _others() -> dict:
@@ -116,11 +143,17 @@ def _others() -> dict:
 
 def fill_in(config: RunConfig) -> None:
     """Fill in the form with the settings of a run."""
+    source = source_of(config.dataset)
     fields = {
-        "new-model": config.model, "new-data": source_of(config), **folder_fields(config.dataset),
-        f"new-epochs-{source_of(config)}": config.epochs, "new-rate": config.learning_rate,
-        "new-batch": config.batch_size, "new-seed": config.seed, "new-device": config.device,
-    }  # fmt: skip
+        **network_fields(config.model),
+        "new-data": source,
+        **picture_fields(config.dataset),
+        f"new-epochs-{source}": config.epochs,
+        "new-rate": config.learning_rate,
+        "new-batch": config.batch_size,
+        "new-seed": config.seed,
+        "new-device": config.device,
+    }
     named = {"model", "dataset", "epochs", "learning_rate", "batch_size", "seed", "device"}
     st.session_state.update(fields)
     st.session_state["new-other"] = config.model_dump(exclude=named, exclude_defaults=True)

@@ -9,12 +9,11 @@ from functools import partial
 
 import streamlit as st
 
-from densembed.data import DATASETS
 from densembed.runs import MAX_NAME, Run, execute
 from densembed.training.config import RunConfig
 from pages.widgets.train.cluster import LIVE, cluster, reporting_errors, start
-from pages.widgets.train.folder import FOLDER
-from pages.widgets.train.form import fill_in, source_of
+from pages.widgets.train.form import SOURCES, fill_in
+from pages.widgets.train.pictures import source_of
 
 CHANGED = "run-changed"
 """Set by an action: rerun the whole page, not only the part that follows the run."""
@@ -35,9 +34,14 @@ def run_buttons(run: Run, state: str, config: RunConfig) -> None:
         )
         if changed := run.changed_data:
             action_button(
-                row, "Resume with the changed data", _resume, run, None, changed,
+                row,
+                "Resume with the changed data",
+                _resume,
+                run,
+                None,
+                changed,
                 help="The remaining epochs use the current data.",
-            )  # fmt: skip
+            )
     if state in (*LIVE, "paused", "interrupted"):
         action_button(row, "Stop", run.stop, disabled=wish == "stop")
     if state in LIVE:
@@ -45,15 +49,22 @@ def run_buttons(run: Run, state: str, config: RunConfig) -> None:
     action_button(
         row, "Run again", start, config, help="Same settings and seed, so the same result."
     )
-    if source_of(config) in (*DATASETS, FOLDER):
+    if source_of(config.dataset) in SOURCES:
         action_button(
-            row, "Edit settings and rerun", fill_in, config, help="Fills in the form above."
+            row,
+            "Edit settings and rerun",
+            fill_in,
+            config,
+            help="Copies these settings to the form.",
         )
     with contextlib.suppress(OSError):
         row.download_button(
-            "Download", run.checkpoint_path.read_bytes(), f"{run.identifier}.safetensors",
-            key="download", on_click="ignore",
-        )  # fmt: skip
+            "Download",
+            run.checkpoint_path.read_bytes(),
+            f"{run.identifier}.safetensors",
+            key="download",
+            on_click="ignore",
+        )
     with row.popover("Rename"):
         key = f"name-{run.identifier}"
         rename = partial(_rename, run, key)
@@ -70,9 +81,12 @@ def action_button(
 ) -> None:
     """A button for an action; errors are reported, and the whole page is rerun."""
     row.button(
-        name, key=key or name.lower().replace(" ", "-"), on_click=_do,
-        args=(changed, action, *args), **kwargs,
-    )  # fmt: skip
+        name,
+        key=key or name.lower().replace(" ", "-"),
+        on_click=_do,
+        args=(changed, action, *args),
+        **kwargs,
+    )
 
 
 def _do(changed: str, action, *args) -> None:

@@ -2,33 +2,53 @@
 
 import streamlit as st
 
-from densembed.data import DATASETS, title
+from densembed.data import title
 from densembed.models.names import describe
-from densembed.runs import all_runs
+from densembed.runs import Run, all_runs
 from pages.widgets.common.link import plain
 from pages.widgets.common.listing import line, on_page, pager
 from pages.widgets.train.cluster import WORDS
-from pages.widgets.train.folder import FOLDER
-from pages.widgets.train.form import source_of
+from pages.widgets.train.form import SOURCES
+from pages.widgets.train.pictures import source_of
 
 PAGE = "runs-page"
+FEW = 5
+"""Number of runs up to which a list needs no search."""
 
 
 def run_list(shown: str) -> None:
     runs = all_runs()
-    st.subheader("Runs", anchor=False)
+    st.header("Runs", anchor=False)
     if not runs:
         st.caption("No runs yet. They appear here as soon as you start one.")
+    if len(runs) > FEW and (words := _searched()):
+        runs = [run for run in runs if all(word in _text(run).casefold() for word in words)]
+        if not runs:
+            st.caption("No run has all of these words in its name, model or data.")
     for run in on_page(runs, PAGE):
-        config = run.config
-        if config is None:
+        if not (text := _text(run)):
             continue
-        parts = [plain(run.name), describe(config.model)]
-        if source_of(config) in (*DATASETS, FOLDER):
-            parts += [plain(title(config.dataset)), f"{config.epochs} epochs"]
         line(
-            " · ".join(filter(None, parts)),
+            plain(text),
             f"{WORDS[run.state()]} · {run.started.day} {run.started:%B, %H:%M}",
-            run.identifier == shown, {"run": run.identifier},
-        )  # fmt: skip
+            run.identifier == shown,
+            {"run": run.identifier},
+        )
     pager(runs, PAGE)
+
+
+def _searched() -> list[str]:
+    """The words that the visitor looks for."""
+    words = st.text_input("Search the runs by name, model or data", key="runs-search", max_chars=80)
+    return words.casefold().split()
+
+
+def _text(run: Run) -> str:
+    """What the list shows of a run: its name, model, data and epochs; "" for a damaged one."""
+    config = run.config
+    if config is None:
+        return ""
+    parts = [run.name, describe(config.model)]
+    if source_of(config.dataset) in SOURCES:
+        parts += [title(config.dataset), f"{config.epochs} epochs"]
+    return " · ".join(filter(None, parts))

@@ -6,22 +6,24 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from densembed.data import title
+from densembed.data import is_signals, title
 from densembed.fields.field import view
 from densembed.figures.curves import Course, course_figure
 from densembed.models.names import describe
 from densembed.runs import Run, read_only
 from densembed.runs.log_lines import log_lines
 from densembed.runs.time_left import seconds_after
-from densembed.training.checkpoint import Checkpoint, CheckpointError
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
+from densembed.training.header import CheckpointError
 from pages.widgets.canvas.data import colours
 from pages.widgets.canvas.stills import NAME, UNIT, show_stills, still
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
 from pages.widgets.common.zoom import DOUBLE_CLICK, keep_zoom
 from pages.widgets.inputs.choose import pick_sample, show_picture
+from pages.widgets.inputs.compare_with import compare_with
 from pages.widgets.inputs.test_images import test_images
 from pages.widgets.train.cluster import (
     LIVE,
@@ -66,15 +68,15 @@ def _follow(run: Run, was_live: bool) -> None:
     if config is None:
         st.warning("This run needs a plugin that is not loaded, or its settings are damaged.")
         return
-    st.subheader(plain(run.name) or describe(config.model), anchor=False)
+    st.header(plain(run.name) or describe(config.model), anchor=False)
     # In containers, so that each part keeps its place: where the lines above change while the page
     # and this fragment are drawn at once, the browser may look for a row within a line of text.
+    course = _now_and_then(run, events, state == "running")
     with st.container():
-        _status(run, state, events, config)
+        _status(run, state, events, config, course)
     with st.container():
         if not read_only():
             run_buttons(run, state, config)
-    course = _now_and_then(run, events, state == "running")
     ended = state != "paused" and not is_live(run, state)
     pictures(run.checkpoint(), course, run.identifier, ended)
     if events:
@@ -82,11 +84,11 @@ def _follow(run: Run, was_live: bool) -> None:
             st.code("\n".join([*log_lines(events), run.log]).strip(), language=None)
 
 
-def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None:
+def _status(run: Run, state: str, events: list[dict], config: RunConfig, course: Course) -> None:
     last = next((event for event in reversed(events) if event["kind"] == "progress"), None)
-    epochs = [event for event in events if event["kind"] == "epoch"]
+    # The last point of the curve, which is updated less often than the events.
     error = (
-        f"test error {Errors(epochs[-1]['test_error']).text(_test_images(run))}" if epochs else ""
+        f"test error {Errors(course.errors[-1]).text(_test_images(run))}" if course.errors else ""
     )
     place = cluster().place(run) if state in ("queued", "interrupted") else None
     if state == "queued" and place is None:
@@ -103,8 +105,8 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
             share = last["step"] / last["steps"]
             line = f"{WORDS[state]} · step {last['step']:,} of {last['steps']:,}"
             rate = f"{last['images_per_second']:,.0f} images per second"
-            left = seconds_after(last, config)
-            rest = f"{duration(left)} left" if left else ""
+            left = seconds_after(events, config)
+            rest = f"about {duration(left)} left" if left else ""
             st.progress(share, " · ".join(filter(None, (line, error, rate, rest))))
         else:
             st.progress(*_starting(events, config))
@@ -117,11 +119,16 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig) -> None
         st.warning(f"{text.capitalize()}: {plain(reason)}")
     else:
         (st.success if state == "done" else st.info)(f"{text.capitalize()}.")
-    if run.checkpoint_path.is_file():
-        st.page_link(
-            "pages/explore.py", label="Show in Explore", icon=":material/arrow_forward:",
-            query_params={"model": run.identifier},
-        )  # fmt: skip
+    if run.checkpoint_path.is_file() and not is_signals(config.dataset):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.page_link(
+                "pages/explore.py",
+                label="Show in Explore",
+                icon=":material/arrow_forward:",
+                query_params={"model": run.identifier},
+                width="content",
+            )
+            compare_with(run.identifier)
 
 
 def _starting(events: list[dict], config: RunConfig) -> tuple[float, str]:
@@ -158,9 +165,15 @@ def pictures(
     Args:
         ended: whether the run is over.
     """
-    picture, fields, curve = st.columns([62, 125, 62], gap="small")
+    picture, fields, curve = st.columns([10, 21, 13], gap="small")
     with curve:
         _curves(course, name, ended)
+    if checkpoint and checkpoint.header.scaling:
+        fields.caption(
+            "This is a model of signals. Download it, and draw its field on the command line: "
+            f"`python -m densembed render {name}.safetensors --image signals.csv --out field.svg`."
+        )
+        return
     if checkpoint is None:
         fields.caption(
             "The run ended before its first checkpoint, so there is no receptive field to show."
@@ -219,9 +232,11 @@ def _curves(course: Course, name: str, ended: bool) -> None:
     figure = course_figure(course, log=log)
     keep_zoom(figure, "curve", f"{name} {log}")
     st.plotly_chart(
-        figure, key="curve", config=CHART | DOUBLE_CLICK,
+        figure,
+        key="curve",
+        config=CHART | DOUBLE_CLICK,
         alt="Test error, loss and learning rate over the steps",
-    )  # fmt: skip
+    )
     st.toggle("Logarithmic scale", key="log-scale")
 
 

@@ -8,29 +8,51 @@ from densembed.runs.sweep_plan import FIXED, Plan, make_plan, read_values
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
 from pages.widgets.train.cluster import cluster, follow, model_name, reporting_errors
-from pages.widgets.train.folder import KEPT
-from pages.widgets.train.form import MODELS
+from pages.widgets.train.form import IMAGES
+from pages.widgets.train.pictures import KEPT, SIGNALS
 
+MODELS = (
+    "logistic-el-mnn-10-5",
+    "logistic-el-mnn-8-4",
+    "logistic-el-mnn-6-3",
+    "logistic-el-15",
+    "logistic-el-8",
+    "logistic-el-5",
+    "logistic-el-3",
+    "linear",
+    "mlp-50",
+)
 VARIED = [name for name in RunConfig.model_fields if name not in (*FIXED, "model", "dataset")]
 SUGGESTED = {
-    "learning_rate": "0.002, 0.01", "batch_size": "64, 128", "epochs": "10, 20",
-    "density_rate": "1, 3", "location_start": "normal, grid", "scale_start": "-3, -2.3",
+    "learning_rate": "0.002, 0.01",
+    "batch_size": "64, 128",
+    "epochs": "10, 20",
+    "grid": "data, 14",
+    "density_rate": "1, 3",
+    "location_start": "normal, grid",
+    "scale_start": "-3, -2.3",
     "weight_decay": "0, 0.01",
-}  # fmt: skip
+}
 
 
 def sweep_form() -> None:
     columns = st.columns([4, 2, 1, 1], vertical_alignment="bottom")
     models = columns[0].multiselect(
-        "Models", MODELS, ["logistic-el-3", "logistic-el-5"], format_func=model_name,
-        accept_new_options=True, key="sweep-models", **KEPT,
-    )  # fmt: skip
+        "Models",
+        MODELS,
+        ["logistic-el-3", "logistic-el-5"],
+        format_func=model_name,
+        accept_new_options=True,
+        key="sweep-models",
+        **KEPT,
+    )
     dataset = columns[1].selectbox(
         "Data",
-        list(DATASETS),
-        format_func=lambda name: DATASETS[name].title,
+        list(IMAGES),
+        format_func=IMAGES.get,
         key="sweep-data",
         **KEPT,
+        help=SIGNALS,
     )
     epochs = columns[2].number_input("Epochs", 1, 10_000, 20, key="sweep-epochs", **KEPT)
     seeds = columns[3].number_input(
@@ -48,9 +70,12 @@ def sweep_form() -> None:
     if varied:
         for name, column in zip(varied, st.columns(len(varied)), strict=True):
             texts[name] = column.text_input(
-                _words(name).capitalize(), SUGGESTED.get(name, ""), key=f"sweep-{name}", **KEPT,
+                _words(name).capitalize(),
+                SUGGESTED.get(name, ""),
+                key=f"sweep-{name}",
+                **KEPT,
                 help=f"{RunConfig.model_fields[name].description}: values, separated by commas",
-            )  # fmt: skip
+            )
     if not models:
         st.caption("Choose at least one model.")
         return

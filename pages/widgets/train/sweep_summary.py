@@ -18,11 +18,13 @@ def heading(plan: Plan) -> str:
     """The models by name if they are few, and the number of values per other setting."""
     parts = [
         # Semicolons, as descriptions have commas.
-        "; ".join(map(describe, values)) if _named(name, values)
-        else f"{len(values)} models" if name == "model"
+        "; ".join(map(describe, values))
+        if _named(name, values)
+        else f"{len(values)} models"
+        if name == "model"
         else f"{_count(len(values), 'value')} of {_words(name)}"
         for name, values in plan.grid.items()
-    ]  # fmt: skip
+    ]
     return " · ".join(parts)
 
 

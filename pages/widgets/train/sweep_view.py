@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from densembed.data import is_signals
 from densembed.figures.sweep import sweep_figure
 from densembed.models.names import describe
 from densembed.runs import read_only
@@ -50,7 +51,7 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
     over = sum(len(row.errors) + row.diverged for row in rows)
     total = sum(row.seeds for row in rows)
     state = sweep.state()
-    st.subheader(heading(sweep.plan), anchor=False)
+    st.header(heading(sweep.plan), anchor=False)
     st.caption(caption(sweep.plan))
     if live:
         st.progress(over / total, f"{over:,} of {total:,} trainings are finished")
@@ -66,28 +67,43 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
     if over:
         table, plot = st.columns(2, gap="medium")
         table.dataframe(
-            _table(sweep, rows), hide_index=True, height="content", key="sweep-table",
+            _table(sweep, rows),
+            hide_index=True,
+            height="content",
+            key="sweep-table",
             column_config={"test error, %": DECIMALS, "±": DECIMALS, OPENS: LINK},
-        )  # fmt: skip
+        )
         with table:
             _compare(sweep, rows)
         plot.plotly_chart(
-            sweep_figure(rows), key="sweep-plot", config=CHART,
+            sweep_figure(rows),
+            key="sweep-plot",
+            config=CHART,
             alt="Test error of each combination against its parameters",
-        )  # fmt: skip
+        )
     else:
         st.caption("Results appear here as each group finishes.")
 
 
 def _compare(sweep: Sweep, rows: list[Row]) -> None:
     """A link to the two models with the lowest errors in Compare."""
+    if _has_signals(sweep):
+        st.caption("Explore and Compare show models of images, not those of signals.")
+        return
     best = sorted((row for row in rows if row.errors), key=lambda row: row.errors.mean)[:2]
     if len(best) == 2:
         first, second = (sweep.key(row.typical) for row in best)
         st.page_link(
-            "pages/compare.py", label="Compare the two best",
-            icon=":material/arrow_forward:", query_params={"first": first, "second": second},
-        )  # fmt: skip
+            "pages/compare.py",
+            label="Compare the two best",
+            icon=":material/arrow_forward:",
+            query_params={"first": first, "second": second, "field": "mean"},
+        )
+
+
+def _has_signals(sweep: Sweep) -> bool:
+    """Whether models of signals are among those of a sweep, which the other pages do not show."""
+    return any(is_signals(job.config.dataset) for job in sweep.jobs())
 
 
 def _buttons(sweep: Sweep, live: bool, state: str, some: bool) -> None:
@@ -100,9 +116,13 @@ def _buttons(sweep: Sweep, live: bool, state: str, some: bool) -> None:
         )
     if some:
         row.download_button(
-            "Download as CSV", sweep.as_csv(), f"sweep-{sweep.identifier}.csv", "text/csv",
-            key="sweep-csv", on_click="ignore",
-        )  # fmt: skip
+            "Download as CSV",
+            sweep.as_csv(),
+            f"sweep-{sweep.identifier}.csv",
+            "text/csv",
+            key="sweep-csv",
+            on_click="ignore",
+        )
     if not live:
         with row.popover("Delete"):
             st.write("The trained models will be deleted.")
@@ -121,6 +141,7 @@ def _delete(sweep: Sweep) -> None:
 
 
 def _table(sweep: Sweep, rows: list[Row]) -> list[dict]:
+    opens = not _has_signals(sweep)
     return [
         {
             **{
@@ -131,7 +152,7 @@ def _table(sweep: Sweep, rows: list[Row]) -> list[dict]:
             "test error, %": round(row.errors.mean, 2) if row.errors else None,
             "±": round(row.errors.deviation, 2) if len(row.errors) > 1 else None,
             "finished": _finished(row),
-            OPENS: f"/?model={sweep.key(row.typical)}" if row.typical else None,
+            OPENS: f"/?model={sweep.key(row.typical)}" if opens and row.typical else None,
         }
         for row in rows
     ]
@@ -143,7 +164,7 @@ def _finished(row: Row) -> str:
 
 
 def sweep_list(shown: str) -> None:
-    st.subheader("Sweeps", anchor=False)
+    st.header("Sweeps", anchor=False)
     sweeps = all_sweeps()
     if not sweeps:
         st.caption("No sweeps yet. They appear here as soon as you start one.")
@@ -154,6 +175,7 @@ def sweep_list(shown: str) -> None:
         line(
             f"{heading(sweep.plan)} · {extent(sweep.plan)}",
             f"{WORDS[sweep.state()]} · {started.day} {started:%B, %H:%M}",
-            sweep.identifier == shown, {"sweep": sweep.identifier},
-        )  # fmt: skip
+            sweep.identifier == shown,
+            {"sweep": sweep.identifier},
+        )
     pager(sweeps, PAGE)

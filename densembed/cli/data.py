@@ -1,0 +1,76 @@
+"""Data sets for the commands."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from densembed.cli.common import UsageError, warn
+from densembed.data import Dataset, check_name, is_available, load_dataset
+from densembed.data.names import TABLE
+from densembed.data.table import Rows, SignalTable, read_rows
+from densembed.models.registry import at_grid
+from densembed.text import printable
+from densembed.training.checkpoint import Checkpoint
+
+MOST_WARNINGS = 20
+"""Most warnings of a kind that are printed."""
+
+
+def prepare(name: str, options: argparse.Namespace) -> Dataset | None:
+    """Load a data set once before processes start. A scheduler's workers download it themselves."""
+    check_name(name)
+    if options.scheduler and not is_available(name, options.data_dir):
+        return None
+    return load(name, options)
+
+
+def on_grid(model: Any, grid: tuple[int, ...] | None, name: str) -> Any:
+    """The model for inputs of a size. Raises UsageError for models that are made for one grid."""
+    if grid is None:
+        return model
+    try:
+        return at_grid(model, grid)
+    except ValueError as error:
+        raise UsageError(f"{name} cannot be used on another grid: {error}") from error
+
+
+def load(name: str, options: argparse.Namespace) -> Dataset:
+    """Load a data set. The first time in a command, name what is not used of its files."""
+    dataset = load_dataset(name, options.data_dir)
+    if name not in options.shown:
+        options.shown.add(name)
+        skipped = [f"not an image, skipped: {path}" for path in dataset.left_out]
+        for messages in (dataset.notes, skipped):
+            for message in messages[:MOST_WARNINGS]:
+                warn(message)
+            if (more := len(messages) - MOST_WARNINGS) > 0:
+                warn(f"and {more:,} more of this kind.")
+    return dataset
+
+
+def read_signals(checkpoint: Checkpoint, path: Path) -> tuple[Tensor, Rows]:
+    """The signals of a CSV file as inputs of a model, (N, C, L), and the rows that they are from.
+
+    Rows may end in a class, or have one in the column of the model's own data.
+
+    Raises:
+        DataError: the file is not a table of signals.
+        UsageError: the signals have another length, or the model takes several channels.
+    """
+    channels, length = checkpoint.header.input_shape
+    if channels > 1:
+        raise UsageError(f"The model takes {channels} channels, but a CSV file has one.")
+    own = checkpoint.config.dataset
+    column = SignalTable.parse(own).column if own.startswith(TABLE) else ""
+    rows = read_rows(path, column or None, length)
+    if rows.values.shape[1] != length:
+        raise UsageError(
+            f"{printable(path.name)} has signals of {rows.values.shape[1]:,} values, but the model "
+            f"takes {length:,}."
+        )
+    scaling = checkpoint.header.scaling
+    assert scaling is not None  # for mypy: a header of signals has one
+    return torch.from_numpy(scaling(rows.values)).float().unsqueeze(1), rows

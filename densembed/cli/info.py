@@ -1,0 +1,60 @@
+"""The command info, which reads no more of a checkpoint than its header."""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from densembed.cli.common import warn
+from densembed.text import printable
+from densembed.training.errors import Errors
+from densembed.training.header import CheckpointError, summarise
+
+PIPE_WIDTH = 200
+"""Columns of the table in a pipe, where no cell may be cut off."""
+T = TypeVar("T")
+
+
+def read_all(
+    read: Callable[[Path], T], paths: Iterable[Path], failed: list[Path]
+) -> Iterator[tuple[Path, T]]:
+    """Read checkpoints. Those that cannot be read are reported and added to `failed`."""
+    for path in paths:
+        try:
+            yield path, read(path)
+        except CheckpointError as error:
+            warn(error)
+            failed.append(path)
+
+
+def info(options: argparse.Namespace) -> int:
+    """Print a table of checkpoints."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE)
+    for title in ("file", "model", "parameters", "dataset", "test error", "steps", "snapshots"):
+        table.add_column(title, justify="right" if title in ("parameters", "steps") else "left")
+    failed: list[Path] = []
+    for path, summary in read_all(summarise, options.checkpoint, failed):
+        header = summary.header
+        cells = (
+            printable(path.name or path),
+            header.config.model,
+            str(summary.parameters),
+            header.provenance.dataset_title,
+            Errors(header.errors).text(
+                header.provenance.test_images, "signal" if header.scaling else "image"
+            )
+            if header.errors
+            else "unknown",
+            str(header.steps[-1]),
+            str(len(header.steps)),
+        )
+        table.add_row(*map(Text, cells))  # Text, so that brackets in a name are not markup
+    if table.row_count:
+        console = Console()
+        Console(width=None if console.is_terminal else PIPE_WIDTH).print(table)
+    return 2 if failed else 0

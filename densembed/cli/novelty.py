@@ -1,0 +1,38 @@
+"""The command novelty."""
+
+import argparse
+from pathlib import Path
+
+from densembed.cli.common import warn
+from densembed.cli.info import read_all
+from densembed.data import DataError, load_dataset
+from densembed.files import replace_file
+from densembed.text import printable
+from densembed.training.checkpoint import Checkpoint, novelty_file
+from densembed.training.novelty import Novelty, logits_of
+
+
+def novelty(options: argparse.Namespace) -> int:
+    """Write the statistics of the training images beside each checkpoint that has none."""
+    failed: list[Path] = []
+    for path, checkpoint in read_all(Checkpoint.open, options.checkpoint, failed):
+        name = printable(path.name)
+        if checkpoint.header.scaling:
+            print(f"{name}: takes signals, which have no such statistics; nothing written")
+            continue
+        try:
+            dataset = load_dataset(checkpoint.config.dataset, options.data_dir)
+        except (DataError, ValueError) as error:
+            warn(f"{name}: {error}")
+            failed.append(path)
+            continue
+        fits = dataset.input_shape == checkpoint.header.input_shape
+        novelty = Novelty.fit(checkpoint.model(), dataset) if fits else None
+        if novelty is None:
+            print(f"{name}: too few training images, or images of another shape; nothing written")
+            continue
+        replace_file(novelty_file(path), novelty.to_json().encode())
+        tested = dataset.test.images
+        share = novelty.is_novel(tested, logits_of(checkpoint.model(), tested)).mean()
+        print(f"{name}: {100 * share:.1f} % of the test images are unlike the training images")
+    return 2 if failed else 0

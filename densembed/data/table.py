@@ -1,0 +1,340 @@
+"""A CSV file of signals as a data set: one signal per row, with its class in one of the columns.
+
+    t0,t1,t2,class               0,12;0,5;-0,31;rest
+    0.12,0.5,-0.31,rest          1,4;0,92;0,07;move
+    1.4,0.92,0.07,move
+
+Columns are separated by commas, semicolons or tabs; with semicolons and tabs, numbers may have
+decimal commas. The class is in the last column, or in the one that is named after an @ in
+`csv:PATH@COLUMN`. A column with the heading `split` assigns rows to `train` or `test`; without one,
+every fifth row of each class is for testing, so that rows may be added to the end of the file.
+Values are standardised by the mean and the standard deviation of the training signals.
+"""
+
+import csv
+import io
+import math
+import os
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from densembed.data.dataset import Dataset, Split
+from densembed.data.names import TABLE, DataError
+from densembed.data.scaling import Scaling
+from densembed.files import read_regular
+from densembed.text import closest, natural, printable, quoted
+
+MAX_BYTES = 2**29
+MAX_LENGTH = 16_384
+MAX_CLASSES = 1000
+MAX_NAME = 200
+TEST_SHARE = 5
+"""Without a column `split`, one row of each class in so many is for testing."""
+CLASS, SPLIT, NUMBER = "class", "split", "number"
+"""What columns beside the values have: the class, the part of the data, the number of the row."""
+PARTS = ("train", "test")
+SEPARATORS = ";\t,"
+"""In the order in which they are looked for: a comma may be a decimal comma."""
+EXAMPLE = "csv:signals.csv, or csv:signals.csv@COLUMN for the column of the class"
+
+
+@dataclass(frozen=True)
+class SignalTable:
+    """The data set `csv:PATH` or `csv:PATH@COLUMN`.
+
+    A relative PATH refers to the working directory or, if it does not exist there, to the data
+    folder, as for a folder of images.
+    """
+
+    name: str
+    path: Path
+    column: str
+
+    @classmethod
+    def parse(cls, name: str, data_dir: Path | None = None) -> "SignalTable":
+        """The table for the name of a data set.
+
+        The path may contain an `@`: the text after the last one is a column unless the path with
+        it exists. Raises DataError if the path is missing.
+        """
+        whole = name.removeprefix(TABLE)
+        path, at, column = whole.rpartition("@")
+        plain = cls(name, Path(os.path.expanduser(whole)), "")
+        named = at and "/" not in column and not plain.available(data_dir)
+        if "\0" in whole or not (path if named else whole).strip():
+            raise DataError(f"The path of the table is missing: write {EXAMPLE}.")
+        return cls(name, Path(os.path.expanduser(path)), column.strip()) if named else plain
+
+    def root(self, data_dir: Path) -> Path:
+        """The path of the file, which need not exist."""
+        inside = data_dir / self.path
+        return inside if not os.path.isfile(self.path) and os.path.isfile(inside) else self.path
+
+    def available(self, data_dir: Path | None) -> bool:
+        return os.path.isfile(self.path if data_dir is None else self.root(data_dir))
+
+    def title(self, data_dir: Path) -> str:
+        """The display name, which never contains the parent folders."""
+        return printable(self.path.name)[:MAX_NAME]
+
+    def load(self, data_dir: Path) -> Dataset:
+        """Read the signals.
+
+        Raises DataError if the file does not exist or has no signals of two classes, with one
+        sentence that names the line.
+        """
+        root = self.root(data_dir)
+        if os.path.isdir(root):
+            raise DataError(f"{quoted(self.path)} is a folder: name a file, like {EXAMPLE}.")
+        try:
+            status = os.stat(root)
+        except FileNotFoundError:
+            raise DataError(
+                f"The table {quoted(self.path)} was not found: check the path, or name another "
+                f"file, like {EXAMPLE}."
+            ) from None
+        stamp = status.st_size, status.st_mtime_ns
+        return _load(self.name, root.absolute(), self.column, self.title(data_dir), stamp)
+
+
+@lru_cache(maxsize=2)
+def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]) -> Dataset:
+    rows = read_rows(path, column or None)
+    if (classes := len(set(rows.classes))) < 2:
+        raise DataError(
+            f"All signals of {title} are of the class {quoted(rows.classes[0][:40])}, but a model "
+            f"needs two classes: name the column of the class, as in {EXAMPLE}."
+        )
+    if classes > MAX_CLASSES:
+        raise DataError(
+            f"{title} has {classes:,} classes, more than {MAX_CLASSES:,}: if the class is in "
+            f"another column, name it, as in {EXAMPLE}."
+        )
+    names = tuple(sorted(set(rows.classes), key=natural))
+    number = {each: k for k, each in enumerate(names)}
+    labels = torch.tensor([number[each] for each in rows.classes])
+    tested = torch.tensor(rows.tested if rows.tested else _every_fifth(rows.classes))
+    if tested.all() or not tested.any():
+        part = "training" if tested.all() else "test"
+        reason = f"the column {SPLIT}" if rows.tested else f"at least {TEST_SHARE} rows of a class"
+        raise DataError(f"{title} has no {part} signals: this needs {reason}.")
+    training = rows.values[~tested.numpy()]
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, std = float(training.mean()), float(training.std())
+    if not 0 < std < math.inf:
+        reason = "are all the same" if std == 0 else "are too large"
+        raise DataError(f"The values of the training signals of {title} {reason}.")
+    scaling = Scaling(mean=mean, std=std)
+    inputs = torch.from_numpy(scaling(rows.values).astype(np.float32)).unsqueeze(1)
+    return Dataset(
+        name=name,
+        title=title,
+        classes=names,
+        train=Split(inputs[~tested], labels[~tested]),
+        test=Split(inputs[tested], labels[tested]),
+        notes=tuple(rows.notes),
+        scaling=scaling,
+    )
+
+
+def _every_fifth(classes: Sequence[str]) -> list[bool]:
+    seen: Counter[str] = Counter()
+    tested = []
+    for each in classes:
+        seen[each] += 1
+        tested.append(seen[each] % TEST_SHARE == 0)
+    return tested
+
+
+@dataclass
+class Rows:
+    """The rows of a table: `values` (count, length) float64, and what else they have.
+
+    `classes` and `tested` are empty if the table has no such column. `lines` are the numbers of
+    the rows in the file.
+    """
+
+    values: np.ndarray
+    classes: list[str]
+    tested: list[bool]
+    lines: list[int]
+    notes: list[str] = field(default_factory=list)
+
+
+def read_rows(path: Path, column: str | None = None, length: int | None = None) -> Rows:
+    """The signals of a file.
+
+    Args:
+        column: the heading of the class, by default the last column.
+        length: of signals that may have no class: rows of just so many values have none.
+
+    Raises DataError with one sentence for a file that is not such a table.
+    """
+    title = printable(path.name)
+    table, separator = _table(path, title)
+    first_line, first = next(table, (0, []))
+    if not first:
+        raise DataError(f"{title} is empty.")
+    width, headings = len(first), _headings(first)
+    if width < 2:
+        raise DataError(
+            f"Line {first_line:,} of {title} has one column only: separate the columns by commas, "
+            "semicolons or tabs."
+        )
+    places = _places(headings, width, column, length, title)
+    used = [k for k in range(width) if k not in places.values()]
+    if not 1 <= len(used) <= MAX_LENGTH:
+        raise DataError(
+            f"A signal has 1 to {MAX_LENGTH:,} values; those of {title} have {len(used):,}."
+        )
+    found, numbers = Rows(np.empty(0), [], [], []), array("d")
+    comma = point = 0  # the first lines with numbers that have them
+    for line, row in table if headings else chain([(first_line, first)], table):
+        if len(row) != width:
+            raise DataError(
+                f"Line {line:,} of {title} has {len(row):,} columns, but the first line has "
+                f"{width:,}: all signals need the same length."
+            )
+        cells = [row[place] for place in used]
+        joined = " ".join(cells)
+        if "," in joined and separator != ",":  # else it may be a thousands separator
+            comma = comma or line
+            cells = [cell.replace(",", ".") for cell in cells]
+        if "." in joined:
+            point = point or line
+        if comma and point:
+            raise DataError(
+                f"{title} has a comma in a number in line {comma:,} and a point in one in line "
+                f"{point:,}: write all decimals with a point, or all with a comma."
+            )
+        own = [number for cell in cells if (number := _number(cell)) is not None]
+        if len(own) < len(used):
+            wrong = next(k for k, cell in zip(used, cells, strict=True) if _number(cell) is None)
+            raise DataError(
+                f"Line {line:,} of {title} has {_shown(row[wrong])} in column {wrong + 1:,}, where "
+                "a number is expected."
+            )
+        numbers.extend(own)
+        found.lines.append(line)
+        if CLASS in places:
+            found.classes.append(_class(row, places[CLASS], line, title))
+        if SPLIT in places:
+            found.tested.append(_is_tested(row[places[SPLIT]], line, title))
+    if not found.lines:
+        raise DataError(f"{title} has headings, but no signals below them.")
+    found.values = np.frombuffer(numbers).reshape(-1, len(used))
+    if NUMBER in places:
+        found.notes.append(f"{title}: the first column has no heading, so it is not used.")
+    if found.classes and not headings and found.classes.count(found.classes[0]) == 1:
+        found.notes.append(
+            f"{title}: the first line is read as a signal of the class "
+            f"{quoted(found.classes[0][:40])}, which no other line has. Headings that are numbers "
+            "are not recognised."
+        )
+    return found
+
+
+def _places(
+    headings: list[str], width: int, column: str | None, length: int | None, title: str
+) -> dict[str, int]:
+    """The columns that are not values of the signal."""
+    places: dict[str, int] = {}
+    lowered = [heading.casefold() for heading in headings]
+    if SPLIT in lowered and (column or "").casefold() != SPLIT:
+        places[SPLIT] = lowered.index(SPLIT)
+    if headings and not headings[0] and width > 2:
+        places[NUMBER] = 0  # as pandas writes it
+    if width - len(places) != length:
+        rest = [k for k in range(width) if k not in places.values()]
+        places[CLASS] = _named(column, headings, title) if column else rest[-1]
+    return places
+
+
+def _table(path: Path, title: str) -> tuple[Iterator[tuple[int, list[str]]], str]:
+    """The rows that are not blank with their line numbers, and what separates their columns."""
+    data = read_regular(path, MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise DataError(f"{title} has more than {MAX_BYTES >> 20} MB: keep fewer rows or digits.")
+    try:
+        text = data.decode("utf-8-sig")  # spreadsheets begin with a mark
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise DataError(f"{title} is not UTF-8 text: save the table as CSV in UTF-8.")
+    start = re.search(r".*\S.*", text)
+    separator = next((each for each in SEPARATORS if start and each in start[0]), ",")
+    return _rows(csv.reader(io.StringIO(text, newline=""), delimiter=separator), title), separator
+
+
+def _rows(reader: Any, title: str) -> Iterator[tuple[int, list[str]]]:
+    try:
+        for row in reader:
+            cells = [cell.strip() for cell in row]
+            if any(cells):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise DataError(f"Line {reader.line_num:,} of {title} is not CSV: {error}.") from error
+
+
+def _headings(row: list[str]) -> list[str]:
+    """The first row if it has headings, else nothing.
+
+    Headings are no numbers, or count from 0 or 1 up to the last one, after one for the row's number
+    that is empty.
+    """
+    numbers = [_number(cell.replace(",", ".")) for cell in row]
+    found = [number for number in numbers if number is not None]
+    count = len(row) - (1 if row[0] else 2)
+    counted = count > 1 and found in ([*range(count)], [*range(1, count + 1)])
+    return row if not found or counted else []
+
+
+def _named(column: str, headings: list[str], title: str) -> int:
+    if not headings:
+        raise DataError(f"{title} has no headings, so it has no column {quoted(column[:40])}.")
+    if headings.count(column) != 1:
+        meant = closest(column, headings)
+        number = "several columns" if column in headings else "no column"
+        raise DataError(
+            f"{title} has {number} {quoted(column[:40])}"
+            + (f" (did you mean {quoted(meant)}?)." if meant and meant != column else ".")
+        )
+    return headings.index(column)
+
+
+def _number(text: str) -> float | None:
+    """The number that a cell has, or None."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and "_" not in text else None
+
+
+def _shown(text: str) -> str:
+    return quoted(text[:40]) if text else "nothing"
+
+
+def _class(row: list[str], place: int, line: int, title: str) -> str:
+    if not row[place]:
+        raise DataError(f"Line {line:,} of {title} has no class in column {place + 1:,}.")
+    return printable(row[place])[:MAX_NAME]
+
+
+def _is_tested(part: str, line: int, title: str) -> bool:
+    if part.casefold() not in PARTS:
+        raise DataError(
+            f"Line {line:,} of {title} has {_shown(part)} in the column {SPLIT}, where train or "
+            "test is expected."
+        )
+    return part.casefold() == "test"

@@ -1,0 +1,309 @@
+"""Pictures that a user uploads, stored as a folder of images in the data folder.
+
+A zip archive has one folder per class, as `densembed.data.folder` reads it. The class of a picture
+without a folder is the beginning of its name: `cat` for `cat-1.jpg`. Nothing in an archive is
+trusted: files are unpacked one by one up to fixed limits, and no path of an archive is written to
+as it is. Large photographs are reduced, and thus lose their metadata, such as the place.
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+import re
+import secrets
+import shutil
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from PIL import Image
+
+from densembed.data.dataset import Dataset
+from densembed.data.decode import MAX_BYTES, ImageError, decode, open_picture
+from densembed.data.folder import Folder
+from densembed.data.names import DataError
+from densembed.text import printable, quoted
+
+PLACE = "uploads"
+"""The folder for uploads within the data folder."""
+MAX_FILES = 20_000
+MAX_UNPACKED = 512 * 2**20
+LARGEST = 256
+"""The shorter side of a stored picture is at most this long; training uses at most 64 pixels."""
+MAX_NAME = 80
+ENTRY_BYTES = 512
+"""Bytes per file in an archive's table of contents, beyond which the table is refused."""
+RESERVED = r'[<>:"|?*\\/]' if os.name == "nt" else r"[\\/]"
+INVERTED = "-inverted"
+BRIGHT, CLEARLY, MOST = 0.6, 0.1, 0.75
+"""Pictures are dark on light if in `MOST` of them the border is brighter than `BRIGHT`, and by
+`CLEARLY` brighter than the darkest part."""
+INSTEAD = (
+    "put the pictures into a folder on the server and choose “A folder on the server” as the data"
+)
+
+File = tuple[str, bytes]
+"""Path or name, and content."""
+_Path = tuple[str, list[str]]
+"""The archive's name, "" for an uploaded picture, and the folders and name of a file in it."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A stored upload: the name of its data set, and the files in it that are no pictures."""
+
+    name: str
+    left_out: tuple[str, ...] = ()
+
+
+def store(files: Sequence[File], data_dir: Path) -> Stored:
+    """Store uploaded pictures as a data set. The same files are stored once.
+
+    Args:
+        files: names and contents of zip archives and pictures.
+
+    Raises:
+        DataError: an archive is damaged or too large, or the pictures are no data set.
+    """
+    pictures: list[tuple[_Path, bytes]] = []
+    left_out: list[str] = []
+    for path, data in _unpacked(files):
+        if picture := _reduced(data):
+            pictures.append((path, picture))
+        else:
+            left_out.append(printable("/".join(path[1])))
+    if not pictures:
+        raise DataError(
+            "There is no picture among the files: upload pictures, or a zip archive with one "
+            "folder of pictures per class."
+        )
+    placed = sorted(_unwrapped(list(_with_classes(pictures, len(files)))))
+    digest = hashlib.sha256()
+    for name, data in placed:
+        digest.update(name.encode() + b"\0" + hashlib.sha256(data).digest())
+    title = _clean(PurePosixPath(files[0][0]).stem) if len(files) == 1 else ""
+    title = title.replace("@", "_").lstrip(".")  # which would begin a shape, or hide the folder
+    place = f"{digest.hexdigest()[:16]}/{title or 'pictures'}"
+    return Stored(_write(place, placed, data_dir), tuple(left_out))
+
+
+def inverted(name: str, data_dir: Path) -> str:
+    """Store the negatives of stored pictures; returns the name of their data set."""
+    root = Folder.parse(name, data_dir).root(data_dir)
+    digest, title = root.parts[-2:]
+    paths = (path for path in sorted(root.rglob("*")) if path.is_file())
+    negatives = (
+        (path.relative_to(root).as_posix(), _negative(path.read_bytes())) for path in paths
+    )
+    return _write(f"{digest}{INVERTED}/{title}", negatives, data_dir)
+
+
+def is_upload(name: str) -> bool:
+    """Whether the name of a data set is one of `store` or `inverted`."""
+    return bool(re.fullmatch(rf"folder:{PLACE}/[0-9a-f]{{16}}({INVERTED})?/[^/]+", name))
+
+
+def is_dark_on_light(dataset: Dataset) -> bool:
+    """Whether grey pictures show something dark on a light ground, unlike MNIST's digits."""
+    images = dataset.train.images.numpy()
+    if images.shape[1] > 1:
+        return False
+    grey = images[:, 0] / np.float32(255)
+    border = np.concatenate([grey[:, 0], grey[:, -1], grey[:, :, 0], grey[:, :, -1]], axis=1)
+    light, darkest = np.median(border, axis=1), grey.min((1, 2))
+    return bool(np.mean((light > BRIGHT) & (light - darkest > CLEARLY)) >= MOST)
+
+
+def _write(place: str, pictures: Iterable[File], data_dir: Path) -> str:
+    """Write the pictures unless they are there, and check that they are a data set."""
+    name = f"folder:{PLACE}/{place}"
+    root = data_dir / PLACE / place
+    if root.is_dir():
+        return name
+    unfinished = root.parent.with_name(f".{root.parent.name}-{secrets.token_hex(4)}")
+    try:
+        for path, data in pictures:
+            target = _free(unfinished / root.name / path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+            # The cache of decoded folders tells files apart by their times, in whole seconds.
+            stamp = int.from_bytes(hashlib.sha256(data).digest()[:4], "big") % 10**9
+            os.utime(target, (stamp, stamp))
+        Folder.parse(Folder.named(str(unfinished / root.name))).load(data_dir)
+        unfinished.rename(root.parent)
+    except OSError as error:
+        if not root.is_dir():  # stored by another tab in this moment
+            raise DataError(f"The pictures cannot be stored: {error.strerror}.") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return name
+
+
+def _free(path: Path) -> Path:
+    """The path, with a number if another picture has it, also on a disk that ignores case."""
+    number = 1
+    free = path
+    while free.exists():
+        number += 1
+        free = path.with_stem(f"{path.stem}~{number}")
+    return free
+
+
+def _unpacked(files: Sequence[File]) -> Iterator[tuple[_Path, bytes]]:
+    """Every file that is uploaded or in an archive, up to the limits."""
+    left = MAX_UNPACKED
+    for count, (path, read) in enumerate(_members(files), 1):
+        if count > MAX_FILES:
+            raise DataError(f"There are more than {MAX_FILES:,} files: upload fewer, or {INSTEAD}.")
+        data = read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise DataError(
+                f"The file {quoted(path[1][-1])} has more than {MAX_BYTES >> 20} MiB: make the "
+                "picture smaller."
+            )
+        left -= len(data)
+        if left < 0:
+            raise DataError(
+                f"The files have more than {MAX_UNPACKED >> 20} MiB in all: make the pictures "
+                f"smaller, or {INSTEAD}."
+            )
+        yield path, data
+
+
+def _members(files: Sequence[File]) -> Iterator[tuple[_Path, Callable[[int], bytes]]]:
+    """Every file with its path, and a function that reads at most so many bytes of it."""
+    for name, data in files:
+        if not data.startswith(b"PK\x03\x04") and not name.lower().endswith(".zip"):
+            yield ("", _parts(name)[-1:]), partial(_first, data)
+            continue
+        shown = quoted(name[-MAX_NAME:])
+        _check_table(shown, data)
+        own = _clean(re.sub(r"\.zip$", "", name, flags=re.IGNORECASE))
+        with _reading(shown):
+            archive = zipfile.ZipFile(io.BytesIO(data))
+        for entry in archive.infolist():
+            parts = _parts(entry.filename)
+            if not entry.is_dir() and not any(map(_is_hidden, parts)):
+                yield (own, parts), partial(_read, archive, entry, shown)
+
+
+@contextlib.contextmanager
+def _reading(shown: str) -> Iterator[None]:
+    """Report a damaged archive in one sentence."""
+    try:
+        yield
+    except Exception as error:  # zipfile raises many kinds of exceptions on damaged data
+        raise DataError(
+            f"The archive {shown} is damaged or not a zip archive: pack it again."
+        ) from error
+
+
+def _check_table(shown: str, data: bytes) -> None:
+    """Refuse a table of contents that would exhaust the memory."""
+    end = data.rfind(b"PK\x05\x06")
+    size = int.from_bytes(data[end + 12 : end + 16], "little") if end >= 0 else 0
+    if size > MAX_FILES * ENTRY_BYTES:
+        raise DataError(
+            f"The archive {shown} has more than {MAX_FILES:,} files: upload fewer, or {INSTEAD}."
+        )
+
+
+def _first(data: bytes, size: int) -> bytes:
+    return data[:size]
+
+
+def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, shown: str, size: int) -> bytes:
+    if entry.flag_bits & 1:
+        raise DataError(f"The archive {shown} is protected by a password: pack it without one.")
+    with _reading(shown), archive.open(entry) as file:
+        return file.read(size)
+
+
+def _is_hidden(part: str) -> bool:
+    return part.startswith((".", "__MACOSX"))
+
+
+def _with_classes(pictures: Sequence[tuple[_Path, bytes]], uploads: int) -> Iterator[File]:
+    """The pictures with paths within the data set, which are safe to write."""
+    with_folders = {archive for (archive, parts), _ in pictures if len(parts) > 1}
+    for (archive, parts), data in pictures:
+        if archive in with_folders:
+            yield "/".join(parts), data
+        elif archive and uploads > 1:
+            yield f"{archive}/{parts[-1]}", data
+        else:
+            yield f"{_class_in(parts[-1])}/{parts[-1]}", data
+
+
+def _unwrapped(files: list[File]) -> list[File]:
+    """The files without folders around all of them, which are no classes."""
+    while all(path.count("/") > 1 for path, _ in files) and (
+        len({path.partition("/")[0] for path, _ in files}) == 1
+    ):
+        files = [(path.partition("/")[2], data) for path, data in files]
+    return files
+
+
+def _parts(path: str) -> list[str]:
+    """The folders and the name of a file, without `..` and characters that have a meaning."""
+    parts = path.replace("\\", "/").split("/")
+    *folders, name = (_clean(part) for part in parts)
+    return [*filter(None, folders), name or "picture"]
+
+
+def _clean(part: str) -> str:
+    """A part of a path as the name of a file."""
+    text = re.sub(RESERVED, "_", printable(part)).strip()
+    return "" if not text.strip(".") else text[-MAX_NAME:].rstrip(". ")
+
+
+def _class_in(name: str) -> str:
+    """The class in the name of a picture.
+
+    >>> [_class_in(name) for name in ("cat_01.jpg", "7-3.png", "dog (2).png", "5.png")]
+    ['cat', '7', 'dog', '5']
+    """
+    stem = name.rpartition(".")[0] or name
+    return re.sub(r"[\s_.~-]*\(?\d+\)?$", "", stem) or stem
+
+
+def _reduced(data: bytes) -> bytes | None:
+    """A picture of at most `LARGEST` pixels; None for a file that is none."""
+    try:
+        image = open_picture(data)
+        if min(image.size) <= LARGEST and max(image.size) <= 4 * LARGEST:
+            image.load()
+            return data
+        return _as_png(decode(data))
+    except (ImageError, OSError, SyntaxError, ValueError, EOFError):
+        return None
+    except Exception:  # Pillow raises many kinds of exceptions on damaged data
+        return None
+
+
+def _as_png(rgba: np.ndarray) -> bytes:
+    """Colours (height, width, 4) in [0, 1] as a reduced PNG file."""
+    image = Image.fromarray(np.rint(255 * rgba).astype(np.uint8), "RGBA")
+    if rgba[..., 3].min() == 1:
+        image = image.convert("RGB")
+        red, green, blue = (np.asarray(plane) for plane in image.split())
+        if (red == green).all() and (green == blue).all():
+            image = image.convert("L")
+    scale = LARGEST / min(image.size)
+    if scale < 1:
+        width, height = (max(1, round(side * scale)) for side in image.size)
+        image = image.resize((width, height), Image.Resampling.BOX)
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
+
+
+def _negative(data: bytes) -> bytes:
+    rgba = decode(data)
+    alpha = rgba[..., 3:]
+    page = rgba[..., :3] * alpha + (1 - alpha)  # transparent is white, as for training
+    return _as_png(np.concatenate([1 - page, np.ones_like(alpha)], axis=2))

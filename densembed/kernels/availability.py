@@ -1,0 +1,40 @@
+"""Whether there are kernels on this machine, without importing Numba."""
+
+import os
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from densembed.kernels.threads import limit
+
+VARIABLE = "DENSEMBED_KERNELS"
+FAMILIES = (
+    "logistic", "gaussian", "laplace", "cauchy", "hypsecant", "uniform", "triangular",
+    "raisedcosine", "plateau",
+)  # fmt: skip
+"""Names of the families of densities that have kernels, which take the index."""
+
+
+@cache
+def available() -> bool:
+    """Whether Numba is installed, and not switched off by `DENSEMBED_KERNELS=0`."""
+    return os.environ.get(VARIABLE, "") != "0" and installed() != ""
+
+
+@cache
+def installed() -> str:
+    """Version of Numba; empty if it is not installed."""
+    try:
+        return version("numba")
+    except PackageNotFoundError:
+        return ""
+
+
+def name() -> str:
+    """What computes on a CPU, for reports: "Numba 0.68.1" or "none"."""
+    return f"Numba {installed()}" if available() else "none"
+
+
+def described(threads: int) -> str:
+    """`name` and the number of threads, given that of torch: "Numba 0.68.1, 2 threads"."""
+    number = limit(threads)
+    return f"{name()}, {number} thread{'' if number == 1 else 's'}" if available() else ""

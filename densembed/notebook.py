@@ -1,0 +1,191 @@
+"""Receptive fields in a notebook: the live panel of the pages, and figures.
+
+>>> from densembed import Checkpoint
+>>> from densembed.notebook import figure, show
+>>> checkpoint = Checkpoint.open("a.safetensors")  # doctest: +SKIP
+>>> show(checkpoint, "photo.jpg")  # doctest: +SKIP
+>>> figure(checkpoint, "photo.jpg")  # doctest: +SKIP
+"""
+
+import base64
+import gzip
+import os
+import sys
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+
+import numpy as np
+import plotly.graph_objects as go
+import torch
+from plotly.subplots import make_subplots
+from torch import Tensor
+
+from densembed.data import load_dataset
+from densembed.data.images import read_picture
+from densembed.fields.field import RESOLUTION, view
+from densembed.figures.export import by_moment, title_of
+from densembed.figures.printed import sheet_figure
+from densembed.figures.theme import DENSITY_SCALE, INK_SCALE, clipped_ticks, themed
+from densembed.training.checkpoint import Checkpoint
+from densembed.web.site import view_page
+
+Image = Tensor | np.ndarray | str | os.PathLike | None
+HEIGHT = 1000
+SCREEN_DPI = 110
+EXAMPLES = 3
+"""Test images per class in a panel, which a notebook stores."""
+# The page is compressed, and a few lines of JavaScript unpack it into the frame that they are in.
+# It gets an address of its own there, as the page keeps its state in its link.
+UNPACK = """<!doctype html><meta charset="utf-8"><script type="module">
+const bytes = Uint8Array.from(atob("CONTENT"), (c) => c.charCodeAt(0));
+const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+const page = await new Response(stream).blob();
+location.replace(URL.createObjectURL(page.slice(0, page.size, "text/html;charset=utf-8")));
+</script>"""
+
+
+@dataclass(frozen=True)
+class NotebookFrame:
+    """A page in a frame of a notebook. `html` is the page, which also works as a file."""
+
+    html: str
+    height: int = HEIGHT
+
+    def _repr_html_(self) -> str:
+        packed = base64.b64encode(gzip.compress(self.html.encode(), mtime=0)).decode()
+        frame = escape(UNPACK.replace("CONTENT", packed))
+        return (
+            f'<iframe srcdoc="{frame}" width="100%" height="{self.height}" '
+            'style="border: 0" title="densembed"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<live panel, {len(self.html) / 1e6:.1f} MB; a notebook displays it>"
+
+
+def show(
+    checkpoint: Checkpoint, x: Image = None, *, height: int = HEIGHT, **link: str
+) -> NotebookFrame:
+    """The live view of Explore for an input, which works in any notebook without a server.
+
+    The browser computes the network: the step, the input and the views can be changed in place.
+
+    Args:
+        x: the input: pixels (C, H, W) or (1, C, H, W), uint8 or with ink from 0 to 1; or the path
+            of an image file. By default the first test image of the built-in digits, or a blank
+            image if the model takes images of another shape.
+        height: height of the frame in pixels.
+        link: parameters of the view, as in the links of the page: `step="100"`.
+    """
+    key = checkpoint.config.model
+    pixels = as_pixels(checkpoint, x)
+    return NotebookFrame(view_page({key: checkpoint}, pixels, link, examples=EXAMPLES), height)
+
+
+def figure(
+    checkpoint: Checkpoint,
+    x: Image = None,
+    *,
+    backend: Literal["matplotlib", "plotly"] = "matplotlib",
+    snapshot: int = -1,
+    resolution: int = RESOLUTION,
+) -> Any:
+    """The input and its receptive fields before training and at a snapshot, on one colour scale.
+
+    Args:
+        x: the input, as for `show`.
+        backend: "matplotlib" returns a `matplotlib.figure.Figure` for print, "plotly" a
+            `plotly.graph_objects.Figure` with values under the pointer.
+        snapshot: index of the snapshot, −1 for the last one.
+        resolution: cells per pixel on each axis.
+    """
+    if backend not in ("matplotlib", "plotly"):
+        raise ValueError(f"Expected the backend matplotlib or plotly; got {backend!r:.40}.")
+    pixels = as_pixels(checkpoint, x)
+    views = view(checkpoint, pixels, [0, snapshot], resolution=resolution)
+    fields, title = by_moment(checkpoint, views), title_of(checkpoint)
+    if backend == "plotly":
+        return _plotly(pixels, fields, views.x, views.y, views.top, title)
+    page = sheet_figure(pixels.numpy(), fields, views.top, title)
+    page.set_dpi(SCREEN_DPI)
+    _load_backend()
+    return page
+
+
+def _load_backend() -> None:
+    """Load matplotlib's backend in a notebook, which only then knows how to display figures.
+
+    `sheet_figure` draws without pyplot, which would load it with its first figure.
+    """
+    if "IPython" in sys.modules:
+        from matplotlib import get_backend, pyplot
+
+        pyplot.switch_backend(get_backend())
+
+
+def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
+    """An input as the pixels (C, H, W) uint8 that a checkpoint's network takes; see `show`."""
+    shape = checkpoint.header.input_shape
+    if checkpoint.header.scaling:
+        raise ValueError(
+            "A notebook shows models of images. For a signal, use densembed.fields.field.view or "
+            "the command render."
+        )
+    if x is None:
+        images = load_dataset("digits").test.images
+        same = tuple(images.shape[1:]) == shape
+        return images[0] if same else torch.zeros(shape, dtype=torch.uint8)
+    if isinstance(x, (str, os.PathLike)):
+        return read_picture(x, shape, checkpoint.reads_digits).pixels
+    image = torch.as_tensor(x).detach().cpu()
+    pixels = image[0] if image.dim() == 4 and len(image) == 1 else image
+    if tuple(pixels.shape) != shape:
+        raise ValueError(
+            f"Expected an image of shape {shape}, or one in a batch; got {tuple(image.shape)}."
+        )
+    if pixels.dtype == torch.uint8:
+        return pixels
+    if not pixels.is_floating_point() or not ((pixels >= 0) & (pixels <= 1)).all():
+        raise ValueError(
+            "Expected pixels in uint8 from 0 to 255, or as floating-point ink from 0 to 1. "
+            "Divide other values by their maximum."
+        )
+    return (pixels.double() * 255).round().to(torch.uint8)
+
+
+def _plotly(
+    pixels: Tensor,
+    fields: dict[str, np.ndarray],
+    x: np.ndarray,
+    y: np.ndarray,
+    top: float,
+    title: str,
+) -> go.Figure:
+    """Heatmaps in a row, in single precision, which is half as large in a notebook."""
+    made = make_subplots(1, 1 + len(fields), subplot_titles=["input", *fields])
+    ink = {"colorscale": INK_SCALE, "zmin": 0, "zmax": 255, "showscale": False}
+    made.add_heatmap(z=pixels.numpy().mean(0), x0=0.5, y0=0.5, **ink, row=1, col=1)
+    place = {"x": x.astype("float32"), "y": y.astype("float32"), "coloraxis": "coloraxis"}
+    for column, (name, values) in enumerate(fields.items(), 2):
+        made.add_heatmap(z=values.astype("float32"), name=name, **place, row=1, col=column)
+    places, labels = clipped_ticks(0.0, top)
+    bar = {"title": {"text": "density per pixel²"}, "tickvals": places, "ticktext": labels}
+    made.update_xaxes(showgrid=False, zeroline=False, constrain="domain")
+    for column in range(1, 2 + len(fields)):
+        anchor = f"x{column if column > 1 else ''}"
+        made.update_yaxes(
+            autorange="reversed",
+            scaleanchor=anchor,
+            constrain="domain",
+            showgrid=False,
+            zeroline=False,
+            row=1,
+            col=column,
+        )
+    return themed(
+        made,
+        top=64,
+        title={"text": title, "font": {"size": 14}},
+        coloraxis={"colorscale": DENSITY_SCALE, "cmin": 0, "cmax": top, "colorbar": bar},
+    )

@@ -1,0 +1,214 @@
+"""The header of a checkpoint: config, metrics and provenance, read without torch."""
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+)
+from pydantic_core import PydanticCustomError
+
+from densembed.data.scaling import Scaling
+from densembed.files import check_regular
+from densembed.models import plugins
+from densembed.text import printable
+from densembed.training.config import RunConfig, explain
+
+FORMAT = "densembed"
+VERSION = "1"
+MAX_BYTES = 256 * 2**20
+MAX_HEADER = 4 * 2**20
+MAX_SIZE = 256
+"""Largest number of channels, rows or columns, as larger fields exhaust the memory."""
+MAX_LENGTH = 16_384
+"""Largest number of samples of a signal."""
+
+UNTITLED = "untitled data"
+"""Stands in sentences for an empty title of the data."""
+ShortText = Annotated[str, Field(max_length=200), AfterValidator(printable)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+Count = Annotated[int, Field(ge=0, le=10**12)]
+Outcome = Literal["running", "done", "stopped", "diverged", "failed"]
+Length = Annotated[int, Field(ge=1, le=MAX_LENGTH)]
+
+
+class CheckpointError(ValueError):
+    """A file that is not a valid checkpoint; the message is one sentence."""
+
+
+def check_file(path: Path, name: str) -> None:
+    """Raise OSError for a named pipe or a device, CheckpointError for a file that is too large."""
+    check_regular(path)
+    if path.stat().st_size > MAX_BYTES:
+        raise CheckpointError(f"{name} is too large for a checkpoint.")
+
+
+class EpochMetrics(BaseModel):
+    """One epoch; lists have one entry per member. Errors in percent, time in seconds."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    epoch: int = Field(ge=1, le=10**12)
+    step: int = Field(ge=1, le=10**12)
+    train_loss: list[Number]
+    test_error: list[Percent]
+    learning_rate: Number = Field(ge=0)
+    seconds: Number = Field(ge=0)
+
+
+class Provenance(BaseModel):
+    """Software, machine and data of a training, without personal data or paths."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    created: ShortText
+    densembed: ShortText
+    torch: ShortText
+    python: ShortText
+    machine: ShortText
+    device: ShortText
+    threads: Count
+    kernels: ShortText = ""
+    """Compiled kernels of a CPU and their threads, such as "Numba 0.68.1, 2 threads"."""
+    dataset_title: Annotated[ShortText, AfterValidator(lambda title: title.strip() or UNTITLED)]
+    train_images: Count
+    test_images: Count
+
+
+class Header(BaseModel):
+    """The JSON beside the tensors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    config: RunConfig
+    scaling: Scaling | None = None
+    """Of signals. The headers of models of images, which older versions read, lack the field."""
+    input_shape: tuple[Length, ...] = Field(strict=False, min_length=2, max_length=3)
+    """(channels, height, width), or (channels, length) of signals; a list in JSON."""
+    classes: list[ShortText] = Field(min_length=1, max_length=1000)
+    steps_per_epoch: int = Field(ge=1, le=10**12)
+    steps: list[Count] = Field(min_length=1, max_length=1000)
+    epochs: list[EpochMetrics] = Field(max_length=10_000)
+    outcome: Outcome
+    provenance: Provenance
+    plugins: list[ShortText] = Field([], max_length=20)
+    """Names of the plugin modules that the model needs. They are never imported from here."""
+
+    @model_serializer(mode="wrap")
+    def _without_empty_scaling(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = write(self)
+        if self.scaling is None:
+            fields.pop("scaling", None)
+        return fields
+
+    @property
+    def errors(self) -> list[float] | None:
+        """Test error of each member in percent at the last snapshot, None in the first epoch."""
+        epochs = [epoch for epoch in self.epochs if epoch.step <= self.steps[-1]]
+        return epochs[-1].test_error if epochs else None
+
+    @field_validator("classes")
+    @classmethod
+    def _distinct(cls, classes: list[str]) -> list[str]:
+        if len(set(classes)) < len(classes):
+            raise ValueError("two classes have the same name")
+        return classes
+
+    @field_validator("input_shape")
+    @classmethod
+    def _of_images_or_signals(cls, shape: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+        sizes = shape[:1] if info.data.get("scaling") else shape
+        if len(shape) != (2 if info.data.get("scaling") else 3) or max(sizes) > MAX_SIZE:
+            raise PydanticCustomError("shape", "not a shape of images or signals")
+        return shape
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a file says about itself before its tensors are read."""
+
+    header: Header
+    shapes: dict[str, tuple[int, ...]]
+    """(snapshots, members, *shape) of each parameter."""
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters of one member."""
+        return sum(math.prod(shape[2:]) for shape in self.shapes.values())
+
+
+def summarise(path: str | os.PathLike) -> Summary:
+    """The header and the shapes of the tensors. The values are not read or checked.
+
+    Raises CheckpointError if the file is not a complete checkpoint.
+    """
+    path = Path(path)
+    name = printable(path.name)
+    try:
+        check_file(path, name)
+        with open(path, "rb") as file:
+            start = file.read(8)
+            start += file.read(min(int.from_bytes(start, "little"), MAX_HEADER))
+            header = read_header(start, name)
+            shapes = _shapes(start, os.fstat(file.fileno()).st_size)
+    except OSError as error:
+        raise CheckpointError(f"{printable(path)} cannot be read: {error.strerror}.") from error
+    if shapes is None:
+        raise CheckpointError(f"{name} is damaged or incomplete.")
+    return Summary(header, shapes)
+
+
+def _shapes(start: bytes, size: int) -> dict[str, tuple[int, ...]] | None:
+    """The shapes of the tensors of a file of that size, or None if it is not whole."""
+    entries: dict[str, Any] = json.loads(start[8:])
+    entries.pop("__metadata__")
+    try:
+        ends = [entry["data_offsets"][1] for entry in entries.values()]
+        shapes = {key: tuple(map(int, entry["shape"])) for key, entry in entries.items()}
+        return shapes if size == len(start) + max(ends, default=0) else None
+    except (TypeError, ValueError, LookupError):  # not the description of a tensor
+        return None
+
+
+def read_header(data: bytes, name: str) -> Header:
+    """The header at the start of a file's content. Raises CheckpointError if there is none."""
+    size = int.from_bytes(data[:8], "little") if len(data) > 8 else 0
+    invalid = CheckpointError(
+        f"{name} is not a densembed checkpoint. Choose a .safetensors file that densembed wrote."
+    )
+    if not 0 < size <= min(len(data) - 8, MAX_HEADER):
+        raise invalid
+    try:
+        metadata = json.loads(data[8 : 8 + size]).get("__metadata__", {})
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise invalid from error
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise invalid
+    if metadata.get("version") != VERSION:
+        raise CheckpointError(
+            f"{name} has version {str(metadata.get('version'))[:20]!r} of the format, but this "
+            f"densembed reads version {VERSION}. Update densembed."
+        )
+    try:
+        content = json.loads(metadata.get("header", ""))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"{name} has a damaged header, which is not JSON.") from error
+    if isinstance(content, dict) and (absent := plugins.missing(content.get("plugins"))):
+        raise CheckpointError(
+            f"{name} needs the plugin {absent}, which is not loaded. Add it with --plugin "
+            f"or in {plugins.VARIABLE}."
+        )
+    try:
+        return Header.model_validate(content)  # as JSON, it would not name a text that is invalid
+    except ValidationError as error:
+        raise CheckpointError(f"{name} has a damaged header: {explain(error)}") from error

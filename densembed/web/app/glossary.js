@@ -1,0 +1,130 @@
+// The terms of the pages, each with its meaning, which is shown where a term is pointed at.
+
+import { make } from "./controls.js";
+
+/** @type {Record<string, string>} */
+export const GLOSSARY = {
+  density: "A density is a smooth bump over the picture with a total mass of 1. The network reads "
+    + "the mean ink under it. It has a location (its centre) and a scale (its width).",
+  "receptive field": "The receptive field is the part of the picture that reaches the network. "
+    + "Here it is the sum of all densities: the brighter, the more densities read that place.",
+  "micro network": "A micro network (mNN) is a small network that reads the picture first and "
+    + "computes from it where the densities of the main network are placed.",
+  B: "B is the number of densities per side: a model with B = 10 has 10 × 10 = 100 densities.",
+  "B₀": "B₀ is the number of densities per side in the micro network: B₀ = 5 means 25 densities.",
+  reading: "The reading of a density is the mean ink under it: for every pixel, the mass of the "
+    + "density there times the ink there, all added up. It is written Γx.",
+  mass: "The mass of a density in a pixel is its volume over that pixel, Γ. Over the whole plane "
+    + "the masses of a density add up to 1.",
+  ink: "Ink is the brightness of a pixel of the input, from 0 (black) to 1 (white).",
+  weight: "The weight of a density for a class says how much its reading raises (positive) or "
+    + "lowers (negative) the score of that class. Training sets all weights.",
+  "class weight": "The class weight of a density says how much its reading raises (positive) or "
+    + "lowers (negative) the score of that class. Training sets all weights.",
+  score: "The score of a class is the sum of reading × weight over all densities, plus a constant "
+    + "(the bias). The highest score is the prediction.",
+  bias: "The bias is a constant per class that is added to its score, whatever the picture.",
+  probability: "The scores are turned into probabilities, which are positive and add up to 100 % "
+    + "(softmax). Two close scores give two similar probabilities.",
+  training: "Training shows the network thousands of pictures with their classes and changes its "
+    + "numbers a little after each batch, so that the right class gets a higher score.",
+  step: "A step is one change of all parameters during training, after a batch of images.",
+  epoch: "An epoch is one pass of training over all training images.",
+  parameters: "Parameters are the numbers that training sets: locations, scales and weights.",
+  error: "The error is the share of test images, which training never saw, that are read wrong.",
+  class: "A class is one of the possible answers, here the digits 0 to 9.",
+  "linear map": "A linear map multiplies every input by a weight and adds them up.",
+  gradient: "The gradient says how much a number would change if a pixel became brighter.",
+  location: "The location of a density is its centre: column and row, in pixels.",
+  scale: "The scale of a density is its width along columns and rows, in pixels.",
+  "hidden unit": "A hidden unit has a weight for every pixel. Its value is the weighted sum of the "
+    + "ink plus a bias, or 0 if that is negative (ReLU).",
+  EL: "EL stands for embedding layer: it reads the mean ink under each of its densities. The word "
+    + "before EL is the shape of the densities.",
+  centre: "The centre of the field is its mean position: column and row, in pixels.",
+  spread: "The spread is the root mean square distance of the field from its centre, in pixels.",
+  entropy: "The entropy tells how evenly the field covers the picture: 0 bits if it lies in one "
+    + "pixel, and most if it is equally bright everywhere (log₂ 784 = 9.6 bits for 28 × 28 "
+    + "pixels). One bit less means that it covers about half as many pixels.",
+  area: "The smallest number of pixels that together hold 90 % of the field.",
+  map: "A map is a picture that a convolution stage computes from the input, for example of edges.",
+};
+
+/** What the numbers of a field mean, with terms for `explain`. */
+export const MEASURES = "[Centre|centre], [spread], [entropy] and [90 % of the field|area] tell "
+  + "where the field lies and how wide it is.";
+
+/**
+ * The parts of a model's name, for `explain`: "Logistic-EL with mNN, B = 10, B₀ = 5" has 10 × 10
+ * densities and a micro network with 5 × 5. Empty for a model without densities.
+ * @param {string} name
+ */
+export function partsOf(name) {
+  const [, layer] = /(?:^|, )([^,]*-EL)\b/.exec(name) ?? [];
+  const [, side] = /\bB = (\d+)/.exec(name) ?? [];
+  const [, small] = /\bB₀ = (\d+)/.exec(name) ?? [];
+  if (!layer || !side) return "";
+  const micro = small ? `, placed by a [micro network] (mNN) with ${small} × ${small} densities `
+    + `([B₀] = ${small})` : "";
+  return `[${layer}|EL]: ${side} × ${side} [densities|density] ([B] = ${side})${micro}.`;
+}
+
+const MARKED = /\[([^\]|]+)(?:\|([^\]]+))?\]/g;
+let tips = 0;
+
+/**
+ * Fill an element with a text in which `[term]` or `[words|term]` is a term of the glossary and
+ * `*words*` are bold.
+ * @param {HTMLElement} element
+ * @param {string} text
+ */
+export function explain(element, text) {
+  if (element.dataset.text === text) return;
+  element.dataset.text = text;
+  let at = 0;
+  /** @type {(Node | string)[]} */
+  const parts = [];
+  for (const match of text.matchAll(MARKED)) {
+    const explained = term(match[1], match[2] ?? match[1]);
+    parts.push(...strong(text.slice(at, match.index)), explained);
+    at = match.index + match[0].length;
+    const mark = /^[.,:;)]/.exec(text.slice(at));
+    if (!mark) continue;
+    explained.append(mark[0]);  // a line does not break before it
+    at += 1;
+  }
+  element.replaceChildren(...parts, ...strong(text.slice(at)));
+}
+
+/** @param {string} text */
+const strong = (text) => text.split("*").map((piece, k) => (k % 2 ? make("b", {}, piece) : piece));
+
+/**
+ * A term whose meaning is shown on hover, focus and click.
+ * @param {string} words
+ * @param {string} name
+ */
+export function term(words, name) {
+  const meaning = GLOSSARY[name];
+  if (!meaning) throw new Error(`The glossary has no “${name}”.`);
+  const id = `term-${++tips}`;
+  const tip = make("span", { className: "meaning", id, role: "tooltip", hidden: true }, meaning);
+  const button = make("span", { className: "term", role: "button", tabIndex: 0,
+    "aria-describedby": id }, words);
+  const element = make("span", { className: "explained" }, button, tip);
+  const show = (/** @type {boolean} */ shown) => {
+    tip.hidden = !shown;
+    if (!shown) return;
+    tip.style.translate = "";
+    const { left, right } = tip.getBoundingClientRect();
+    const over = Math.max(0, right + 8 - innerWidth) || Math.min(0, left - 8);
+    tip.style.translate = `${-over}px 0`;
+  };
+  element.onpointerenter = () => show(true);
+  element.onpointerleave = () => show(button.matches(":focus-visible"));
+  button.onfocus = () => show(true);
+  button.onblur = () => show(false);
+  button.onclick = () => show(true);
+  element.onkeydown = ({ key }) => { if (key === "Escape") show(false); };
+  return element;
+}

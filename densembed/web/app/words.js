@@ -1,0 +1,162 @@
+// What the chain says about each kind of network, with the numbers of the input.
+/** @import { Anatomy } from "./anatomy.js" */
+import { signed } from "../panels/text.js";
+
+/**
+ * @typedef {object} Words
+ * @property {Record<string, { title: string, caption: string }>} links texts by link of the chain
+ * @property {string} unit what the readings are of
+ * @property {string} value name of the value of a unit
+ * @property {string} scale name of the scale of the values
+ * @property {string} alt of the picture of the values
+ * @property {string} map what the map of a unit shows
+ * @property {string} mapNote
+ * @property {string} product
+ * @property {string} sum title of the sum
+ * @property {string} sumNote
+ * @property {string} equals the sum in words
+ * @property {string} place where the unit is, and why
+ */
+
+/** @param {number} value @param {number} [digits] */
+const withSign = (value, digits = 2) => (value < 0 ? "" : "+") + signed(value.toFixed(digits));
+
+/** How sure the network is, and by how much. @param {Anatomy} anatomy */
+function certainty({ response: { checkpoint: { classes } }, result: { logits, probabilities } }) {
+  const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
+  const [first, second] = order;
+  const gap = (logits[first] - logits[second]).toFixed(1);
+  const percent = (100 * probabilities[first]).toFixed(1);
+  if (logits[first] === logits[second]) return "All scores are equal: the network cannot tell.";
+  return `The highest [score] wins: *${classes[first]}*, with a [probability] of ${percent} %. `
+    + `Its score is ${gap} above that of ${classes[second]}, the next one. The larger this `
+    + "distance, the surer the network.";
+}
+
+/** @param {Anatomy} anatomy @param {string} name of the class @param {string} unit */
+function evidence(anatomy, name, unit) {
+  const label = anatomy.response.checkpoint.classes.indexOf(name);
+  const { raised, raising, lowered, lowering, bias } = anatomy.evidence(label);
+  const value = { densities: "[Reading|reading]", readings: "[Reading|reading]",
+    pixels: "[Ink|ink]" }[unit] ?? "Value";
+  return `${value} × [weight]: ${raising} ${unit} raise the [score] of ${name} `
+    + `(${withSign(raised, 1)}), ${lowering} lower it (${withSign(lowered, 1)}). With the [bias] `
+    + `(${withSign(bias, 1)}) it is *${withSign(raised + lowered + bias, 1)}*.`;
+}
+
+/** Column and row of a place. @param {ArrayLike<number>} loc @param {number} k */
+const at = (loc, k) => `column ${loc[2 * k].toFixed(1)}, row ${loc[2 * k + 1].toFixed(1)}`;
+
+/**
+ * @param {Anatomy} anatomy
+ * @param {string} name of the class
+ * @param {number} unit
+ * @returns {Words}
+ */
+export function wordsOf(anatomy, name, unit) {
+  const { count, values, result, response } = anatomy;
+  const [width, height] = response.size;
+  const weight = anatomy.weights(response.checkpoint.classes.indexOf(name))[unit];
+  const value = values[unit];
+  const picture = { title: "Picture", caption: `${width} × ${height} pixels, each with an amount `
+    + "of [ink] from 0 (black) to 1 (white)." };
+  const scores = { title: "Prediction", caption: certainty(anatomy) };
+  const adds = `× weight ${withSign(weight)} = *${withSign(weight * value)}* for the [score] of `
+    + `${name}.`;
+  /** @type {Words} */
+  const densities = {
+    links: { picture, units: { title: "", caption: "" },
+      readings: { title: "Readings", caption: "One square per density: the mean ink under it, its "
+        + "[reading]. White: it lies on ink; black: it lies beside it." },
+      terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "densities") }, scores },
+    unit: "density", value: "reading", scale: "reading, the mean ink",
+    alt: "Readings of the densities,",
+    map: "mass per pixel", mapNote: "what this density looks at", product: "mass × ink",
+    sum: `Density ${unit + 1} of ${count}`, sumNote: "how it reads the picture",
+    equals: "The sum of mass × ink over all pixels is its [reading], "
+      + `*${value.toFixed(3)}*, ${adds}`,
+    place: "",
+  };
+  const onPicture = anatomy.kind === "moving" || anatomy.kind === "fixed";
+  const here = onPicture ? at(result.locations, unit) : "";
+  const size = onPicture ? `Its [scale] is ${result.scales[2 * unit].toFixed(1)} × `
+    + `${result.scales[2 * unit + 1].toFixed(1)} pixels.` : "";
+  const colour = `Red ones raise the score of ${name}, blue ones lower it.`;
+  if (anatomy.kind === "moving" && anatomy.micro) {
+    const { micro } = anatomy;
+    const small = micro.readings.length;
+    densities.links = { picture, micro: { title: "Micro network",
+      caption: `The [micro network] reads the picture first, with ${small} small densities. A `
+        + `[linear map] turns these ${small} [readings|reading] into ${count} places.` },
+    units: { title: `${count} densities`,
+      caption: `The micro network has put each [density] here, for this picture. ${colour} Click `
+        + "one." },
+    readings: densities.links.readings, terms: densities.links.terms, scores };
+    const pulls = anatomy.pulls(unit);
+    const listed = (/** @type {string[]} */ texts) =>
+      [texts.slice(0, -1).join(", "), ...texts.slice(-1)].filter(Boolean).join(" and ");
+    densities.place = `It lies at ${here}; for a blank picture it would lie at `
+      + `${at(micro.start.locations, unit)}. Densities ${listed(pulls.map(({ k }) => `${k + 1}`))} `
+      + "of the micro network move it most (orange lines); they read "
+      + `${listed(pulls.map(({ k }) => micro.readings[k].toFixed(2)))}. ${size}`;
+    return densities;
+  }
+  if (anatomy.kind === "fixed" && anatomy.network.frame === "mass") {
+    densities.links.units = { title: `${count} densities in a box`,
+      caption: `Training placed each [density] in a box around the [ink], which moves and scales `
+        + `them with it. ${colour} Click one.` };
+    densities.place = `It lies at ${here}, and moves with the box around the ink. ${size}`;
+    return densities;
+  }
+  if (anatomy.kind === "fixed") {
+    densities.links.units = { title: `${count} fixed densities`,
+      caption: `Training placed each [density]; it lies there for every picture. ${colour} Click `
+        + "one." };
+    densities.place = `It lies at ${here}, for every picture. ${size}`;
+    return densities;
+  }
+  if (anatomy.kind === "linear") {
+    const x = unit % width, y = Math.floor(unit / width) % height;
+    return { ...densities,
+      links: { picture,
+        units: { title: `Weights for ${name}`, caption: "This model has no densities of its own: "
+          + `each pixel is read alone. Training gave each a [weight] for ${name}.` },
+        terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "pixels") }, scores },
+      unit: "pixel", value: "ink", map: `weight for ${name}`,
+      sum: "", equals: "", place: `column ${x}, row ${y}` };
+  }
+  if (anatomy.kind === "hidden") return { ...densities,
+    links: { picture,
+      units: { title: `Hidden unit ${unit + 1}`, caption: "This model has no densities. Each "
+        + "[hidden unit] has a [weight] for every pixel: red ink raises it, blue ink lowers it." },
+      readings: { title: `${count} hidden units`, caption: "One square per hidden unit: its value, "
+        + "or 0 (black) where the weighted sum is negative. Click one." },
+      terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "units") }, scores },
+    unit: "hidden unit", value: "value", scale: "value after ReLU", alt: "Hidden units,",
+    map: "weight per pixel", mapNote: "for every picture", product: "weight × ink",
+    sum: `Hidden unit ${unit + 1} of ${count}`, sumNote: "how it reads the picture",
+    equals: "The sum of weight × ink over all pixels, plus a bias, is its value, or 0 if that is "
+      + `negative: *${value.toFixed(3)}*, ${adds}`,
+    place: "Its weights are the same for every picture." };
+  const { checkpoint } = response;
+  const perMap = checkpoint.hasDensities ? anatomy.network.densities : 0;
+  const own = perMap ? `density ${unit % perMap + 1} on map ${Math.floor(unit / perMap) + 1}`
+    : "one cell of a map";
+  return { ...densities,
+    links: { picture,
+      units: { title: "Receptive field", caption: "Convolution stages turn the picture into "
+        + `[maps|map]${perMap ? `, and the densities lie on these maps, not on the picture` : ""}. `
+        + `This is the real receptive field of reading ${unit + 1} on the picture: the [gradient] `
+        + "of the reading with respect to each pixel." },
+      readings: { title: `${count} readings`, caption: perMap
+        ? `${count / perMap} maps, each read by ${perMap} ${
+          perMap === 1 ? "density" : "densities"}: one square per reading. Click one.`
+        : "One square per cell of the last maps. Click one." },
+      terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "readings") }, scores },
+    unit: "reading", value: "value", scale: "reading", alt: "Readings of the maps,",
+    map: "gradient per pixel", mapNote: "red: ink here raises the reading",
+    sum: `Reading ${unit + 1} of ${count}`, sumNote: own,
+    equals: `Its value is *${value.toFixed(3)}*, ${adds}`,
+    place: "The field on the left is computed by gradient at this picture: stages are not linear, "
+      + "so it is not a sum of mass × ink, and it changes with the picture." };
+}

@@ -1,0 +1,1 @@
+"""The uploaded photograph and what was found in it."""

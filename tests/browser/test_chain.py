@@ -1,0 +1,278 @@
+"""What explains Explore: the chain, the five steps, the glossary, and the first sight."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import logistic
+
+from densembed.data import as_input
+from densembed.training.checkpoint import Checkpoint
+from tests.browser.conftest import choose, drag, expect, numbers, painted, until
+from tests.browser.gallery import COLOUR, FIXED, LINEAR, MLP, MOVING, OF, PAPER, sample
+
+CHAIN = ".part.chain"
+
+
+def features(checkpoint: Checkpoint, picture: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """The readings Γx after training, and the weights of the classes, by torch."""
+    model, x = checkpoint.model(-1).double(), as_input(picture[None], torch.float64)
+    with torch.inference_mode():
+        return model.embedding(x)[0].flatten().numpy(), model.classifier.weight.numpy()
+
+
+def test_the_chain_follows_a_density_with_the_numbers_of_torch(site):
+    page = site("explore?more=about")
+    readings, weights = features(OF[MOVING], sample())
+    np.testing.assert_allclose(painted(page, f"{CHAIN} .readings").ravel(), readings, 0, 1e-5)
+    terms = readings * weights[7]
+    np.testing.assert_allclose(numbers(page, f"{CHAIN} .terms").ravel(), terms, 0, 1e-5)
+    best = int(terms.argmax())
+    summed = page.locator(f"{CHAIN} .sum > .heading")
+    expect(summed).to_contain_text(f"Density {best + 1} of 100")
+    mass = numbers(page, f"{CHAIN} .sum .mass")
+    product = numbers(page, f"{CHAIN} .sum .product")
+    ink = sample()[0].numpy() / 255
+    np.testing.assert_allclose(product, mass * ink, 0, 1e-6)
+    assert product.sum() == pytest.approx(readings[best], abs=1e-4)
+    expect(page.locator(f"{CHAIN} .equals")).to_contain_text(f"{readings[best]:.3f}")
+    row = page.locator(f"{CHAIN} .weights tbody tr").nth(3).locator("td")
+    expect(row.nth(1)).to_have_text(signed(weights[3][best] * readings[best]))
+
+
+def signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def test_a_square_is_chosen_by_click_and_by_keyboard(site):
+    page = site("explore?more=about&unit=1")
+    painted(page, f"{CHAIN} .readings")
+    heading = page.locator(f"{CHAIN} .sum > .heading")
+    expect(heading).to_contain_text("Density 1 of 100")
+    plot = page.locator(f"{CHAIN} .terms .plot")
+    box = plot.bounding_box()
+    plot.click(position={"x": box["width"] * 0.25, "y": box["height"] * 0.35})
+    expect(heading).to_contain_text("Density 33 of 100")
+    page.locator(f"{CHAIN} .readings .plot").focus()
+    for key in ("ArrowRight", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    expect(heading).to_contain_text("Density 67 of 100")
+    until(page, lambda: "unit=67" in page.url)
+
+
+def test_a_class_shows_its_evidence_while_it_is_pointed_at(site):
+    page = site("explore?more=about")
+    readings, weights = features(OF[MOVING], sample())
+    painted(page, f"{CHAIN} .terms")
+    row = page.locator(f"{CHAIN} .classes button").nth(1)
+    for start, end in (
+        (row.hover, lambda: page.mouse.move(1, 1)),
+        (row.focus, lambda: page.keyboard.press("Shift+Tab")),
+    ):
+        start()
+        heading = page.locator(f"{CHAIN} .terms .heading")
+        expect(heading).to_contain_text("Score of 1")
+        terms = numbers(page, f"{CHAIN} .terms").ravel()
+        np.testing.assert_allclose(terms, readings * weights[1], 0, 1e-5)
+        end()
+    row.click()
+    until(page, lambda: "for=1" in page.url)
+
+
+@pytest.mark.parametrize(
+    ("model", "title", "words"),
+    [
+        (FIXED, "225 fixed densities", "for every picture"),
+        (LINEAR, "Weights for 7", "each pixel is read alone"),
+        (MLP, "Hidden unit", "no densities"),
+        (COLOUR, "27 densities", "reads the picture first"),
+    ],
+)
+def test_each_kind_of_network_has_its_own_chain(site, model, title, words):
+    page = site(f"explore?more=about&model={model}")
+    painted(page, f"{CHAIN} .terms")
+    expect(page.locator(f"{CHAIN} .units .heading")).to_contain_text(title)
+    expect(page.locator(f"{CHAIN} .flow")).to_contain_text(words)
+    expect(page.locator(f"{CHAIN} .link.micro")).to_be_visible(visible=model == COLOUR)
+
+
+def test_the_receptive_field_of_stages_is_a_gradient(site, tmp_path):
+    key = "frontier-stages-4-5-7-logistic-el-2"
+    page = site("explore?more=about")
+    page.locator("#file").set_input_files(PAPER / f"{key}.safetensors")
+    expect(page.locator(f"{CHAIN} .units .heading")).to_contain_text("Receptive field")
+    page.locator(f"{CHAIN} .readings .plot").focus()
+    for key_pressed in ("ArrowRight", "Enter"):
+        page.keyboard.press(key_pressed)
+    until(page, lambda: "unit=" in page.url)
+    unit = int(page.url.split("unit=")[1].split("&")[0]) - 1
+    model = Checkpoint.open(PAPER / f"{key}.safetensors").model(-1).double()
+    x = as_input(sample()[None], torch.float64).requires_grad_()
+    (gradient,) = torch.autograd.grad(model.embedding(x).flatten()[unit], x)
+    wanted = gradient[0, 0].numpy()
+    found = numbers(page, f"{CHAIN} .units")
+    np.testing.assert_allclose(found, wanted, 0, 1e-5 * abs(wanted).max())
+
+
+def test_a_term_is_explained_to_pointer_and_keyboard(site):
+    page = site("explore?more=about")
+    term = page.locator(f"{CHAIN} .micro .term").first
+    meaning = page.locator(f"{CHAIN} .micro .meaning").first
+    expect(meaning).to_be_hidden()
+    term.hover()
+    expect(meaning).to_contain_text("reads the picture first")
+    page.mouse.move(1, 1)
+    expect(meaning).to_be_hidden()
+    term.focus()
+    expect(meaning).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(meaning).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [
+        (
+            MOVING,
+            "Logistic-EL: 10 × 10 densities (B = 10), placed by a micro network (mNN) with "
+            "5 × 5 densities (B₀ = 5).",
+        ),
+        (FIXED, "Logistic-EL: 15 × 15 densities (B = 15)."),
+        (LINEAR, ""),
+    ],
+)
+def test_the_name_of_a_model_is_explained(site, key, wanted):
+    page = site(f"explore?model={key}")
+    parts = page.locator(".choices .glossed")
+    expect(parts).to_have_text(wanted, use_inner_text=True)
+    if wanted:
+        parts.get_by_role("button", name="Logistic-EL").hover()
+        expect(parts.get_by_role("tooltip")).to_contain_text("embedding layer")
+
+
+@pytest.mark.parametrize("view", ["explore", "compare"])
+def test_the_numbers_of_a_field_are_explained(site, view):
+    page = site(view)
+    page.locator(".scene .glossed").get_by_role("button", name="entropy").focus()
+    expect(page.get_by_role("tooltip")).to_contain_text("log₂ 784 = 9.6 bits")
+    assert np.log2(28 * 28) == pytest.approx(9.6, abs=0.05)
+    page = site(f"{view}?hide=numbers")
+    expect(page.locator(".scene .glossed")).to_be_hidden()
+
+
+def logistic_bump(across: float, down: float, width: float) -> np.ndarray:
+    """The mass of a logistic density in each pixel, by SciPy; numbers in shares of 28 pixels."""
+    rows, columns = (
+        np.diff(logistic.cdf(np.arange(29), 28 * place, 28 * width)) for place in (down, across)
+    )
+    return np.outer(rows, columns)
+
+
+def test_the_bump_of_the_five_steps_reads_what_scipy_computes(site):
+    page = site("explore?more=story&chapter=2")
+    mass = logistic_bump(0.5, 0.36, 0.06)
+    ink = sample()[0].numpy() / 255
+    figures = ".story .stills figure"
+    np.testing.assert_allclose(painted(page, f"{figures}:nth-child(1)"), mass, 0, 1e-6)
+    said = page.locator(".story .said")
+    expect(said).to_contain_text(f"{(mass * ink).sum():.3f}")
+    slider = page.get_by_role("slider", name="From left to right")
+    slider.fill("0.2")
+    moved = logistic_bump(0.2, 0.36, 0.06)
+    expect(said).to_contain_text(f"{(moved * ink).sum():.3f}")
+    drag(page, f"{figures}:nth-child(1) .plot", [(0.2, 0.2), (0.75, 0.5)])
+    expect(slider).to_have_value("0.75")
+
+
+def test_the_five_steps_are_walked_by_keyboard_and_link(site):
+    page = site("explore")
+    page.get_by_role("button", name="How it works, in five steps").click()
+    heading = page.locator(".story h2")
+    titles = ["One bump", "Its reading", "A hundred bumps", "They move", "They learn"]
+    for number, title in enumerate(titles, 1):
+        expect(heading).to_have_text(f"{number}. {title}")
+        until(page, lambda: "more=story" in page.url)
+        page.locator(".story .deeper summary").click()
+        expect(page.locator(".story .deeper code")).to_be_visible()
+        page.locator(".story .deeper summary").click()
+        page.locator(".story .next").focus()
+        page.keyboard.press("Enter")
+    expect(page.locator(f"{CHAIN} .terms .heading")).to_contain_text("Score of 7")
+    page = site("explore?more=story&chapter=4")
+    expect(page.locator(".story h2")).to_have_text("4. They move")
+
+
+def test_each_kind_of_network_has_its_own_five_steps(site):
+    page = site(f"explore?more=story&chapter=4&model={FIXED}")
+    expect(page.locator(".story")).to_contain_text("In this model the bumps stay")
+    page = site(f"explore?more=story&chapter=3&model={MLP}")
+    expect(page.locator(".story")).to_contain_text("no densities of its own")
+
+
+def test_drawing_starts_the_model_that_reads_drawings_unless_one_was_chosen(site):
+    model = "logistic-el-mnn-10-5"
+    page = site("explore")
+    shown = page.get_by_role("combobox", name="Model")
+    expect(shown).to_have_value(MOVING)
+    page.locator("#file").set_input_files(PAPER / f"{model}.safetensors")  # is chosen, so it stays
+    expect(shown).to_have_value(f"file-{model}")
+    choose(page, "Input", "Draw")
+    expect(page.locator(".draw_pad")).to_be_visible()
+    expect(shown).to_have_value(f"file-{model}")
+
+
+@pytest.mark.parametrize("model", [MOVING, FIXED, LINEAR, MLP])
+def test_no_model_opens_on_a_wrong_answer(site, model):
+    page = site(f"explore?model={model}")
+    heading = page.locator(".pair .opinion .heading")
+    expect(heading).to_contain_text("Prediction")
+    expect(heading.locator("small")).to_contain_text("7 (")
+
+
+def test_the_film_has_a_speed_steps_and_repeats(site):
+    page = site("explore")
+    painted(page, ".pair .after")
+    steps = OF[MOVING].steps
+    stage = page.locator(".pair .stage")
+    expect(stage).to_have_attribute("data-step", str(steps[-1]))
+    page.get_by_role("button", name="One step back").click()
+    expect(stage).to_have_attribute("data-step", str(steps[-2]))
+    page.get_by_role("button", name="One step forward").click()
+    expect(stage).to_have_attribute("data-step", str(steps[-1]))
+    page.get_by_role("combobox", name="Speed").select_option("2")
+    page.get_by_role("button", name="Repeat").click()
+    page.get_by_role("button", name="Watch it learn").click()
+    expect(stage).to_have_attribute("data-step", str(steps[0]))
+    last = f"[data-step='{steps[-1]}']"
+    page.wait_for_selector(f".pair .stage{last}")
+    page.wait_for_selector(f".pair .stage:not({last})")  # it has begun again
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+
+
+def test_play_is_within_ten_tab_stops(site):
+    page = site("explore")
+    painted(page, ".pair .after")
+    focused = "() => document.activeElement.textContent"
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        if "Watch it learn" in page.evaluate(focused):
+            return
+    pytest.fail("“Watch it learn” was not reached.")
+
+
+def test_a_drawing_starts_on_the_model_that_reads_it_best_and_says_so(visit):
+    page = visit("/?tour=0")
+    painted(page, ".pair .after")
+    model = page.get_by_role("combobox", name="Model", exact=True)
+    expect(model).to_have_value(MOVING)
+    choose(page, "Input", "Draw")
+    expect(model).to_have_value("logistic-el-mnn-10-5")
+    expect(page.locator(".choices .note")).to_contain_text("reads drawings and photographs best")
+    choose(page, "Input", "Test images")
+    expect(model).to_have_value(MOVING)
+    model.select_option(FIXED)
+    choose(page, "Input", "Draw")
+    expect(page.locator(".draw_pad")).to_be_visible()
+    expect(model).to_have_value(FIXED)
+    assert page.title() == "Explore – densembed"
+    expect(page.get_by_text("About: densembed implements")).to_be_visible()

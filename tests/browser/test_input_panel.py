@@ -1,0 +1,206 @@
+"""The input of a view: examples, changes, morphs and drawings."""
+
+import numpy as np
+import torch
+from playwright.sync_api import Page
+
+from densembed.data.codec import from_text
+from densembed.data.transform import Transform
+from densembed.web.site import EXAMPLES
+from tests.browser.conftest import (
+    choose,
+    drag,
+    expect,
+    numbers,
+    point,
+    press,
+    shows,
+    until,
+)
+from tests.browser.gallery import (
+    FIELD,
+    INPUT,
+    sample,
+)
+from tests.browser.views import PAD, alike, drawn, field_of, follows, rests
+
+
+def test_class_example_thumbnails_and_shuffle(site):
+    page = site()
+    choose(page, "Class", "3")
+    shows(page, FIELD, field_of(sample(3)))
+    page.get_by_label("Example", exact=True).fill("4")
+    page.get_by_label("Example", exact=True).press("Enter")
+    shows(page, FIELD, field_of(sample(3, 4)))
+    row = page.locator(".thumbnails")
+    row.get_by_role("button", name="Example 9", exact=True).click()
+    shows(page, INPUT, sample(3, 9)[0].numpy() / 255)
+    expect(page.get_by_label("Example", exact=True)).to_have_value("9")
+    expect(row.locator("[aria-pressed=true]")).to_have_attribute("title", "Example 9")
+    titles = "all => all.map(each => each.title)"
+    first = row.get_by_role("button").evaluate_all(titles)
+    row.get_by_role("button", name="Shuffle").click()
+    page.wait_for_url("**shuffle=*")
+    shuffled = row.get_by_role("button").evaluate_all(titles)
+    assert shuffled != first
+    assert len(set(shuffled)) == 17
+    page.reload()
+    until(page, lambda: row.get_by_role("button").evaluate_all(titles) == shuffled)
+    page.get_by_label("Example", exact=True).fill("99")
+    page.get_by_label("Example", exact=True).press("Enter")
+    expect(page.get_by_label("Example", exact=True)).to_have_value(str(EXAMPLES))
+    shows(page, FIELD, field_of(sample(3, EXAMPLES)))
+
+
+SLIDERS = {
+    "right": ("Move to the right", 3),
+    "down": ("Move down", -2.5),
+    "size": ("Size", 1.2),
+    "turn": ("Turn clockwise", 25),
+    "blur": ("Blur", 0.75),
+    "noise": ("Noise", 0.1),
+}
+
+
+def test_sliders_change_the_input_as_python_does(site):
+    page = site()
+    page.get_by_text("Move, turn, morph").click()
+    changes: dict[str, float] = {}
+    for name, (label, value) in SLIDERS.items():
+        page.get_by_label(label, exact=True).fill(str(value))
+        changes[name] = value
+        changed = Transform(**changes)(sample()[None])[0]
+        until(page, lambda changed=changed: alike(numbers(page, INPUT), changed[0].numpy()))
+    rests(page, "&".join(f"{name}={value}" for name, value in changes.items()))
+    page.reload()
+    until(page, lambda: alike(numbers(page, INPUT), changed[0].numpy()))
+    shown = torch.from_numpy(np.rint(255 * numbers(page, INPUT)).astype(np.uint8))[None]
+    shows(page, FIELD, field_of(shown))
+    page.get_by_text("Move, turn, morph").click()
+    page.get_by_role("button", name="Reset").click()
+    shows(page, INPUT, sample()[0].numpy() / 255)
+    rests(page, "")
+
+
+def test_dragging_the_picture_moves_it_while_the_field_follows(site):
+    page = site("explore?right=1")
+    shows(page, INPUT, Transform(right=1)(sample()[None])[0, 0].numpy() / 255)
+    plot = ".left .stills .plot"
+    press(page, plot, [(0.5, 0.5), (0.5 + 3 / 28, 0.5 - 2 / 28)])
+    moved = Transform(right=4, down=-2)(sample()[None])[0]
+    shows(page, INPUT, moved[0].numpy() / 255)
+    shows(page, FIELD, field_of(moved))  # the button is still down
+    page.mouse.up()
+    point(page, plot, 0.1, 0.1)
+    shows(page, INPUT, moved[0].numpy() / 255)
+    rests(page, "right=4&down=-2")
+
+
+def test_a_morph_begins_and_ends_with_the_two_images(site):
+    page = site("explore?example=2")
+    page.get_by_text("Move, turn, morph").click()
+    page.get_by_label("Morph into").select_option("3")
+    between = page.get_by_label("Between", exact=True)
+    expect(between).to_have_value("0.5")
+    rests(page, "example=2&to=3&between=0.5")
+    half = numbers(page, INPUT)
+    for place, pixels in (("1", sample(3, 2)), ("0", sample(7, 2))):
+        between.fill(place)
+        shows(page, INPUT, pixels[0].numpy() / 255)
+        shows(page, FIELD, field_of(pixels))
+        assert abs(half - numbers(page, INPUT)).max() > 0.2
+    page.get_by_label("Morph into").select_option("none")
+    expect(between).to_be_hidden()
+    rests(page, "example=2")
+
+
+def test_the_field_follows_the_pen(site):
+    page = site()
+    choose(page, "Input", "Draw")
+    expect(page.get_by_text("no digit yet")).to_be_visible()
+    press(page, PAD, [(0.3, 0.2), (0.7, 0.2)])
+    bar = follows(page)
+    page.mouse.move(*middle(page, PAD), steps=4)
+    until(page, lambda: bool((drawn(page) != bar).any()))
+    one = follows(page)  # the pen is still down
+    page.mouse.up()
+    expect(page.get_by_text("scaled to 28 × 28")).to_be_visible()
+    drag(page, PAD, [(0.3, 0.5), (0.7, 0.6)])
+    until(page, lambda: bool((drawn(page) != one).any()))
+    two = follows(page)
+    page.wait_for_url("**ink=*")
+    until(page, lambda: torch.equal(linked(page), two))
+    again = site(page.url.partition("#")[2])
+    assert torch.equal(follows(again), two)
+    drag(again, PAD, [(0.2, 0.9), (0.8, 0.9)])  # on top of the drawing of the link
+    until(again, lambda: bool((drawn(again) != two).any()))
+    follows(again)
+    page.locator(PAD).press("Control+z")
+    until(page, lambda: torch.equal(drawn(page), one))
+    follows(page)
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_text("no digit yet")).to_be_visible()
+    expect(page.locator(".opinion .heading small")).to_have_text("none: no digit found")
+    rests(page, "from=draw")
+    page.get_by_label("Pen size").fill("16")
+    drag(page, PAD, [(0.15, 0.3), (0.15, 0.7)])
+    drag(page, PAD, [(0.75, 0.2), (0.95, 0.25), (0.75, 0.7), (0.95, 0.75)])
+    expect(page.get_by_text("several digits: draw one at a time")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("several digits")).to_be_hidden()
+
+
+def middle(page: Page, selector: str) -> tuple[float, float]:
+    box = page.locator(selector).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def linked(page: Page) -> torch.Tensor:
+    return from_text(page.url.partition("ink=")[2].partition("&")[0], (1, 28, 28))
+
+
+def test_a_finger_draws_on_a_phone(site):
+    page = site("explore?from=draw", 420, has_touch=True, is_mobile=True)
+    pad = page.locator(PAD)
+    pad.scroll_into_view_if_needed()
+    box = pad.bounding_box()
+    session = page.context.new_cdp_session(page)
+
+    def touch(kind: str, *places: tuple[float, float]) -> None:
+        points = [
+            {"x": box["x"] + x * box["width"], "y": box["y"] + y * box["height"], "id": k}
+            for k, (x, y) in enumerate(places)
+        ]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    top = page.evaluate("scrollY")
+    touch("touchStart", (0.5, 0.2))
+    for k in range(1, 9):
+        touch("touchMove", (0.5, 0.2 + k / 15))
+    follows(page)  # the finger is still down
+    touch("touchEnd")
+    assert page.evaluate("scrollY") == top  # the page stays under the finger
+    ink = pad.evaluate(
+        """canvas => {
+          const { data } = canvas.getContext("2d").getImageData(0, 0, 560, 560);
+          return Array.from({ length: 560 * 560 }, (_, k) => 255 - data[4 * k]);
+        }"""
+    )
+    rows, columns = np.nonzero(np.array(ink).reshape(560, 560) > 200)
+    half = 22 / 560 + 0.01  # of the pen
+    edges = np.array([rows.min(), rows.max(), columns.min(), columns.max()]) / 560
+    np.testing.assert_allclose(edges, [0.2 - half, 0.73 + half, 0.5 - half, 0.5 + half], atol=0.015)
+    touch("touchStart", (0.3, 0.5))  # a second finger, or a palm, draws nothing
+    touch("touchStart", (0.3, 0.5), (0.8, 0.9))
+    touch("touchMove", (0.4, 0.5), (0.8, 0.7))
+    touch("touchEnd")
+    strokes = "canvas => canvas.pad.strokes.map(stroke => stroke.points)"
+    *_, last = pad.evaluate(strokes)
+    assert max(last[0::2]) < 0.45 * 560
+    assert max(last[1::2]) < 0.55 * 560
+    for name in ("Undo", "Clear"):
+        assert page.get_by_role("button", name=name).bounding_box()["height"] >= 44
+    page.get_by_role("button", name="Undo").tap()
+    until(page, lambda: len(pad.evaluate(strokes)) == 1)
+    page.get_by_role("button", name="Clear").tap()
+    expect(page.get_by_text("no digit yet")).to_be_visible()

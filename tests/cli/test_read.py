@@ -1,0 +1,229 @@
+"""The command `read`."""
+
+import json
+import os
+import re
+import shutil
+import unicodedata
+from unittest.mock import ANY
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.nn.functional import avg_pool2d
+
+from densembed.data.images import read_picture
+from densembed.fields import novelty
+from densembed.models.registry import build
+from tests.cli.conftest import fails
+from tests.fields.test_novelty import photographs
+
+
+@pytest.fixture
+def labels(tmp_path, digits):
+    path = tmp_path / "labels.tsv"
+    rows = ["file\tdigit\tnote", f"digit.png\t{digits.test.labels[0]}\tmine", "empty.png\t-\t"]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def test_read(run, trained_file, pictures):
+    status, text, errors = run(
+        "read", trained_file, pictures["digit"], pictures["empty"], pictures["letter"]
+    )
+    assert status == 2  # as one of them is no picture
+    digit, empty = text.splitlines()
+    (letter,) = errors.splitlines()
+    assert re.fullmatch(r"digit\.png: \d  [01]\.\d\d", digit)
+    assert empty == "empty.png: no digit found"
+    assert letter.startswith("letter.png: The file is not a picture")
+    assert letter.endswith(".")
+
+
+def test_read_of_unreadable_files_is_an_error(run, trained_file, pictures):
+    status, text, errors = run("read", trained_file, pictures["letter"])
+    assert (status, text) == (2, "")
+    assert errors.count("\n") == 1
+
+
+def test_read_prints_the_prediction_of_the_model(run, trained_file, trained, pictures):
+    picture = read_picture(pictures["digit"], (1, 28, 28))
+    probabilities = trained.model()(picture.pixels[None] / 255)[0].softmax(0)
+    (result,) = json.loads(run("read", trained_file, pictures["digit"], "--json")[1])
+    assert result == {
+        "file": "digit.png",
+        "label": None,
+        "seen": "digit",
+        "polarity": "dark on light",
+        "class": str(probabilities.argmax().item()),
+        "probability": pytest.approx(probabilities.max().item(), abs=6e-5),
+        "unlike": None,  # its training images are too few to judge by
+        "digits": [ANY],
+        "error": None,
+    }
+
+
+@pytest.mark.parametrize("size", [(14, 14), (40, 56)])
+def test_read_on_another_grid(run, trained_file, trained, pictures, size):
+    picture = read_picture(pictures["digit"], (1, *size))
+    model = build(trained.config.model, (1, *size))  # the same weights in a model of that size
+    model.load_state_dict(trained.state())
+    probabilities = model(picture.pixels[None] / 255)[0].softmax(0)
+    grid = "x".join(map(str, size))
+    (result,) = json.loads(
+        run("read", trained_file, pictures["digit"], "--json", "--grid", grid)[1]
+    )
+    assert result["class"] == str(probabilities.argmax().item())
+    assert result["probability"] == pytest.approx(probabilities.max().item(), abs=6e-5)
+
+
+def test_read_compares_with_the_training_images_on_their_grid(
+    run, trained_file, pictures, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr(
+        "densembed.cli.read.unlike_training", lambda image, *_: seen.append(image.pixels)
+    )
+    run("read", trained_file, pictures["digit"], "--grid", "56")
+    run("read", trained_file, pictures["digit"])
+    fine, own = seen
+    assert torch.equal(own, read_picture(pictures["digit"], (1, 28, 28)).pixels)
+    means = avg_pool2d(read_picture(pictures["digit"], (1, 56, 56)).pixels.float(), 2)
+    assert torch.equal(fine, means.round().to(torch.uint8))
+
+
+def test_read_gives_the_same_keys_for_every_picture(run, trained_file, pictures, tmp_path):
+    ink = 255 - np.asarray(Image.open(pictures["digit"]))
+    Image.fromarray(255 - np.hstack([ink, ink])).save(tmp_path / "two.png")
+    files = [pictures["digit"], pictures["empty"], pictures["letter"], tmp_path / "two.png"]
+    status, text, _ = run("read", trained_file, *files, "--json")
+    results = json.loads(text)
+    assert status == 2
+    assert {tuple(result) for result in results} == {
+        ("file", "label", "seen", "polarity", "class", "probability", "unlike", "digits", "error")
+    }
+    contents = ["digit", "no ink", "nothing", "several digits"]
+    assert [result["seen"] for result in results] == contents
+    assert [result["class"] is None for result in results] == [False, True, True, False]
+    assert [result["error"] is None for result in results] == [True, True, False, True]
+    first, second = results[3]["digits"]
+    assert first["class"] == second["class"] == results[0]["class"]
+    assert results[3]["class"] == 2 * results[0]["class"]
+    assert first["box"][2] < second["box"][0]
+    line = run("read", trained_file, tmp_path / "two.png")[1]
+    assert line.startswith(f"two.png: {first['class']} {second['class']}  ")
+
+
+def test_read_marks_images_unlike_the_training_images(
+    run, trained_file, pictures, digits, tmp_path, monkeypatch
+):
+    """As the page does, where there are enough training images to judge by."""
+    monkeypatch.setattr(novelty, "REFERENCES", len(digits.train))
+    stripes = np.full((140, 140), 255, np.uint8)
+    stripes[20:120, 30:40] = stripes[20:120, 60:70] = stripes[20:120, 90:100] = 0
+    stripes[20:30, 30:100] = 0
+    Image.fromarray(stripes).save(tmp_path / "comb.png")
+    (tmp_path / "photo.jpg").write_bytes(photographs(1)[0])
+    files = [pictures["digit"], tmp_path / "comb.png", tmp_path / "photo.jpg"]
+    status, text, _ = run("read", trained_file, *files)
+    like, *unlike = text.splitlines()
+    words = "unlike the training images"
+    assert status == 0
+    assert words not in like
+    assert all(words in line for line in unlike)
+    results = json.loads(run("read", trained_file, *files, "--json")[1])
+    assert [result["unlike"] for result in results] == [False, True, True]
+    monkeypatch.setattr(novelty, "is_available", lambda *_: False)
+    results = json.loads(run("read", trained_file, *files, "--json")[1])
+    assert [result["unlike"] for result in results[:2]] == [None, None]
+
+
+def test_read_with_labels(run, trained_file, pictures, labels, digits):
+    files = [pictures["digit"], pictures["empty"], pictures["letter"]]
+    status, text, _ = run("read", trained_file, *files, "--labels", labels)
+    assert status == 2
+    results = json.loads(run("read", trained_file, *files, "--labels", labels, "--json")[1])
+    assert [result["file"] for result in results] == ["digit.png", "empty.png", "letter.png"]
+    label = str(digits.test.labels[0].item())
+    assert results[0]["label"] == label
+    right = int(results[0]["class"] == label)
+    assert text.splitlines()[-1] == f"{right} of 1 correct"
+    assert [result["label"] for result in results] == [label, None, None]
+    other = labels.with_name("wrong.tsv")
+    other.write_text(f"file\tdigit\ndigit.png\t{(int(results[0]['class']) + 1) % 10}\n")
+    wrong = run("read", trained_file, files[0], "--labels", other)[1].splitlines()
+    assert "(label: " in wrong[0]
+    assert wrong[1] == "0 of 1 correct"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"name,digit\n", "needs the columns file and digit"),
+        (b"", "needs the columns file and digit"),
+        (b"file\tdigit\n\xff\xfe\t3\n", "labels.tsv"),
+        ("file\tdigit\n".encode("utf-16"), "is not UTF-8 text"),
+    ],
+)
+def test_read_with_bad_labels(run, trained_file, pictures, labels, content, words):
+    labels.write_bytes(content)
+    line = fails(run("read", trained_file, pictures["digit"], "--labels", labels))
+    assert words in line
+    assert "codec" not in line
+
+
+def test_a_named_pipe_is_refused_at_once(run, trained_file, pictures, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for arguments in (
+        ["read", trained_file, pictures["digit"], "--labels", pipe],
+        ["render", trained_file, "--image", pipe, "--out", tmp_path / "a.svg"],
+        ["evaluate", pipe],
+        ["info", pipe],
+    ):
+        assert "ot a regular file" in fails(run(*arguments))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evaluate", "CHECKPOINT", "--dataset", "NAME"],
+        ["train", "linear", "--dataset", "NAME"],
+        ["sweep", "linear", "--dataset", "NAME"],
+        ["reproduce", "NAME"],
+        ["reproduce", "table1", "--dataset", "digits", "--rows", "NAME"],
+        ["train", "linear", "--NAME"],
+        ["NAME"],
+        ["train", "linear", "--plugin", "NAME"],
+        ["benchmark", "--json", "/NAME/a.json"],
+    ],
+)
+def test_a_wrong_name_that_is_not_unicode_is_shown_by_its_bytes(run, trained_file, arguments):
+    values = {"CHECKPOINT": str(trained_file), "NAME": os.fsdecode(b"a\xff")}
+    for key, value in values.items():
+        arguments = [argument.replace(key, value) for argument in arguments]
+    status, _, errors = run(*arguments)
+    assert status == 2
+    assert r"a\xff" in errors
+    assert "udc" not in errors
+
+
+def test_read_with_a_row_that_is_cut(run, trained_file, pictures, labels):
+    labels.write_text("file\tdigit\ndigit.png\n")
+    status, text, _ = run("read", trained_file, pictures["digit"], "--labels", labels)
+    assert status == 0
+    assert "None" not in text
+    assert "correct" not in text
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_labels_of_a_spreadsheet_and_of_another_system(run, trained_file, pictures, tmp_path, form):
+    """A mark at the beginning, and é as one character or as two."""
+    shutil.copy(pictures["digit"], tmp_path / "é.png")
+    (tmp_path / "labels.tsv").write_text(
+        f"file\tdigit\n{unicodedata.normalize(form, 'é.png')}\t3\n", encoding="utf-8-sig"
+    )
+    arguments = "--labels", tmp_path / "labels.tsv", "--json"
+    (result,) = json.loads(run("read", trained_file, tmp_path / "é.png", *arguments)[1])
+    assert result["label"] == "3"

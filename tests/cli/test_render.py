@@ -1,0 +1,96 @@
+"""The command `render`."""
+
+import re
+
+import numpy as np
+import pytest
+
+from densembed.data.images import read_picture
+from densembed.fields.field import view
+from densembed.figures.export import printed
+from densembed.models.registry import build
+from densembed.training.checkpoint import Checkpoint
+from tests.cli.conftest import fails
+
+
+def test_render_arrays(run, trained_file, pictures, tmp_path):
+    out = tmp_path / "a.npz"
+    result = run(
+        "render", trained_file, "--image", pictures["digit"], "--out", out, "--resolution", "3"
+    )
+    assert result == (0, f"saved: {out}\n", "")
+    with np.load(out) as file:
+        assert sorted(file.files) == ["after", "before", "input", "x", "y"]
+        assert file["before"].shape == file["after"].shape == (1, 84, 84)
+        assert file["input"].shape == (1, 28, 28)
+        assert not np.allclose(file["before"], file["after"])
+
+
+def test_render_on_another_grid(run, trained_file, trained, pictures, tmp_path):
+    out = tmp_path / "a.npz"
+    arguments = ("--image", pictures["digit"], "--out", out, "--grid", "14x20")
+    assert run("render", trained_file, *arguments) == (0, f"saved: {out}\n", "")
+    model = build(trained.config.model, (1, 14, 20))  # the same weights in a model of that size
+    model.load_state_dict(trained.state())
+    pixels = read_picture(pictures["digit"], (1, 14, 20)).pixels
+    with np.load(out) as file:
+        assert (file["input"] == pixels.numpy()).all()
+        field = model.receptive_field(pixels[None] / 255).sum(2)[0]
+        np.testing.assert_allclose(file["after"], field.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_render_a_page(run, trained_file, pictures, tmp_path):
+    out = tmp_path / "a.html"
+    status, _, errors = run("render", trained_file, "--image", pictures["digit"], "--out", out)
+    assert (status, errors) == (0, "")
+    page = out.read_text(encoding="utf-8")
+    assert '"link": "explore?from=upload"' in page
+    assert not re.search(r"<(script|link|img)[^>]*(src|href)\s*=\s*.(https?:)?//", page)
+
+
+def test_render_an_empty_page_says_so(run, trained_file, pictures, tmp_path):
+    out = tmp_path / "a.npz"
+    status, _, errors = run("render", trained_file, "--image", pictures["empty"], "--out", out)
+    assert status == 0
+    assert errors == "densembed: No digit found, so this is the field for a blank image.\n"
+    assert not np.load(out)["input"].any()
+
+
+@pytest.mark.parametrize("kind", [".svg", ".pdf", ".png", ".PNG"])
+def test_render_for_print(run, trained_file, pictures, tmp_path, kind):
+    out = tmp_path / f"a{kind}"
+    status, _, _ = run("render", trained_file, "--image", pictures["digit"], "--out", out)
+    checkpoint = Checkpoint.open(trained_file)
+    pixels = read_picture(pictures["digit"], checkpoint.header.input_shape).pixels
+    expected = view(checkpoint, pixels, [0, -1])
+    assert status == 0
+    assert out.read_bytes() == printed(checkpoint, pixels, expected, -1, kind[1:].upper())
+
+
+@pytest.mark.parametrize("resolution", ["0", "33", "2.5", "many"])
+def test_render_has_a_range_of_resolutions(run, trained_file, pictures, tmp_path, resolution):
+    out = tmp_path / "a.npz"
+    arguments = ["--image", pictures["digit"], "--out", out, "--resolution", resolution]
+    status, _, errors = run("render", trained_file, *arguments)
+    assert (status, out.exists()) == (2, False)
+    assert f"takes a whole number from 1 to 32; got {resolution}" in errors
+
+
+def test_render_refuses(run, trained_file, pictures, tmp_path):
+    def render(image=pictures["digit"], out=tmp_path / "a.npz", *more):
+        return fails(run("render", trained_file, "--image", image, "--out", out, *more))
+
+    assert "must end in .html, .svg, .pdf, .png or .npz" in render(out=tmp_path / "a.txt")
+    assert "--grid is not for pages" in render(
+        pictures["digit"], tmp_path / "a.html", "--grid", "14"
+    )
+    large = ("--grid", "1024", "--resolution", "9")
+    assert "more than 8,192 cells along an axis" in render(
+        pictures["digit"], tmp_path / "a.npz", *large
+    )
+    assert "not a picture" in render(image=pictures["letter"])
+    assert "cannot be read" in render(image=tmp_path / "no.png")
+    for name in ("a.npz", "a.html"):
+        line = render(out=tmp_path / "no" / name)
+        assert f"--out {tmp_path / 'no' / name} cannot be written" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]

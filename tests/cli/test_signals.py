@@ -1,0 +1,177 @@
+"""The commands on signals."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from densembed.data import load_dataset
+from densembed.fields.field import field
+from densembed.training.checkpoint import Checkpoint
+from tests.cli.conftest import FAST, fails
+
+NAME = "gaussian-el-mnn-6-3"
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A CSV file of 40 signals with 8 values in two classes."""
+    random = np.random.default_rng(0)
+    path = tmp_path / "own.csv"
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow([*(f"t{k}" for k in range(8)), "state"])
+        for n in range(40):
+            bump = 5 * (np.arange(8) // 4 == n % 2) + 20
+            rows.writerow([*(bump + random.normal(0, 0.3, 8)).round(3), ["low", "high"][n % 2]])
+    return path
+
+
+@pytest.fixture
+def model(run, table, tmp_path):
+    """A model of that table, and its checkpoint."""
+    path = tmp_path / "own.safetensors"
+    options = ["--batch-size", "8", "--epochs", "30", "--learning-rate", "0.02"]
+    status, text, errors = run("train", NAME, "--dataset", f"csv:{table}", *options, "--out", path)
+    assert (status, errors) == (0, "")
+    assert "of 8 test signals" in text
+    return path
+
+
+def test_a_table_is_trained_evaluated_and_listed(run, model, table):
+    assert run("evaluate", model, "--dataset", f"csv:{table}") == (
+        0,
+        "test error: 0.00 % of 8 test signals\n",
+        "",
+    )
+    assert f"--dataset csv:{table}" in fails(run("evaluate", model))
+    status, text, _ = run("info", model)
+    assert status == 0
+    assert all(part in text for part in ("own.csv", NAME, "0.00 % of 8 test signals"))
+    header = Checkpoint.open(model).header
+    assert (header.input_shape, header.classes) == ((1, 8), ["high", "low"])
+    assert header.scaling == load_dataset(f"csv:{table}").scaling
+
+
+def test_a_model_keeps_the_scaling_of_its_training(run, model, table, tmp_path):
+    """Signals of one class alone have another mean, but are the same inputs."""
+    rows = table.read_text().splitlines()
+    low = [row for row in rows if row.endswith("low")]
+    (tmp_path / "low.csv").write_text("\n".join([rows[0], *low, *rows[2:12:2]]))
+    status, text, _ = run("evaluate", model, "--dataset", f"csv:{tmp_path / 'low.csv'}")
+    assert (status, text.startswith("test error: 0.00 %")) == (0, True)
+
+
+def test_signals_of_a_file_are_read(run, model, table, tmp_path):
+    status, text, errors = run("read", model, table)
+    lines = text.splitlines()
+    assert (status, errors, len(lines)) == (0, "", 41)
+    assert lines[-1] == "40 of 40 correct"
+    assert lines[0].startswith("own.csv, line 2: low  ")
+    new = tmp_path / "new.csv"
+    signals = [row.split(",")[:-1] for row in table.read_text().splitlines()[1:4]]
+    new.write_text("\n".join(";".join(row).replace(".", ",") for row in signals))
+    status, text, _ = run("read", model, new, "--json")
+    found = json.loads(text)
+    assert [each["class"] for each in found] == ["low", "high", "low"]
+    assert [each["line"] for each in found] == [1, 2, 3]
+    checkpoint = Checkpoint.open(model)
+    inputs = checkpoint.header.scaling(np.array(signals, float))[:, None]
+    scores = checkpoint.model()(torch.from_numpy(inputs).float()).softmax(1).amax(1)
+    assert [each["probability"] for each in found] == pytest.approx(scores.tolist(), abs=1e-4)
+
+
+def test_a_file_that_does_not_fit_is_named(run, model, tmp_path):
+    wrong = tmp_path / "wrong.csv"
+    for content, says in (("1,2,3,a\n1,2,3,b\n", "3 values"), ("1,x,3\n", "'x'"), ("", "empty")):
+        wrong.write_text(content)
+        status, _, errors = run("read", model, wrong)
+        assert (status, says in errors) == (2, True)
+    status, _, errors = run("read", model, tmp_path / "missing.csv")
+    assert (status, "No such file" in errors) == (2, True)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "pdf", "png"])
+def test_a_figure(run, model, table, tmp_path, suffix):
+    out = tmp_path / f"field.{suffix}"
+    status, text, errors = run("render", model, "--image", table, "--out", out)
+    assert (status, text) == (0, f"saved: {out}\n")
+    assert "40 signals; this is the one of line 2" in errors
+    assert out.stat().st_size > 3000
+    if suffix == "svg":
+        drawn = out.read_text()
+        assert all(f">{part}<" in drawn for part in ("t in samples", "before training, step 0"))
+
+
+def test_the_fields_as_arrays(run, model, table, tmp_path):
+    out = tmp_path / "field.npz"
+    run("render", model, "--image", table, "--out", out, "--resolution", "2")
+    arrays = np.load(out)
+    assert set(arrays) == {"before", "after", "x", "input"}
+    checkpoint = Checkpoint.open(model)
+    first = np.array(table.read_text().splitlines()[1].split(",")[:-1], float)
+    np.testing.assert_allclose(arrays["input"][0], checkpoint.header.scaling(first), rtol=1e-5)
+    x = torch.from_numpy(arrays["input"][None])
+    for name, index in (("before", 0), ("after", -1)):
+        expected = field(checkpoint.model(index), x, 2).values[0]
+        np.testing.assert_allclose(arrays[name], expected, rtol=1e-5)
+
+
+def test_a_finer_grid_has_the_same_errors(run, tmp_path):
+    out = tmp_path / "a.safetensors"
+    run("train", "logistic-el-9", "--dataset", "mnist1d", *FAST, "--out", out)
+    status, expected, _ = run("evaluate", out)
+    assert status == 0
+    assert "of 1,000 test signals" in expected
+    assert run("evaluate", out, "--grid", "120") == (0, expected, "")
+    assert "one number of samples" in fails(run("evaluate", out, "--grid", "40x20"))
+
+
+def test_a_sweep(run, table, tmp_path):
+    options = ["--dataset", f"csv:{table}", "--epochs", "2", "--processes", "1"]
+    out = tmp_path / "sweep"
+    status, text, _ = run("sweep", "linear,logistic-el-3", *options, "--out", out)
+    assert status == 0
+    assert "linear" in text
+    assert len((out / "sweep.csv").read_text().splitlines()) == 3
+
+
+def test_commands_of_images_say_so(run, model, table, tmp_path, trained_file):
+    page = tmp_path / "x.html"
+    assert "for a signal" in fails(run("render", model, "--image", table, "--out", page))
+    assert "these pages show images" in fails(run("site", tmp_path / "site", model))
+    assert "images" in fails(run("site", tmp_path / "site", "--dataset", "mnist1d"))
+    assert not (tmp_path / "site").exists()
+    assert "tables are of images" in fails(run("export", model, "--to", "csv"))
+    assert "is of images" in fails(run("reproduce", "table1", "--dataset", "mnist1d"))
+    assert "--labels is for images" in fails(run("read", model, table, "--labels", table))
+    assert "takes signals of shape" in fails(run("evaluate", model, "--dataset", "digits"))
+    assert "takes images of shape" in fails(run("evaluate", trained_file, "--dataset", "mnist1d"))
+    status, text, _ = run("novelty", model)
+    assert (status, text.endswith("no such statistics; nothing written\n")) == (0, True)
+
+
+def test_an_exported_network_has_the_same_logits(run, model, tmp_path):
+    out = tmp_path / "own.pt2"
+    assert run("export", model, "--to", "torch", "--out", out)[0] == 0
+    extra = {"metadata.json": ""}
+    program = torch.export.load(out, extra_files=extra).module()
+    x = torch.randn(5, 1, 8, generator=torch.Generator().manual_seed(0))
+    checkpoint = Checkpoint.open(model)
+    torch.testing.assert_close(program(x), checkpoint.model()(x))
+    scaling = checkpoint.header.scaling
+    about = json.loads(extra["metadata.json"])
+    assert about["normalisation"] == f"values minus {scaling.mean}, divided by {scaling.std}"
+    assert json.loads(about["input_shape"]) == [1, 8]
+
+
+def test_a_training_on_several_grids(run, tmp_path):
+    out = tmp_path / "a.safetensors"
+    options = ["--dataset", "mnist1d", "--grid", "20,data", *FAST]
+    status, text, _ = run("train", "logistic-el-9", *options, "--out", out)
+    assert (status, "of 1,000 test signals" in text) == (0, True)
+    assert Checkpoint.open(out).header.input_shape == (1, 40)
+    options[3] = "20x30"
+    assert "one number of samples" in fails(run("train", "linear", *options, "--out", out))

@@ -1,0 +1,232 @@
+"""Tables of signals: how they are read, and one sentence for each that is not one."""
+
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from densembed.data import DataError, is_available, is_outside, load_dataset, slug, title
+from densembed.data.scaling import Scaling
+from densembed.data.table import read_rows
+from tests.conftest import is_sentence
+
+LENGTH = 6
+
+
+def values(count: int = 20) -> np.ndarray:
+    return np.random.default_rng(0).normal(3, 2, (count, LENGTH)).round(3)
+
+
+def rows(count: int = 20) -> list[list]:
+    classes = ["rest", "move", "fall"]
+    return [[*row, classes[k % 3]] for k, row in enumerate(values(count).tolist())]
+
+
+def text(table: list[list], separator: str = ",") -> str:
+    file = io.StringIO()
+    csv.writer(file, delimiter=separator, lineterminator="\n").writerows(table)
+    return file.getvalue()
+
+
+HEADINGS = [*(f"t{k}" for k in range(LENGTH)), "class"]
+GERMAN = text(rows(), ";").replace(".", ",")
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Loads a table with some content."""
+
+    def give(content: str | bytes, column: str = ""):
+        path = tmp_path / "signals.csv"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return load_dataset(f"csv:{path}{column}", tmp_path)
+
+    return give
+
+
+@pytest.fixture
+def refused(load):
+    def give(content: str | bytes, column: str = "") -> str:
+        with pytest.raises(DataError) as error:
+            load(content, column)
+        assert is_sentence(str(error.value))
+        return str(error.value)
+
+    return give
+
+
+def same(first, second) -> bool:
+    return first.classes == second.classes and all(
+        torch.equal(a.images, b.images) and torch.equal(a.labels, b.labels)
+        for a, b in ((first.train, second.train), (first.test, second.test))
+    )
+
+
+def test_every_fifth_row_of_each_class_is_tested(load):
+    data = load(text([HEADINGS, *rows()]))
+    assert data.classes == ("fall", "move", "rest")
+    assert (data.title, data.input_shape, data.left_out) == ("signals.csv", (1, LENGTH), ())
+    labels = np.array([2, 1, 0] * 7)[:20]
+    tested = np.zeros(20, bool)
+    for label in range(3):
+        tested[np.flatnonzero(labels == label)[4::5]] = True
+    assert (len(data.train), len(data.test)) == (17, 3) == ((~tested).sum(), tested.sum())
+    own = values()
+    mean, std = own[~tested].mean(), own[~tested].std()
+    for part, chosen in ((data.train, ~tested), (data.test, tested)):
+        assert part.labels.tolist() == labels[chosen].tolist()
+        expected = ((own[chosen] - mean) / std)[:, None]
+        np.testing.assert_allclose(part.images.numpy(), expected, rtol=1e-6, atol=1e-7)
+    assert data.scaling.mean == pytest.approx(mean)
+    assert data.scaling.std == pytest.approx(std)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        text(rows()),
+        text([HEADINGS, *rows()], ";"),
+        text([HEADINGS, *rows()], "\t"),
+        GERMAN,
+        text([HEADINGS, *rows()]).replace(",", " , "),
+        text([HEADINGS, *rows()]).replace("\n", "\r\n\r\n"),
+        b"\xef\xbb\xbf" + text([HEADINGS, *rows()]).encode(),
+        text([[*map(str, range(LENGTH)), "label"], *rows()]),
+        text([[str(k + 1) for k in range(LENGTH)] + ["label"], *rows()]),
+    ],
+    ids=["plain", "semicolons", "tabs", "German", "spaces", "Windows", "mark", "from 0", "from 1"],
+)
+def test_other_ways_to_write_the_same(load, content):
+    expected = load(text([HEADINGS, *rows()]))
+    found = load(content)
+    assert same(found, expected)
+    assert found.notes == ()
+
+
+def test_the_column_of_the_class_has_any_place(load):
+    table = [[row[-1], *row[:-1]] for row in [HEADINGS, *rows()]]
+    assert same(load(text(table), "@class"), load(text([HEADINGS, *rows()])))
+
+
+def test_a_column_splits(load):
+    parts = ["train", "Test", "train", "train"] * 5
+    table = [[part, *row] for part, row in zip(["Split", *parts], [HEADINGS, *rows()], strict=True)]
+    data = load(text(table))
+    assert (len(data.train), len(data.test), data.input_shape) == (15, 5, (1, LENGTH))
+    expected = data.scaling(values()[1::4])
+    np.testing.assert_allclose(data.test.images[:, 0].numpy(), expected, rtol=1e-5)
+
+
+def test_the_row_numbers_of_pandas_are_not_used(load):
+    for headings in (HEADINGS, [*map(str, range(LENGTH)), "class"]):
+        table = [[k - 1 if k else "", *row] for k, row in enumerate([headings, *rows()])]
+        data = load(text(table))
+        assert same(data, load(text([HEADINGS, *rows()])))
+    (note,) = data.notes
+    assert "first column" in note
+
+
+def test_many_rows(load):
+    data = load(text(rows(100) * 1000))
+    assert len(data.train) + len(data.test) == 100_000
+
+
+WRONG = {
+    "empty": ("", "is empty"),
+    "blank": ("\n\n", "is empty"),
+    "only headings": (text([HEADINGS]), "no signals below"),
+    "too short": (text([HEADINGS, *rows(), rows()[0][1:]]), "Line 22 "),
+    "text": (text([HEADINGS, *rows(5), ["1", "x", *rows()[0][2:]]]), "Line 7 .* 'x' in column 2"),
+    "text in the first row": (text([["1", "x", *rows()[0][2:]], *rows()]), "Line 1 .* 'x'"),
+    "missing value": (text([["1", "", *rows()[0][2:]], *rows()]), "Line 1 .* nothing in column 2"),
+    "not a number": (text([*rows(), ["nan", *rows()[0][1:]]]), "Line 21 .* 'nan' in column 1"),
+    "infinite": (text([*rows(), ["1e999", *rows()[0][1:]]]), "Line 21 .* '1e999'"),
+    "underscore": (text([*rows(), ["1_0", *rows()[0][1:]]]), "Line 21 .* '1_0'"),
+    "thousands": (
+        text([*rows(), ["1.234,5", *rows()[0][1:]]], ";"),
+        "comma .* line 21 and a point",
+    ),
+    "quoted": (text([["1,5", *rows()[0][1:]], *rows()]), "Line 1 .* '1,5' in column 1"),
+    "no class": (text([*rows(), [*rows()[0][:-1], ""]]), "Line 21 .* no class"),
+    "one class": (text([row for row in rows() if row[-1] == "rest"]), "two classes"),
+    "one column": ("1\n2\n", "one column"),
+    "constant": (text([[1] * LENGTH + [row[-1]] for row in rows()]), "all the same"),
+    "huge": (text([[1e308] * LENGTH + [row[-1]] for row in rows()]), "too large"),
+    "few": (text(rows(6)), "no test signals"),
+    "many classes": (text([[*row[:-1], k] for k, row in enumerate(rows(1200))]), "1,200 classes"),
+    "UTF-16": (text(rows()).encode("utf-16"), "not UTF-8"),
+    "Latin 1": (text(rows()).replace("move", "läuft").encode("latin-1"), "not UTF-8"),
+    "binary": (b"\x00\x01\x02,3\n", "not UTF-8"),
+    "long cell": (f"1,{'x' * 200_000}\n2,b\n", "is not CSV"),
+    "wrong part": (text([["split", *HEADINGS], *(["x", *row] for row in rows())]), "train or test"),
+}
+
+
+@pytest.mark.parametrize(("content", "says"), WRONG.values(), ids=WRONG)
+def test_one_sentence_for_each_wrong_table(refused, content, says):
+    assert re.search(says, refused(content))
+
+
+def test_a_column_that_is_not_there_is_named(refused):
+    assert "did you mean 'class'?" in refused(text([HEADINGS, *rows()]), "@clas")
+    assert "no headings" in refused(text(rows()), "@class")
+    twice = [["class", *HEADINGS[1:]], *rows()]
+    assert "several columns 'class'" in refused(text(twice), "@class")
+
+
+def test_a_class_of_the_first_row_only_is_named(load):
+    wrong = [[*(k / 10 for k in range(LENGTH)), "class"], *rows()]
+    (note,) = load(text(wrong)).notes
+    assert "'class'" in note
+    assert is_sentence(note)
+
+
+def test_names(tmp_path):
+    (tmp_path / "a@b.csv").write_text(text(rows()))
+    (tmp_path / "Own data.csv").write_text(text(rows()))
+    assert load_dataset("csv:a@b.csv", tmp_path).title == "a@b.csv"
+    assert load_dataset("csv:Own data.csv", tmp_path).name == "csv:Own data.csv"
+    assert slug("csv:Own data.csv", tmp_path) == "own-data-csv" == slug(title("csv:Own data.csv"))
+    assert is_available("csv:Own data.csv", tmp_path)
+    assert not is_available("csv:other.csv", tmp_path)
+    assert not is_outside("csv:Own data.csv", tmp_path)
+    assert is_outside("csv:/etc/passwd", tmp_path)
+    assert is_outside("csv:../other.csv", tmp_path)
+    for name, says in (
+        ("csv:", "path of the table is missing"),
+        ("csv:@class", "path of the table is missing"),
+        ("csv:other.csv", "not found"),
+        (f"csv:{tmp_path}", "is a folder"),
+        ("csv:/dev/zero", "cannot be read"),
+        ("cvs:x", "csv:PATH for a table"),
+    ):
+        with pytest.raises(DataError) as error:
+            load_dataset(name, tmp_path)
+        assert says in str(error.value)
+        assert is_sentence(str(error.value))
+
+
+def test_a_file_that_changes_is_read_again(load):
+    first = load(text(rows()))
+    assert load(text(rows(25))).digest != first.digest
+
+
+def test_signals_of_a_length_may_have_no_class(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text(text([row[:-1] for row in rows()]))
+    found = read_rows(path, length=LENGTH)
+    assert (found.classes, found.lines) == ([], list(range(1, 21)))
+    np.testing.assert_array_equal(found.values, values())
+
+
+def test_another_scaling(load):
+    data, other = load(text(rows())), Scaling(mean=-1.0, std=4.0)
+    found = data.scaled_by(other)
+    for own, changed in ((data.train, found.train), (data.test, found.test)):
+        measured = own.images.double() * data.scaling.std + data.scaling.mean
+        torch.testing.assert_close(changed.images.double(), (measured + 1) / 4, rtol=0, atol=1e-6)
+    assert found.scaling == other
+    assert data.scaled_by(data.scaling) is data

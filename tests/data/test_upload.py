@@ -1,0 +1,211 @@
+"""Uploaded archives and pictures, honest and hostile."""
+
+import contextlib
+import io
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from densembed.data import DataError, load_dataset, upload
+from tests.conftest import is_sentence
+
+COLOURS = {"cats": 40, "dogs": 200}
+
+
+def picture(grey: int, size: tuple[int, int] = (12, 12), number: int = 0) -> bytes:
+    pixels = np.full(size, grey, np.uint8)
+    pixels[0, 0] = number
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return file.getvalue()
+
+
+def pets(prefix: str = "", count: int = 8) -> dict[str, bytes]:
+    return {
+        f"{prefix}{name}/{k}.png": picture(grey, number=k)
+        for name, grey in COLOURS.items()
+        for k in range(count)
+    }
+
+
+def files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("prefix", ["", "pets/", "a/b/"])
+def test_an_archive_is_a_data_set(tmp_path, prefix):
+    files = pets(prefix) | {"__MACOSX/x.png": b"no", f"{prefix}cats/notes.txt": b"hello"}
+    stored = upload.store([("My pets.zip", packed(files))], tmp_path)
+    assert upload.is_upload(stored.name)
+    assert stored.name.endswith("/My pets")
+    assert stored.left_out == (f"{prefix}cats/notes.txt",)
+    dataset = load_dataset(stored.name, tmp_path)
+    assert dataset.classes == ("cats", "dogs")
+    assert dataset.title == "My pets"
+    assert len(dataset.train) + len(dataset.test) == 16
+    for split in (dataset.train, dataset.test):
+        for image, label in zip(split.images, split.labels, strict=True):
+            assert image[0, 5, 5] == COLOURS[dataset.classes[label]]
+    assert upload.store([("My pets.zip", packed(files))], tmp_path) == stored
+
+
+def test_the_parts_of_an_archive_are_kept(tmp_path):
+    files = pets("all/train/", 4) | pets("all/test/", 2)
+    dataset = load_dataset(upload.store([("a.zip", packed(files))], tmp_path).name, tmp_path)
+    assert (len(dataset.train), len(dataset.test)) == (8, 4)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [
+            (f"{name[:-1]}-{k}.png", picture(grey, number=k))
+            for name, grey in COLOURS.items()
+            for k in range(4)
+        ],
+        [
+            (f"{name[:-1]}.zip", packed({f"{k}.png": picture(grey, number=k) for k in range(4)}))
+            for name, grey in COLOURS.items()
+        ],
+        [
+            (
+                "all.zip",
+                packed(
+                    {
+                        f"{name[:-1]} ({k}).png": picture(grey, number=k)
+                        for name, grey in COLOURS.items()
+                        for k in range(4)
+                    }
+                ),
+            )
+        ],
+    ],
+    ids=["pictures", "an archive per class", "names in an archive"],
+)
+def test_classes_without_folders(tmp_path, files):
+    dataset = load_dataset(upload.store(files, tmp_path).name, tmp_path)
+    assert dataset.classes == ("cat", "dog")
+    assert len(dataset.train) + len(dataset.test) == 8
+
+
+def test_large_pictures_are_reduced_and_lose_their_metadata(tmp_path):
+    file = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x010E] = "at home"
+    Image.new("RGB", (2000, 1000), (200, 10, 10)).save(file, "JPEG", exif=exif)
+    files = pets() | {"cats/photo.jpg": file.getvalue()}
+    upload.store([("pets.zip", packed(files))], tmp_path)
+    (path,) = tmp_path.glob("uploads/*/pets/cats/photo.jpg")
+    with Image.open(path) as image:
+        assert image.size == (512, 256)
+        assert not image.getexif()
+
+
+def test_negatives(tmp_path):
+    name = upload.store([("pets.zip", packed(pets()))], tmp_path).name
+    negative = upload.inverted(name, tmp_path)
+    assert negative != name
+    assert upload.is_upload(negative)
+    one, other = (load_dataset(each, tmp_path) for each in (name, negative))
+    assert one.classes == other.classes
+    np.testing.assert_array_equal(255 - one.train.images.numpy(), other.train.images.numpy())
+    assert upload.inverted(name, tmp_path) == negative
+
+
+def test_dark_on_light_is_noticed(tmp_path):
+    strokes = {}
+    for name, column in (("1", 5), ("2", 8)):
+        for k in range(5):
+            pixels = np.full((12, 12), 240, np.uint8)
+            pixels[2:10, column] = 10 + k
+            file = io.BytesIO()
+            Image.fromarray(pixels).save(file, "PNG")
+            strokes[f"{name}/{k}.png"] = file.getvalue()
+    dark = upload.store([("a.zip", packed(strokes))], tmp_path).name
+    assert upload.is_dark_on_light(load_dataset(dark, tmp_path))
+    light = upload.inverted(dark, tmp_path)
+    assert not upload.is_dark_on_light(load_dataset(light, tmp_path))
+    assert not upload.is_dark_on_light(load_dataset("digits"))
+
+
+def refused(files, folder: Path) -> str:
+    """The sentence about an upload that cannot be stored; nothing of it is left."""
+    with pytest.raises(DataError) as caught:
+        upload.store(files, folder)
+    assert is_sentence(str(caught.value))
+    assert not files_below(folder / "uploads") if (folder / "uploads").exists() else True
+    return str(caught.value)
+
+
+def encrypted(data: bytes) -> bytes:
+    """An archive whose entries are marked as encrypted."""
+    data = bytearray(data)
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = data.find(mark)
+        while place >= 0:
+            data[place + offset] |= 1
+            place = data.find(mark, place + 4)
+    return bytes(data)
+
+
+def test_hostile_archives_are_one_sentence_each(tmp_path, monkeypatch):
+    good = packed(pets())
+    broken = bytearray(good)
+    broken[60:90] = bytes(30)
+    assert "damaged" in refused([("a.zip", bytes(broken))], tmp_path)
+    assert "damaged" in refused([("a.zip", good[: len(good) // 2])], tmp_path)
+    assert "damaged" in refused([("a.zip", b"no archive")], tmp_path)
+    assert "password" in refused([("a.zip", encrypted(good))], tmp_path)
+    assert "no picture" in refused([("a.zip", packed({"a/b.txt": b"text"}))], tmp_path)
+    assert "no picture" in refused([("a.txt", b"text")], tmp_path)
+    assert "two" in refused([("a.zip", packed({"cats/1.png": picture(3)}))], tmp_path)
+    bomb = packed({"cats/1.png": bytes(45 * 2**20)})
+    assert len(bomb) < 2**16
+    assert "more than 40 MiB" in refused([("a.zip", bomb)], tmp_path)
+    monkeypatch.setattr(upload, "MAX_UNPACKED", 1000)
+    assert "in all" in refused([("a.zip", good)], tmp_path)
+    monkeypatch.setattr(upload, "MAX_FILES", 10)
+    assert "more than 10 files" in refused([("a.zip", good)], tmp_path)
+    huge = good[:-22] + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 9, 9, 10**8, 0, 0)
+    assert "more than 10 files" in refused([("a.zip", huge)], tmp_path)
+
+
+NASTY = ["../../evil/1.png", "/etc/cats/1.png", "C:\\x\\1.png", "a/../../b/1.png", "con:|?*/1.png"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(NASTY) | st.text(max_size=30).filter(lambda text: text.split("\0")[0]),
+        max_size=4,
+    )
+)
+def test_no_path_leaves_the_folder(tmp_path_factory, paths):
+    outer = tmp_path_factory.mktemp("outer")
+    place = outer / "data"
+    files = {path: picture(9, number=k) for k, path in enumerate(paths)}
+    with contextlib.suppress(DataError):
+        upload.store([("a.zip", packed(pets() | files))], place)
+    assert all(path.is_relative_to(place) for path in files_below(outer))
+
+
+def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert "No space left" in refused([("a.zip", packed(pets()))], tmp_path)

@@ -1,0 +1,52 @@
+"""The experiment with other grids: its rows, its numbers, and its table."""
+
+import json
+
+import pytest
+from torch.nn.functional import avg_pool2d
+
+from densembed.cli.main import main
+from densembed.data import load_dataset
+from densembed.experiments import resolution
+from densembed.models.registry import build
+from densembed.training.checkpoint import Checkpoint
+
+
+@pytest.mark.slow
+def test_resolution(tmp_path, capsys, monkeypatch):
+    for name, value in (
+        ("MODELS", ("logistic-el-2", "logistic-el-mnn-3-2")),
+        ("MODEL", "logistic-el-mnn-3-2"),
+        ("GRIDS", "14,data"),
+        ("SIDES", (14, 28, 56)),
+    ):
+        monkeypatch.setattr(resolution, name, value)
+    arguments = ["--dataset", "digits", "--seeds", "2", "--recipe", "tuned"]
+    place = ["--out", str(tmp_path), "--device", "cpu", "--processes", "1"]
+    assert main(["reproduce", "resolution", *arguments, *place]) == 0
+    report = json.loads((tmp_path / "resolution-digits-tuned.json").read_text())
+    assert [(row["model"], row["grids"]) for row in report["rows"]] == [
+        ("logistic-el-2", "data"),
+        ("logistic-el-mnn-3-2", "data"),
+        ("logistic-el-mnn-3-2", "14,data"),
+    ]
+    assert report["own"] == [28, 28]
+    test = load_dataset("digits").test
+    small = avg_pool2d(test.images.float(), 2).round() / 255
+    for row, folder in zip(report["rows"], ("tuned", "tuned", "tuned-grids"), strict=True):
+        path = tmp_path / "digits" / folder / row["model"] / "1.safetensors"
+        checkpoint = Checkpoint.open(path)
+        assert checkpoint.config.grid == row["grids"]
+        assert row["by_side"]["28"]["errors"] == row["errors"]
+        # The same signal, so the same error but for images at the border of two classes.
+        assert row["by_side"]["56"]["mean"] == pytest.approx(row["mean"], abs=0.3)
+        model = build(row["model"], (1, 14, 14))  # the same weights in a model of that size
+        model.load_state_dict(checkpoint.state())
+        wrong = (model(small).argmax(1) != test.labels).float().mean()
+        assert row["by_side"]["14"]["errors"][1] == pytest.approx(100 * wrong.item(), abs=1e-3)
+    for row in report["milliseconds"]:
+        assert list(row["by_side"]) == ["14", "28", "56"]
+        assert all(value > 0 for value in row["by_side"].values())
+    table = (tmp_path / "resolution-digits-tuned.md").read_text()
+    assert table in capsys.readouterr().out
+    assert f"{report['rows'][2]['by_side']['14']['mean']:.2f}" in table

@@ -1,0 +1,92 @@
+"""What the tests of runs share: queued runs of a tiny model, and workers."""
+
+import threading
+
+import pytest
+
+from densembed.runs import Run, all_runs, execute
+from densembed.training.config import RunConfig
+from tests import waiting
+from tests.runs import processes
+from tests.waiting import work
+
+ENDLESS = 10_000
+
+
+SHORT = {"model": "logistic-el-2", "epochs": 2, "batch_size": 100, "device": "cpu"}
+
+
+@pytest.fixture
+def new(runs_root):
+    """Creates queued runs of a tiny model."""
+    return lambda **values: Run.create(RunConfig(**SHORT | values))
+
+
+def signs() -> tuple:
+    """The number of events of each run, and the processor time of our processes."""
+    sizes = [(run.identifier, len(run.events())) for run in all_runs()]
+    return tuple(sizes), work()
+
+
+def wait_for(condition):
+    return waiting.wait_for(condition, signs)
+
+
+def ended(thread: threading.Thread) -> None:
+    wait_for(lambda: not thread.is_alive())
+
+
+def kinds(run) -> list[str]:
+    return [event["kind"] for event in run.events()]
+
+
+class InThread:
+    """Executes a run beside the test; the worker is one thread of this process."""
+
+    def __init__(self, run):
+        self.run, self.state = run, None
+        self.thread = threading.Thread(target=self._work, daemon=True)
+
+    def _work(self):
+        self.state = execute(str(self.run.path))
+
+    def __enter__(self):
+        self.thread.start()
+        wait_for(lambda: "progress" in kinds(self.run))
+        return self
+
+    def __exit__(self, *_):
+        self.run.stop()
+        ended(self.thread)
+
+
+def end_of(run) -> dict:
+    last = run.events()[-1]
+    assert last["kind"] == "end"
+    assert last["state"] == run.state()
+    return last
+
+
+def begin(run):
+    """A process that trains a run, once the first epoch has ended."""
+    process = processes.start(run)
+    wait_for(lambda: "epoch" in kinds(run))
+    return process
+
+
+def kill(process) -> None:
+    process.kill()
+    process.join()  # SIGKILL cannot be refused
+
+
+def learnt(run) -> tuple:
+    """All that a run has to show, but for its times."""
+    kept = run.checkpoint()
+    epochs = [epoch.model_dump(exclude={"seconds"}) for epoch in kept.header.epochs]
+    said = [
+        {name: value for name, value in event.items() if name not in ("seconds", "time")}
+        for event in run.events()
+        if event["kind"] == "epoch"
+    ]
+    tensors = {name: tensor.tolist() for name, tensor in kept.tensors.items()}
+    return kept.steps, kept.header.outcome, epochs, said, tensors

@@ -1,0 +1,71 @@
+"""Durations that are learnt from earlier runs, against numbers worked out on paper."""
+
+import json
+
+import pytest
+
+from densembed.runs import Run, execute
+from densembed.runs.speed import FILE, Speed, expected_seconds, measure, record, recorded
+from densembed.training.config import RunConfig
+
+CONFIG = RunConfig(model="logistic-el-2", batch_size=10)
+
+
+def test_a_run_is_measured_from_its_last_start(runs_root, monkeypatch):
+    run = Run.create(CONFIG)
+    clock = iter([100.0, 103.0, 104.0, 200.0, 202.0, 204.0, 207.0])
+    monkeypatch.setattr("densembed.runs.events.time.time", lambda: next(clock))
+    run.append("start", process=1, step=0)
+    for step in (1, 50):
+        run.append("progress", step=step, steps=99, images_per_second=1.0)
+    run.append("start", process=2, step=50)
+    run.append("progress", step=51, steps=99, images_per_second=1.0)
+    assert measure(run) is None  # too few steps
+    run.append("progress", step=91, steps=99, images_per_second=1.0)
+    run.append("epoch", epoch=1, step=91, test_error=[1.0])
+    assert measure(run) == Speed(CONFIG, (207 - 202) / 40, 2.0)
+    record(run)
+    assert recorded() == [measure(run)]
+
+
+def test_a_finished_run_is_recorded_and_outlived(runs_root):
+    run = Run.create(CONFIG.model_copy(update={"epochs": 2, "batch_size": 100, "device": "cpu"}))
+    assert execute(str(run.path)) == "done"
+    (speed,) = recorded()
+    assert speed.config == run.config
+    assert speed.per_step > 0
+    run.delete()
+    assert recorded() == [speed]
+
+
+def test_damaged_lines_and_other_machines_are_left_out(runs_root):
+    runs_root.mkdir(exist_ok=True)
+    line = {"machine": "elsewhere", "config": {}, "per_step": 1.0, "start": 0.0}
+    (runs_root / FILE).write_text(f"{json.dumps(line)}\nnot json\n[1]\n{{}}\n")
+    assert recorded() == []
+
+
+def timed(config: RunConfig) -> float:
+    """A step of a timed batch: a millisecond per image, and ten for the large model."""
+    return config.batch_size * (0.01 if config.model == "logistic-el-9" else 0.001)
+
+
+def expected(config: RunConfig, *speeds: Speed) -> float:
+    return expected_seconds(config, 100, 0.3, speeds, timed)
+
+
+def test_the_expected_duration():
+    other = CONFIG.model_copy(update={"batch_size": 20, "epochs": 7, "seed": 3})
+    large = CONFIG.model_copy(update={"model": "logistic-el-9"})
+    assert expected(CONFIG) == pytest.approx(100 * 0.01 * 1.1)
+    # Alike: epochs, seed and learning rate do not change a step.
+    alike = Speed(CONFIG.model_copy(update={"seed": 5, "epochs": 9}), 0.5, 2.0)
+    assert expected(CONFIG, alike) == 2 + 50
+    # Another batch: twice as many images, at the same share of the timed speed.
+    assert expected(other, alike) == pytest.approx(2 + 100)
+    # The same model counts, if there is one, and of several the median.
+    slow = [Speed(large, factor * timed(large), 4.0) for factor in (2, 3, 9)]
+    assert expected(large.model_copy(update={"batch_size": 30}), alike, *slow) == pytest.approx(
+        4 + 100 * 3 * 0.3
+    )
+    assert expected(other, *slow) == pytest.approx(4 + 100 * 3 * 0.02)

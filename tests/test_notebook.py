@@ -1,0 +1,111 @@
+"""Receptive fields in a notebook: what a cell returns."""
+
+import base64
+import gzip
+import html
+import re
+from dataclasses import replace
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import densembed
+from densembed.data import as_input
+from densembed.data.images import read_picture
+from densembed.data.scaling import Scaling
+from densembed.fields.field import view
+from densembed.notebook import EXAMPLES, as_pixels
+from densembed.training.checkpoint import Checkpoint
+from tests.tour import execute
+
+
+def test_the_panel_contains_the_page(trained, digits):
+    panel = densembed.show(trained, digits.test.images[3], height=500, step="20")
+    (packed,) = re.findall(r'= "([\w+/=]{1000,})";', panel.html)
+    assert Checkpoint.from_bytes(base64.b64decode(packed)).digest == trained.digest
+    assert "explore?step=20" in panel.html
+    cell = panel._repr_html_()
+    assert 'height="500"' in cell
+    (frame,) = re.findall(r'srcdoc="(.*?)"', cell, re.S)
+    (packed,) = re.findall(r'atob\("(.*?)"\)', html.unescape(frame))
+    assert gzip.decompress(base64.b64decode(packed)).decode() == panel.html
+
+
+def test_a_panel_is_small(trained):
+    """A notebook stores it: the file of the model, the modules, and a few examples."""
+    assert EXAMPLES < 5
+    assert len(densembed.show(trained)._repr_html_()) < 200_000 + 2 * len(trained.to_bytes())
+
+
+@pytest.mark.parametrize("backend", ["matplotlib", "plotly"])
+def test_a_figure_has_the_fields(trained, digits, backend):
+    pixels = digits.test.images[3]
+    figure = densembed.figure(trained, pixels, backend=backend, resolution=2)
+    fields = view(trained, pixels, [0, -1], resolution=2).fields
+    if backend == "plotly":
+        drawn = [np.array(trace.z) for trace in figure.data]
+        assert figure.layout.coloraxis.cmin == 0
+        assert figure.layout.yaxis.scaleanchor == "x"
+    else:
+        drawn = [image.get_array() for axes in figure.axes for image in axes.images]
+    for values, field in zip(drawn[1:3], fields, strict=True):
+        np.testing.assert_allclose(values, field[0], 1e-6)
+
+
+@pytest.mark.slow
+def test_a_notebook_displays_a_figure_without_pyplot(trained, tmp_path):
+    """In a cell that draws nothing else, as the backend would be loaded by pyplot's figures."""
+    trained.save(tmp_path / "a.safetensors")
+    code = "import densembed\ndensembed.figure(densembed.Checkpoint.open('a.safetensors'))"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    execute(notebook, tmp_path)
+    (output,) = notebook.cells[0].outputs
+    assert "image/png" in output.data
+
+
+def test_an_unknown_backend_is_named(trained):
+    with pytest.raises(ValueError, match="matplotlib or plotly; got 'bokeh'"):
+        densembed.figure(trained, backend="bokeh")
+
+
+def test_inputs_in_any_form_are_the_same_pixels(trained, digits, tmp_path):
+    pixels = digits.test.images[3]
+    for given in (
+        pixels,
+        pixels[None],
+        pixels.numpy(),
+        as_input(pixels),
+        as_input(pixels[None], torch.float64),
+        as_input(pixels).numpy(),
+    ):
+        assert torch.equal(as_pixels(trained, given), pixels)
+    assert torch.equal(as_pixels(trained), digits.test.images[0])
+    path = tmp_path / "a.png"
+    Image.fromarray(255 - pixels[0].numpy()).resize((280, 280)).save(path)
+    assert torch.equal(as_pixels(trained, path), read_picture(path).pixels)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (torch.zeros(28, 28, dtype=torch.uint8), r"shape \(1, 28, 28\), or one in a batch"),
+        (torch.zeros(2, 1, 28, 28), "or one in a batch; got"),
+        (torch.full((1, 28, 28), 200.0), "ink from 0 to 1"),
+        (torch.full((1, 28, 28), torch.nan), "ink from 0 to 1"),
+        (torch.zeros(1, 28, 28, dtype=torch.int64), "Expected pixels in uint8"),
+    ],
+)
+def test_other_inputs_are_refused_in_a_sentence(trained, given, words):
+    with pytest.raises(ValueError, match=words):
+        as_pixels(trained, given)
+
+
+def test_a_model_of_signals_is_refused(trained):
+    header = trained.header.model_copy(
+        update={"input_shape": (1, 784), "scaling": Scaling(mean=0.0, std=1.0)}
+    )
+    with pytest.raises(ValueError, match="models of images"):
+        as_pixels(replace(trained, header=header))
