@@ -51,7 +51,9 @@ def about() -> None:
 if __name__ == "__main__":  # Streamlit runs this file for every view of a page
     main()
 elif __name__ != "__mp_main__":  # the server imports it once; so does a worker process
+    from pages.widgets.common.answers import keep_answers
     from pages.widgets.common.shell import routes
 
     prepare_server()
+    keep_answers()
     app = st.App(__file__, routes=routes(["", "train", "compare", "paper", "lab"]))

@@ -474,6 +474,7 @@ def test_the_link_is_copied(browser, server):
     page = context.new_page()
     page.goto(server + "/?tour=0&show=difference")
     settle(page)
+    page.wait_for_url("**model=*")
     page.get_by_role("button", name="Copy link").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")

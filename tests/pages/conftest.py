@@ -67,8 +67,9 @@ def visit(page: str = "", **link: str) -> AppTest:
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     if page:
         app.run().switch_page(f"pages/{page}.py")
-        if "link-read" in app.session_state:  # a browser would have come here first
-            del app.session_state["link-read"]
+        for name in ("link-read", "page"):  # a browser would have come here first
+            if name in app.session_state:
+                del app.session_state[name]
     app.query_params.clear()
     for key, value in link.items():
         app.query_params[key] = value
@@ -131,6 +132,8 @@ def report(app: AppTest, view: str, pixels: Tensor, label: str | None = None, **
         "pixels": base64.b64encode(pixels.numpy().tobytes()).decode(),
         "label": label,
     }
+    if "followed" in app.session_state:
+        del app.session_state["followed"]  # the view has followed the page's link
     return settle(app.run())
 
 

@@ -68,8 +68,31 @@ def test_a_report_from_before_the_page_changed_its_link_is_not_taken():
     app = kept({**EMPTY, "link": "class=5"}, **{"class": "3"})
     assert app.query_params["class"] in ("5", ["5"])
     app.session_state["order"] = 1  # an uploaded picture, say
-    app.session_state["followed"] = {"class": "7"}
-    assert settle(app.run()).query_params["class"] in ("7", ["7"])
+    before = settle(app.run()).session_state["explore-report"]
+    assert before["link"] == "class=5"
+
+
+def test_the_page_s_link_stays_until_the_view_has_reported_it(small_gallery):
+    """The browser sends the link of before with whatever it had already on its way."""
+    app = visit("explore", **{"class": "3"})
+    order = live(app)["order"]
+    follow = AppTest.from_function(followed)
+    for key in ("order", "followed"):
+        follow.session_state[key] = app.session_state[key]
+    for key in ("order", "followed"):
+        app.session_state[key] = settle(follow.run()).session_state[key]
+    app.query_params["class"] = "3"
+    app.query_params["tour"] = "2"  # a parameter of the page, which is new
+    data = live(settle(app.run()))
+    assert (data["link"], data["order"]) == ("class=7", order + 1)
+    assert app.query_params["tour"] in ("2", ["2"])
+
+
+def followed() -> None:
+    """What a page does when it changes its link."""
+    from pages.widgets.live.live import follow_link
+
+    follow_link(lambda link: link | {"class": "7"})
 
 
 @pytest.mark.parametrize("junk", JUNK)

@@ -279,9 +279,11 @@ class Compare extends View {
 
   /** Show what the host has changed: its models, or the uploaded picture. */
   refresh() {
-    this.keys = Object.keys(this.host.models);
-    this.parameters = this.parametersOf();
-    this.set({});
+    const keys = this.keys = Object.keys(this.host.models);
+    const parameters = this.parameters = this.parametersOf();
+    const gone = NAMES.filter((name) => !keys.includes(String(this.state[name])));
+    this.set(Object.fromEntries(gone.map((name) => [name, parameters[name].usual])));
+    if (gone.includes(NAMES[0])) this.begin(String(this.state.first));
   }
 
   /** @param {import("./input.js").Input} input */

@@ -435,7 +435,12 @@ class Explore extends View {
   /** Show what the host has changed: its models, or the uploaded picture. */
   refresh() {
     this.parameters = this.parametersOf();
-    this.place(String(this.state.model));
+    const key = String(this.state.model);
+    if (!(key in this.host.models)) {
+      this.open(defaultOf(this.host));
+      return;
+    }
+    this.place(key);
     this.set({});
   }
 

@@ -176,8 +176,6 @@ def _open(dataset: Dataset, index: int) -> None:
     """Make a test image the page's input."""
     label = dataset.test.labels[index]
     same = (dataset.test.labels == label).nonzero()[:, 0].tolist()
-    for key in ("from", "ink"):
-        st.query_params.pop(key, None)
-    st.query_params["class"] = dataset.classes[label]
-    st.query_params["example"] = str(same.index(index) + 1)
-    follow_link()
+    example = str(same.index(index) + 1)
+    shown = {"class": dataset.classes[label], "example": example}
+    follow_link(lambda link: {k: v for k, v in link.items() if k not in ("from", "ink")} | shown)

@@ -15,6 +15,7 @@ from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError, Header
 from pages.widgets.common.link import plain
+from pages.widgets.common.uploaded import brought_files
 
 OWN = "upload-"
 """Prefix of the key of an uploaded file, by which links to such files are recognised."""
@@ -29,6 +30,8 @@ MAX_BYTES = 5 * 2**20
 MAX_KEPT = 3
 MAX_VALUES = 2**20
 """Limit on snapshots × values of an input, so that a file cannot exhaust the memory."""
+Link = dict[str, str]
+Follow = Callable[[Callable[[Link], Link]], None]
 
 
 @dataclass(frozen=True)
@@ -182,13 +185,13 @@ def require_models() -> dict[str, str]:
     return options
 
 
-def upload_model(key: str, shown: str, follow: Callable[[], None]) -> None:
+def upload_model(key: str, shown: str, follow: Follow) -> None:
     """A button to upload a checkpoint, which the view then shows.
 
     Args:
         key: the parameter that names the model in the link.
         shown: the key of the model that is shown.
-        follow: makes the view follow the link.
+        follow: makes the view follow the link that a function makes of its parameters.
     """
     with (
         st.container(key=f"bring-{key}", width="content"),
@@ -244,29 +247,27 @@ def report_deleted_uploads(names: Iterable[str]) -> None:
         del st.query_params[name]
 
 
-def _take(key: str, follow: Callable[[], None]) -> None:
+def _take(key: str, follow: Follow) -> None:
     """Keep the file that was just uploaded and show it; or drop the one that was removed."""
-    file, brought = st.session_state[f"file-{key}"], st.session_state.pop(f"file-{key}-brought", "")
+    files, brought = brought_files(f"file-{key}"), st.session_state.pop(f"file-{key}-brought", "")
     st.session_state.pop(f"file-{key}-refused", None)
-    if file is None:
+    if not files:
         forget(brought, follow)
         return
+    (file,) = files
     try:
-        st.query_params[key] = st.session_state[f"file-{key}-brought"] = keep(
-            file.getvalue(), file.name
-        )
+        brought = keep(file.getvalue(), file.name)
     except CheckpointError as error:
         st.session_state[f"file-{key}-refused"] = str(error)
-    follow()
+        return
+    st.session_state[f"file-{key}-brought"] = brought
+    follow(lambda link: link | {key: brought})
 
 
-def forget(brought: str, follow: Callable[[], None]) -> None:
+def forget(brought: str, follow: Follow) -> None:
     """Remove an uploaded file from the lists, and from the page's link."""
     _remove(brought)
-    for key, value in list(st.query_params.items()):
-        if value == brought:
-            del st.query_params[key]
-    follow()
+    follow(lambda link: {name: value for name, value in link.items() if value != brought})
 
 
 def _remove(key: str) -> None:

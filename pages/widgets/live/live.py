@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from urllib.parse import parse_qsl, quote, urlencode
@@ -73,6 +73,8 @@ def reported(view: str) -> Report | None:
     """The last report of a view since the page was opened; None until the browser has sent one."""
     if st.session_state["arrived"]:
         st.session_state.pop(f"{view}-report", None)  # of another link
+        st.session_state.pop("followed", None)
+    _restore_link()
     report = st.session_state.get(f"{view}-report")
     if not isinstance(report, dict) or not isinstance(report.get("link"), str):
         return None  # it comes from a browser
@@ -138,24 +140,47 @@ def _text(pixels: Tensor | None) -> str:
     return "" if pixels is None else base64.b64encode(pixels.numpy().tobytes()).decode()
 
 
-def follow_link() -> None:
-    """Make the view follow the page's link, which this page has changed."""
+def follow_link(change: Callable[[dict[str, str]], dict[str, str]] = dict) -> None:
+    """Make the view follow the page's link.
+
+    Args:
+        change: the parameters of the link from those of before.
+    """
+    _restore_link()  # or a change that the view has not reported yet would be lost
+    link = change(st.query_params.to_dict())
+    if link != st.query_params.to_dict():
+        st.query_params.from_dict(link)
     st.session_state["order"] = st.session_state.get("order", 0) + 1
-    st.session_state["followed"] = st.query_params.to_dict()
+    st.session_state["followed"] = link
+
+
+def _restore_link() -> None:
+    """Put back the link that the view is to follow, until it reports that it does.
+
+    A request that the browser sent before it heard of that link carries the link of before.
+    """
+    followed = st.session_state.get("followed")
+    if followed is None:
+        return
+    link = _of_page() | {name: value for name, value in followed.items() if name not in SERVERS}
+    if link != st.query_params.to_dict():
+        st.query_params.from_dict(link)
+
+
+def _of_page() -> dict[str, str]:
+    """The parameters of the link that belong to widgets of the page."""
+    return {name: value for name, value in st.query_params.items() if name in SERVERS}
 
 
 def _keep(view: str) -> None:
     st.session_state["arrived"] = False  # callbacks run before the page begins
     report = st.session_state[view].report
     if isinstance(report, dict) and report.get("order") != st.session_state.get("order", 0):
-        # Made before the page changed its link, and sent with the one of then.
-        if "followed" in st.session_state:
-            st.query_params.from_dict(st.session_state["followed"])
-        return
+        return  # made before the page changed its link
+    st.session_state.pop("followed", None)
     st.session_state[f"{view}-report"] = report
     if report := reported(view):
-        own = {name: value for name, value in st.query_params.items() if name in SERVERS}
-        st.query_params.from_dict({**own, **report.parameters})
+        st.query_params.from_dict(_of_page() | report.parameters)
         _keep_input(report.parameters)
         st.session_state[f"{view}-own"] = {
             name: value for name, value in report.parameters.items() if name in OWN
@@ -208,7 +233,8 @@ def model_of(parameters: Mapping[str, str], name: str, default: str) -> tuple[st
     try:
         return key, opened(key)
     except CheckpointError:
-        follow_link()
+        if not st.session_state["arrived"]:  # then it follows in any case
+            follow_link()
     try:
         return default, opened(default)
     except CheckpointError as error:

@@ -1,0 +1,82 @@
+"""A slow connection: what the browser and the server send each other crosses on the way."""
+
+import random
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import until
+from tests.browser.gallery import FIXED, MOVING, OF
+
+SLOWEST = 0.8
+"""Seconds that a message takes at most, each way."""
+
+
+class Connection:
+    """The messages of a page, each of which arrives late, in their order."""
+
+    def __init__(self, page: Page, seed: int):
+        self.random = random.Random(seed)
+        self.waiting: list[tuple[float, Callable[[], None]]] = []
+        self.last = [0.0, 0.0]  # when the last message of each way arrives
+        page.route_web_socket(re.compile("stream"), self.relay)
+
+    def relay(self, socket) -> None:
+        behind = socket.connect_to_server()
+        behind.on_message(lambda message: self.delay(0, lambda: socket.send(message)))
+        socket.on_message(lambda message: self.delay(1, lambda: behind.send(message)))
+
+    def delay(self, way: int, send: Callable[[], None]) -> None:
+        at = max(self.last[way], time.monotonic() + SLOWEST * self.random.random())
+        self.last[way] = at
+        self.waiting.append((at, send))
+
+    def deliver(self) -> None:
+        now = time.monotonic()
+        due = sorted((each for each in self.waiting if each[0] <= now), key=lambda each: each[0])
+        self.waiting = [each for each in self.waiting if each[0] > now]
+        for _, send in due:
+            send()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_model_comes_and_goes_over_a_slow_connection(visit, server, tmp_path, seed):
+    OF[FIXED].save(tmp_path / "own.safetensors")
+    page = visit("/paper")
+    connection = Connection(page, seed)
+
+    def shown() -> str:
+        return page.get_by_label("Model", exact=True).evaluate_all("all => all[0]?.value ?? ''")
+
+    def when(condition: Callable) -> None:
+        until(page, lambda: connection.deliver() or condition())
+
+    def pause() -> None:
+        """The visitor goes on at any moment of what happens between page and server."""
+        end = time.monotonic() + 2 * SLOWEST * connection.random.random()
+        when(lambda: time.monotonic() > end)
+
+    page.goto(server + "/?tour=0")
+    when(lambda: shown() == MOVING)
+    pause()
+    opener = page.get_by_test_id("stPopoverButton").filter(visible=True)
+    when(lambda: opener.evaluate_all("all => all[0]?.click() ?? all.length"))
+    files = page.locator("input[type=file]")
+    when(files.count)
+    if seed % 2:
+        files.set_input_files({"name": "a.safetensors", "mimeType": "", "buffer": b"Dear reader,"})
+        when(page.get_by_text("is not a densembed checkpoint").count)
+        pause()
+    files.set_input_files(tmp_path / "own.safetensors")
+    when(lambda: shown().startswith("upload-"))
+    pause()
+    cross = page.get_by_test_id("stFileChipDeleteBtn").filter(visible=True).get_by_role("button")
+    when(cross.count)
+    when(lambda: cross.evaluate_all("all => all[0]?.click()") or not cross.count())
+    when(lambda: shown() == MOVING)
+    pause()
+    when(lambda: not connection.waiting)
+    when(lambda: shown() == MOVING and "upload-" not in page.url)
