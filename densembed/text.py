@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}
@@ -30,6 +30,16 @@ def printable(text: str | bytes | os.PathLike) -> str:
 def quoted(text: str | bytes | os.PathLike) -> str:
     """A path or name in quotes, for messages."""
     return f"'{printable(text)}'"
+
+
+MOST_LISTED = 5
+"""Most names in a sentence."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in quotes for a sentence, which gives the number of those beyond `MOST_LISTED`."""
+    more = len(names) - MOST_LISTED
+    return ", ".join(map(quoted, names[:MOST_LISTED])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _escaped(character: str) -> str:

@@ -38,7 +38,7 @@ from densembed.data.decode import FORMATS, ImageError, open_picture, read_bytes
 from densembed.data.download import stoppable
 from densembed.data.images import to_shape
 from densembed.data.names import PREFIX, DataError
-from densembed.text import natural, printable, quoted
+from densembed.text import MOST_LISTED, listed, natural, printable, quoted
 
 SIZE, MOST_SIDE = 32, 64
 """Images are resized to 32 × 32, unless all have the same size of at most 64 × 64 or the name of
@@ -63,7 +63,6 @@ DEEPEST = 3
 """Folders that could be meant are looked for in at most so many levels."""
 MOST_COUNTED = 10_000
 """Limit for counting the files of an unused folder, which may be a whole disk."""
-MOST_LISTED = 5
 CACHE = "folders"
 MAX_CACHES = 8
 GREY_MODES = ("1", "L", "LA", "I", "F")
@@ -301,7 +300,7 @@ def _list_files(root: Path) -> _Listing:
         for folder in _folders(place):
             _add_class(root, listing, folder, part)
     if listing.hidden:
-        listing.notes.append(f"Hidden images are not used: {_listed(listing.hidden)}.")
+        listing.notes.append(hidden_note(listing.hidden))
     return listing
 
 
@@ -310,7 +309,7 @@ def _visible(root: Path, folder: str | Path, listing: _Listing) -> list[os.DirEn
     with os.scandir(folder) as inside:
         entries = sorted(inside, key=lambda entry: entry.name)
     for entry in entries:
-        if _is_hidden(entry.name) and any(map(_has_image_suffix, _names_below(entry.path))):
+        if _is_hidden(entry.name) and any(map(has_image_suffix, _names_below(entry.path))):
             listing.hidden.append(os.path.relpath(entry.path, root))
     return [entry for entry in entries if not _is_hidden(entry.name)]
 
@@ -318,7 +317,7 @@ def _visible(root: Path, folder: str | Path, listing: _Listing) -> list[os.DirEn
 def _note_loose(root: Path, folder: Path, listing: _Listing) -> None:
     """Note the images outside of the folders of the classes."""
     entries = _visible(root, folder, listing)
-    if count := sum(not entry.is_dir() and _has_image_suffix(entry.name) for entry in entries):
+    if count := sum(not entry.is_dir() and has_image_suffix(entry.name) for entry in entries):
         place = f"directly in {_shown_from(root, folder)}, outside the folders of the classes"
         listing.notes.append(f"Not used: {_images(count)} {place}.")
 
@@ -352,7 +351,13 @@ def _add_class(root: Path, listing: _Listing, folder: os.DirEntry, part: str) ->
             listing.files.append(_File(path, label, stat.st_size, int(stat.st_mtime), part))
 
 
-def _has_image_suffix(name: str) -> bool:
+def hidden_note(paths: Sequence[str]) -> str:
+    """The sentence about images that are not used because a name in their paths is hidden."""
+    return f"Hidden images are not used: {listed(paths)}."
+
+
+def has_image_suffix(name: str) -> bool:
+    """Whether a file is an image, by its name."""
     ending = os.path.splitext(name)[1].lower()
     is_metadata = name.startswith("._")  # of macOS, beside an image of the same name
     return not is_metadata and Image.registered_extensions().get(ending) in FORMATS
@@ -370,7 +375,7 @@ def _names_below(path: str) -> Iterator[str]:
 def _count(folder: str | Path) -> str:
     """The number of images in a folder and all below it, by their suffixes, in words."""
     names = list(islice(_names_below(os.fspath(folder)), MOST_COUNTED + 1))
-    images = sum(map(_has_image_suffix, names))
+    images = sum(map(has_image_suffix, names))
     return f"{images:,} images or more" if len(names) > MOST_COUNTED else _images(images)
 
 
@@ -441,21 +446,16 @@ def _notes(dataset: Dataset, folders: Iterable[str]) -> list[str]:
         if label in dataset.classes and re.search("[\ud800-\udfff]", name)
     ]
     if empty := [label for label in names if label not in dataset.classes]:
-        notes.append(f"Folders without images, which are no classes: {_listed(empty)}.")
+        notes.append(f"Folders without images, which are no classes: {listed(empty)}.")
     if parts := [label for label in dataset.classes if _word(label)]:
         notes.append(
-            f"Folders whose names suggest a part of the data are used as classes: {_listed(parts)}."
+            f"Folders whose names suggest a part of the data are used as classes: {listed(parts)}."
         )
     if untested := [label for label in dataset.classes if label not in dataset.tested]:
         notes.append(
-            f"The test error does not cover classes without test images: {_listed(untested)}."
+            f"The test error does not cover classes without test images: {listed(untested)}."
         )
     return notes
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MOST_LISTED
-    return ", ".join(map(quoted, names[:MOST_LISTED])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _decode_all(
@@ -493,7 +493,7 @@ def _decode_all(
         "notes": [],
     }
     if extra := {file.path: head[3] - 1 for file, head in pairs if head[3] > 1}:
-        note = f"{sum(extra.values()):,} of {_listed(list(extra))}"
+        note = f"{sum(extra.values()):,} of {listed(list(extra))}"
         summary["notes"] = [f"Frames after the first are not used: {note}."]
     return summary, tensors
 
@@ -507,7 +507,7 @@ def _check(
             f"The folder {quoted(_name(root))} needs at least two subfolders with images, one for "
             f"each class. {_content_of(root)} "
             + (f"Files that cannot be decoded: {unread:,}. " if unread else "")
-            + (f"Hidden images are not used: {_listed(hidden)}. " if hidden else "")
+            + (f"{hidden_note(hidden)} " if hidden else "")
             + _advice(root)
         )
     if any(len(name) > MAX_NAME for name in classes) or len(classes) > 1000:
@@ -585,7 +585,7 @@ def _data_sets_below(root: Path) -> list[Path]:
 
 def _is_data_set(folder: Path) -> bool:
     with_images = (
-        any(_has_image_suffix(entry.name) for entry in os.scandir(inner.path))
+        any(has_image_suffix(entry.name) for entry in os.scandir(inner.path))
         for inner in _folders(folder)
     )
     return _has_likely_parts(folder) or sum(with_images) > 1

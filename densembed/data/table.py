@@ -16,6 +16,7 @@ import io
 import math
 import os
 import re
+import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -32,7 +33,7 @@ from densembed.data.dataset import Dataset, Split
 from densembed.data.names import TABLE, DataError
 from densembed.data.scaling import Scaling
 from densembed.files import read_regular
-from densembed.text import closest, natural, printable, quoted
+from densembed.text import closest, listed, natural, printable, quoted
 
 MAX_BYTES = 2**29
 MAX_LENGTH = 16_384
@@ -43,6 +44,8 @@ TEST_SHARE = 5
 CLASS, SPLIT, NUMBER = "class", "split", "number"
 """What columns beside the values have: the class, the part of the data, the number of the row."""
 PARTS = ("train", "test")
+MISSING = {"", "-", "?", "inf", "-inf", "na", "nan", "n/a", "none", "null"}
+"""Cells of a signal without values, which are no headings."""
 SEPARATORS = ";\t,"
 """In the order in which they are looked for: a comma may be a decimal comma."""
 EXAMPLE = "csv:signals.csv, or csv:signals.csv@COLUMN for the column of the class"
@@ -64,16 +67,19 @@ class SignalTable:
     def parse(cls, name: str, data_dir: Path | None = None) -> "SignalTable":
         """The table for the name of a data set.
 
-        The path may contain an `@`: the text after the last one is a column unless the path with
-        it exists. Raises DataError if the path is missing.
+        Both the path and the column may contain an `@`: the path is the longest one that exists.
+        If none does, the text after the last `@` is the column unless it contains a slash. Raises
+        DataError if the path is missing.
         """
         whole = name.removeprefix(TABLE)
-        path, at, column = whole.rpartition("@")
-        plain = cls(name, Path(os.path.expanduser(whole)), "")
-        named = at and "/" not in column and not plain.available(data_dir)
-        if "\0" in whole or not (path if named else whole).strip():
+        at = [match.start() for match in re.finditer("@", whole)][::-1]
+        splits = [(whole, ""), *((whole[:k], whole[k + 1 :].strip()) for k in at)]
+        tables = [cls(name, Path(os.path.expanduser(path)), column) for path, column in splits]
+        likely = 1 if at and "/" not in whole[at[0] :] else 0
+        chosen = next((k for k, one in enumerate(tables) if one.available(data_dir)), likely)
+        if "\0" in whole or not splits[chosen][0].strip():
             raise DataError(f"The path of the table is missing: write {EXAMPLE}.")
-        return cls(name, Path(os.path.expanduser(path)), column.strip()) if named else plain
+        return tables[chosen]
 
     def root(self, data_dir: Path) -> Path:
         """The path of the file, which need not exist."""
@@ -128,6 +134,19 @@ def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]
         part = "training" if tested.all() else "test"
         reason = f"the column {SPLIT}" if rows.tested else f"at least {TEST_SHARE} rows of a class"
         raise DataError(f"{title} has no {part} signals: this needs {reason}.")
+    untrained, untested = (
+        [each for k, each in enumerate(names) if k not in set(labels[part].tolist())]
+        for part in (~tested, tested)
+    )
+    if untrained:
+        raise DataError(
+            f"The class {quoted(untrained[0])} of {title} has test signals but no training "
+            f"signals: give some of its rows the part train in the column {SPLIT}."
+        )
+    if untested:
+        rows.notes.append(
+            f"The test error does not cover classes without test signals: {listed(untested)}."
+        )
     training = rows.values[~tested.numpy()]
     with np.errstate(over="ignore", invalid="ignore"):
         mean, std = float(training.mean()), float(training.std())
@@ -235,6 +254,11 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
     found.values = np.frombuffer(numbers).reshape(-1, len(used))
     if NUMBER in places:
         found.notes.append(f"{title}: the first column has no heading, so it is not used.")
+    if headings and {headings[k].casefold() for k in used} <= MISSING:
+        found.notes.append(
+            f"{title}: the first line has no numbers, so it is read as headings and not as a "
+            "signal."
+        )
     if found.classes and not headings and found.classes.count(found.classes[0]) == 1:
         found.notes.append(
             f"{title}: the first line is read as a signal of the class "
@@ -302,6 +326,7 @@ def _headings(row: list[str]) -> list[str]:
 def _named(column: str, headings: list[str], title: str) -> int:
     if not headings:
         raise DataError(f"{title} has no headings, so it has no column {quoted(column[:40])}.")
+    column, headings = _name(column), [_name(heading) for heading in headings]
     if headings.count(column) != 1:
         meant = closest(column, headings)
         number = "several columns" if column in headings else "no column"
@@ -328,7 +353,17 @@ def _shown(text: str) -> str:
 def _class(row: list[str], place: int, line: int, title: str) -> str:
     if not row[place]:
         raise DataError(f"Line {line:,} of {title} has no class in column {place + 1:,}.")
-    return printable(row[place])[:MAX_NAME]
+    if len(name := _name(row[place])) > MAX_NAME:
+        raise DataError(
+            f"Line {line:,} of {title} has a class of more than {MAX_NAME} characters: shorten it, "
+            f"or name the column of the class, as in {EXAMPLE}."
+        )
+    return name
+
+
+def _name(cell: str) -> str:
+    """A class or a heading. The two ways of writing é as Unicode are one name."""
+    return unicodedata.normalize("NFC", printable(cell))
 
 
 def _is_tested(part: str, line: int, title: str) -> bool:

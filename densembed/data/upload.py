@@ -24,7 +24,7 @@ from PIL import Image
 
 from densembed.data.dataset import Dataset
 from densembed.data.decode import MAX_BYTES, ImageError, decode, open_picture
-from densembed.data.folder import Folder
+from densembed.data.folder import Folder, has_image_suffix, hidden_note
 from densembed.data.names import DataError
 from densembed.text import printable, quoted
 
@@ -37,6 +37,8 @@ LARGEST = 256
 MAX_NAME = 80
 ENTRY_BYTES = 512
 """Bytes per file in an archive's table of contents, beyond which the table is refused."""
+UTF8 = 0x800
+"""The flag of a file in an archive whose name is UTF-8."""
 RESERVED = r'[<>:"|?*\\/]' if os.name == "nt" else r"[\\/]"
 INVERTED = "-inverted"
 BRIGHT, CLEARLY, MOST = 0.6, 0.1, 0.75
@@ -54,10 +56,15 @@ _Path = tuple[str, list[str]]
 
 @dataclass(frozen=True)
 class Stored:
-    """A stored upload: the name of its data set, and the files in it that are no pictures."""
+    """A stored upload: the name of its data set, and what is left out of it.
+
+    `left_out` are the files that are no pictures, `hidden` those in an archive whose name, or that
+    of a folder above them, begins with a dot.
+    """
 
     name: str
     left_out: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 def store(files: Sequence[File], data_dir: Path) -> Stored:
@@ -71,7 +78,8 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
     """
     pictures: list[tuple[_Path, bytes]] = []
     left_out: list[str] = []
-    for path, data in _unpacked(files):
+    hidden: list[str] = []
+    for path, data in _unpacked(files, hidden):
         if picture := _reduced(data):
             pictures.append((path, picture))
         else:
@@ -79,7 +87,7 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
     if not pictures:
         raise DataError(
             "There is no picture among the files: upload pictures, or a zip archive with one "
-            "folder of pictures per class."
+            "folder of pictures per class." + (f" {hidden_note(hidden)}" if hidden else "")
         )
     placed = sorted(_unwrapped(list(_with_classes(pictures, len(files)))))
     digest = hashlib.sha256()
@@ -88,7 +96,7 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
     title = _clean(PurePosixPath(files[0][0]).stem) if len(files) == 1 else ""
     title = title.replace("@", "_").lstrip(".")  # which would begin a shape, or hide the folder
     place = f"{digest.hexdigest()[:16]}/{title or 'pictures'}"
-    return Stored(_write(place, placed, data_dir), tuple(left_out))
+    return Stored(_write(place, placed, data_dir), tuple(left_out), tuple(hidden))
 
 
 def inverted(name: str, data_dir: Path) -> str:
@@ -153,10 +161,13 @@ def _free(path: Path) -> Path:
     return free
 
 
-def _unpacked(files: Sequence[File]) -> Iterator[tuple[_Path, bytes]]:
-    """Every file that is uploaded or in an archive, up to the limits."""
+def _unpacked(files: Sequence[File], hidden: list[str]) -> Iterator[tuple[_Path, bytes]]:
+    """Every file that is uploaded or in an archive, up to the limits.
+
+    The paths of hidden images are added to `hidden`.
+    """
     left = MAX_UNPACKED
-    for count, (path, read) in enumerate(_members(files), 1):
+    for count, (path, read) in enumerate(_members(files, hidden), 1):
         if count > MAX_FILES:
             raise DataError(f"There are more than {MAX_FILES:,} files: upload fewer, or {INSTEAD}.")
         data = read(MAX_BYTES + 1)
@@ -174,7 +185,9 @@ def _unpacked(files: Sequence[File]) -> Iterator[tuple[_Path, bytes]]:
         yield path, data
 
 
-def _members(files: Sequence[File]) -> Iterator[tuple[_Path, Callable[[int], bytes]]]:
+def _members(
+    files: Sequence[File], hidden: list[str]
+) -> Iterator[tuple[_Path, Callable[[int], bytes]]]:
     """Every file with its path, and a function that reads at most so many bytes of it."""
     for name, data in files:
         if not data.startswith(b"PK\x03\x04") and not name.lower().endswith(".zip"):
@@ -186,9 +199,22 @@ def _members(files: Sequence[File]) -> Iterator[tuple[_Path, Callable[[int], byt
         with _reading(shown):
             archive = zipfile.ZipFile(io.BytesIO(data))
         for entry in archive.infolist():
-            parts = _parts(entry.filename)
-            if not entry.is_dir() and not any(map(_is_hidden, parts)):
+            parts = _parts(_path_in(entry))
+            if entry.is_dir():
+                continue
+            if any(map(_is_hidden, parts)):
+                if has_image_suffix(parts[-1]):
+                    hidden.append("/".join(parts))
+            else:
                 yield (own, parts), partial(_read, archive, entry, shown)
+
+
+def _path_in(entry: zipfile.ZipInfo) -> str:
+    """The path of a file. macOS writes UTF-8 without the flag that says so."""
+    if not entry.flag_bits & UTF8:
+        with contextlib.suppress(UnicodeError):
+            return entry.filename.encode("cp437").decode()
+    return entry.filename
 
 
 @contextlib.contextmanager
@@ -196,6 +222,11 @@ def _reading(shown: str) -> Iterator[None]:
     """Report a damaged archive in one sentence."""
     try:
         yield
+    except NotImplementedError as error:
+        raise DataError(
+            f"The archive {shown} is compressed by a method that cannot be read: pack it again as "
+            "an ordinary zip archive."
+        ) from error
     except Exception as error:  # zipfile raises many kinds of exceptions on damaged data
         raise DataError(
             f"The archive {shown} is damaged or not a zip archive: pack it again."

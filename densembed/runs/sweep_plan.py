@@ -86,21 +86,31 @@ def _dataset_names(text: str) -> list[str]:
                 break
         else:
             part = parts.pop(0)
-            own = part.strip() in NAMES or is_path(part.strip())
-            if is_path(names[-1]) and not own and not _exists(names[-1]):
+            if is_path(names[-1]) and not _is_name(part) and not _exists(names[-1]):
                 names[-1] = f"{names[-1]},{part}".rstrip()
             else:
                 names.append(part.strip())
     return names
 
 
+def _is_name(text: str) -> bool:
+    """Whether a part of a list is the name of a data set, or begins one."""
+    return text.strip() in NAMES or is_path(text.strip())
+
+
 def _exists(name: str) -> bool:
     """Whether a name is that of a folder or a table that exists, with or without what follows @."""
-    path = name.removeprefix(PREFIX).removeprefix(TABLE)
-    suffix = r"@[^@/]*$" if name.startswith(TABLE) else r"@\d+x\d+x\d+$"
-    places = in_home(path), in_home(re.sub(suffix, "", path))
-    exists = os.path.isfile if name.startswith(TABLE) else os.path.isdir
-    return is_path(name) and bool(path.strip()) and any(map(exists, places))
+    if name.startswith(TABLE):
+        path = name.removeprefix(TABLE)
+        ends = [match.start() for match in re.finditer("@", path)]
+        columns = {path[:end]: path[end + 1 :] for end in ends}
+        return os.path.isfile(in_home(path)) or any(
+            os.path.isfile(in_home(table)) and not any(map(_is_name, column.split(",")[1:]))
+            for table, column in columns.items()
+        )
+    path = name.removeprefix(PREFIX)
+    places = in_home(path), in_home(re.sub(r"@\d+x\d+x\d+$", "", path))
+    return is_path(name) and bool(path.strip()) and any(map(os.path.isdir, places))
 
 
 def make_plan(base: dict, grid: dict[str, list]) -> Plan:

@@ -11,6 +11,7 @@ import torch
 from densembed.data import DataError, is_available, is_outside, load_dataset, slug, title
 from densembed.data.scaling import Scaling
 from densembed.data.table import read_rows
+from densembed.runs.sweep_plan import read_values
 from tests.conftest import is_sentence
 
 LENGTH = 6
@@ -179,9 +180,55 @@ def test_a_column_that_is_not_there_is_named(refused):
 
 def test_a_class_of_the_first_row_only_is_named(load):
     wrong = [[*(k / 10 for k in range(LENGTH)), "class"], *rows()]
-    (note,) = load(text(wrong)).notes
-    assert "'class'" in note
-    assert is_sentence(note)
+    notes = load(text(wrong)).notes
+    assert all("'class'" in note and is_sentence(note) for note in notes)
+    assert ["first line" in note for note in notes] == [True, False]
+    assert "does not cover classes without test signals" in notes[1]
+
+
+def test_a_first_line_without_values_is_named(load):
+    for missing in ("nan", "NA", "?"):
+        (note,) = load(text([[missing] * LENGTH + ["rest"], *rows()])).notes
+        assert note.startswith("signals.csv: the first line has no numbers")
+        assert is_sentence(note)
+
+
+def test_two_ways_of_writing_a_class_are_one_class(load):
+    spelling = {"rest": "caf\u00e9", "move": "cafe\u0301", "fall": "tea"}
+    table = [[*HEADINGS[:-1], "anne\u0301e"]] + [[*row[:-1], spelling[row[-1]]] for row in rows()]
+    data = load(text(table), "@ann\u00e9e")
+    assert data.classes == ("caf\u00e9", "tea")
+    assert (len(data.train), len(data.test)) == (17, 3)
+
+
+def test_long_classes_are_not_taken_for_one(load, refused):
+    def named(length: int) -> str:
+        ends = {"rest": "a", "move": "b", "fall": "c"}
+        return text([[*row[:-1], "x" * (length - 1) + ends[row[-1]]] for row in rows()])
+
+    assert len(load(named(200)).classes) == 3
+    assert "Line 1 of signals.csv has a class of more than 200 characters" in refused(named(201))
+
+
+def test_classes_without_test_or_training_signals(load, refused):
+    few = [[*row[:-1], "rare" if k < 4 else "usual"] for k, row in enumerate(rows())]
+    data = load(text(few))
+    assert data.tested == ("usual",)
+    (note,) = data.notes
+    assert note == "The test error does not cover classes without test signals: 'rare'."
+    headings = [*HEADINGS, "split"]
+    split = [[*row, "test" if row[-1] == "fall" else "train"] for row in rows()]
+    says = refused(text([headings, *split]))
+    assert "'fall' of signals.csv has test signals but no training signals" in says
+
+
+@pytest.mark.parametrize("column", ["m/s", "you@home", "a@b/c@d"])
+def test_a_column_of_any_name(load, column):
+    table = [[row[-1], *row[:-1]] for row in [[*HEADINGS[:-1], column], *rows()]]
+    data = load(text(table), f"@{column}")
+    assert same(data, load(text([HEADINGS, *rows()])))
+    for listed in ([data.name, "digits"], [data.name, data.name], ["mnist", f"{data.name}, or b"]):
+        assert read_values("dataset", ",".join(listed)) == listed
 
 
 def test_names(tmp_path):
@@ -198,6 +245,7 @@ def test_names(tmp_path):
     for name, says in (
         ("csv:", "path of the table is missing"),
         ("csv:@class", "path of the table is missing"),
+        ("csv:@home/other.csv", "'@home/other.csv' was not found"),
         ("csv:other.csv", "not found"),
         (f"csv:{tmp_path}", "is a folder"),
         ("csv:/dev/zero", "cannot be read"),

@@ -151,6 +151,48 @@ def refused(files, folder: Path) -> str:
     return str(caught.value)
 
 
+class Unmarked(zipfile.ZipInfo):
+    """A file whose name is UTF-8 without the flag that says so, as macOS writes it."""
+
+    def _encodeFilenameFlags(self):
+        return self.filename.encode(), self.flag_bits & ~0x800
+
+
+def test_names_of_archives_from_macos(tmp_path):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for k, name in enumerate(pets()):
+            place = name.replace("cats", "cha\u0302ts").replace("dogs", "\u72d7")
+            archive.writestr(Unmarked(place), picture(10 * k))
+    data = file.getvalue()
+    names = [entry.filename for entry in zipfile.ZipFile(io.BytesIO(data)).infolist()]
+    assert not any("\u72d7" in name for name in names)  # what Python makes of them
+    stored = upload.store([("pets.zip", data)], tmp_path)
+    assert load_dataset(stored.name, tmp_path).classes == ("ch\u00e2ts", "\u72d7")
+
+
+def test_hidden_pictures_are_named(tmp_path):
+    files = pets() | {".old/cat.png": picture(9), "cats/.dog.png": picture(8)}
+    files |= {f"__MACOSX/{name.replace('/', '/._')}": b"metadata" for name in pets()} | {
+        "cats/.DS_Store": b"x"
+    }
+    stored = upload.store([("pets.zip", packed(files))], tmp_path)
+    assert sorted(stored.hidden) == [".old/cat.png", "cats/.dog.png"]
+    assert stored.left_out == ()
+    says = refused([("a.zip", packed({".cats/1.png": picture(3)}))], tmp_path / "other")
+    assert "Hidden images are not used: '.cats/1.png'." in says
+
+
+def other_method(data: bytes) -> bytes:
+    """An archive that claims to be compressed by Deflate64, which Windows uses for large ones."""
+    changed = bytearray(data)
+    for mark, offset in ((b"PK\x01\x02", 10), (b"PK\x03\x04", 8)):
+        place = -1
+        while (place := changed.find(mark, place + 1)) >= 0:
+            changed[place + offset : place + offset + 2] = b"\x09\x00"
+    return bytes(changed)
+
+
 def encrypted(data: bytes) -> bytes:
     """An archive whose entries are marked as encrypted."""
     data = bytearray(data)
@@ -169,6 +211,7 @@ def test_hostile_archives_are_one_sentence_each(tmp_path, monkeypatch):
     assert "damaged" in refused([("a.zip", bytes(broken))], tmp_path)
     assert "damaged" in refused([("a.zip", good[: len(good) // 2])], tmp_path)
     assert "damaged" in refused([("a.zip", b"no archive")], tmp_path)
+    assert "compressed by a method" in refused([("a.zip", other_method(good))], tmp_path)
     assert "password" in refused([("a.zip", encrypted(good))], tmp_path)
     assert "no picture" in refused([("a.zip", packed({"a/b.txt": b"text"}))], tmp_path)
     assert "no picture" in refused([("a.txt", b"text")], tmp_path)

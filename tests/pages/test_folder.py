@@ -225,6 +225,27 @@ def test_train_takes_an_archive_and_shows_its_classes(gallery, photos, data_here
     assert not any(button.label == "Start training" for button in app.button)
 
 
+def about_pictures(app) -> str:
+    (text,) = [text.value for text in app.text if "test pictures" in text.value]
+    return text
+
+
+def test_what_is_left_out_of_an_upload_is_said_of_it_alone(gallery, photos, data_here, runs_root):
+    file = io.BytesIO(packed(photos))
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("photos/readme.doc", "text")
+        archive.writestr("photos/.old/1.png", "hidden")
+    app = uploaded("photos.zip", file.getvalue())
+    assert "Files that are not pictures: photos/readme.doc." in about_pictures(app)
+    assert "Hidden images are not used: 'photos/.old/1.png'." in about_pictures(app)
+    app.selectbox(key="new-data").select("folder:").run()
+    app.text_input(key="new-folder").input(str(photos)).run()
+    assert "readme" not in about_pictures(settle(app))
+    assert "Hidden" not in about_pictures(app)
+    app.selectbox(key="new-data").select("upload:").run()
+    assert "readme" in about_pictures(settle(app))
+
+
 def test_dark_pictures_on_light_ground_are_inverted(gallery, data_here, tmp_path):
     for name, column in (("1", 5), ("2", 8)):
         (tmp_path / "ink" / name).mkdir(parents=True)

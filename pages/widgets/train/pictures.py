@@ -11,7 +11,7 @@ import torch
 from densembed.data import DataError, Dataset, default_data_dir, is_folder, load_dataset, upload
 from densembed.data.codec import to_png
 from densembed.data.folder import PREFIX as FOLDER
-from densembed.data.folder import Folder
+from densembed.data.folder import Folder, hidden_note
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
 from pages.widgets.common.uploaded import brought_files
@@ -96,10 +96,10 @@ def _pick_upload() -> str:
     files = st.file_uploader(
         "Your pictures", key="new-files", accept_multiple_files=True, on_change=_store, help=PACKED
     )
-    if complaint := state.get("new-complaint"):
-        st.error(plain(complaint))
     if not (name := state.get("new-upload", "")):
-        if not complaint:
+        if complaint := state.get("new-complaint"):
+            st.error(plain(complaint))
+        else:
             st.caption(PACKED)
         return ""
     if not files and st.button("Remove the pictures", help="Choose others for the next training."):
@@ -111,7 +111,7 @@ def _pick_upload() -> str:
         **KEPT,
         help="Makes them light on dark, like MNIST’s digits and the drawings on Explore.",
     )
-    if state.get("new-dark"):
+    if name in state.get("new-dark", ()):
         st.caption(
             "The pictures are dark on light"
             + (", so they are inverted." if inverted else ". MNIST’s digits are light on dark.")
@@ -139,8 +139,11 @@ def _store() -> None:
     except DataError as error:
         state["new-complaint"] = str(error)
         return
-    state["new-upload"], state["new-left-out"] = stored.name, stored.left_out
-    state["new-inverted"] = state["new-dark"] = upload.is_dark_on_light(dataset)
+    dark = upload.is_dark_on_light(dataset)
+    state["new-upload"], state["new-inverted"] = stored.name, dark
+    # By name, as the form may show another upload or a folder next.
+    state["new-left-out"] = {stored.name: stored}
+    state["new-dark"] = {stored.name} if dark else set()
     per_epoch = ceil(len(dataset.train) / RunConfig().batch_size)
     state[f"new-epochs-{UPLOADED}"] = max(EPOCHS, ceil(STEPS / per_epoch))
 
@@ -158,7 +161,7 @@ def picture_fields(dataset: str) -> dict[str, str | bool]:
         return {}
     name, shape = _path_and_shape(dataset)
     if source_of(dataset) == UPLOADED:
-        original = name.replace(f"{upload.INVERTED}/", "/")
+        original = _original(name)
         return {"new-upload": original, "new-inverted": original != name, "new-shape": shape}
     return {"new-folder": name.removeprefix(FOLDER), "new-shape": shape}
 
@@ -170,6 +173,11 @@ def _path_and_shape(name: str) -> tuple[str, str]:
             path, _, shape = name.rpartition("@")
             return path, shape
     return name, ""
+
+
+def _original(name: str) -> str:
+    """The name of stored pictures that were not inverted."""
+    return name.replace(f"{upload.INVERTED}/", "/")
 
 
 def show_pictures(name: str) -> bool:
@@ -186,14 +194,17 @@ def show_pictures(name: str) -> bool:
         f"{dataset.title}: {len(dataset.classes):,} classes, {len(dataset.train):,} training and "
         f"{len(dataset.test):,} test pictures, {height} × {width}, {kind}."
     )
-    left_out = [*st.session_state.get("new-left-out", ()), *dataset.left_out]
+    own = _original(_path_and_shape(name)[0])
+    uploaded = st.session_state.get("new-left-out", {}).get(own, upload.Stored(own))
+    left_out = [*uploaded.left_out, *dataset.left_out]
     if left_out:
         more = len(left_out) - SHOWN
         text += f" Files that are not pictures: {', '.join(left_out[:SHOWN])}" + (
             f" and {more:,} more." if more > 0 else "."
         )
-    notes = list(dataset.notes[:SHOWN])
-    if (more := len(dataset.notes) - SHOWN) > 0:
+    all_notes = [*([hidden_note(uploaded.hidden)] if uploaded.hidden else []), *dataset.notes]
+    notes = all_notes[:SHOWN]
+    if (more := len(all_notes) - SHOWN) > 0:
         notes.append(f"{more:,} more notes.")
     st.text("\n".join([text, *notes]))
     _preview(dataset)
