@@ -43,5 +43,6 @@ def checkpoint_path(text: str) -> Path:
     """
     path = in_home(text)
     shipped = gallery_folder() / f"{text}{SUFFIX}"
-    by_name = path.name == text and not path.exists() and shipped.is_file()
+    # The functions of os.path take any text, also one that is too long for a file name.
+    by_name = path.name == text and not os.path.exists(path) and os.path.isfile(shipped)
     return shipped if by_name else path

@@ -1,6 +1,7 @@
 """The command line: python -m densembed COMMAND."""
 
 import argparse
+import io
 import re
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,20 @@ EXAMPLES = """examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # as Python itself does for stderr
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        status = _run(arguments)
+        if sys.stdout:  # None if it is closed
+            sys.stdout.flush()  # here, a closed pipe or a full disk is an error with a sentence
+        return status
+    except OSError as error:
+        place = error.filename and printable(error.filename)
+        warn(f"{place or 'The output cannot be written'}: {error.strerror}.")
+        return 2
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     if not (sys.argv[1:] if arguments is None else arguments):
         print(FIRST)
         return 0
@@ -41,15 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.parser.reject(rest)
     try:
         plugins.load(options.plugin)
-        status = options.command(options)
-        sys.stdout.flush()  # here, a closed pipe or a full disk is an error with a sentence
-        return status
+        return options.command(options)
     except (UsageError, DataError, ValueError) as error:
         warn(explain(error) if isinstance(error, ValidationError) else error)
-        return 2
-    except OSError as error:
-        place = error.filename and printable(error.filename)
-        warn(f"{place or 'The output cannot be written'}: {error.strerror}.")
         return 2
     except KeyboardInterrupt:
         warn(options.command.interrupted)
@@ -90,6 +99,11 @@ class _Parser(argparse.ArgumentParser):
             choices = ", ".join(action.choices)
             sentence = unknown(kind, str(value), action.choices)
             raise argparse.ArgumentError(action, f"{sentence}; choose from {choices}.")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print the help or an error, without argparse's silence if that fails."""
+        if file:  # None if it is closed
+            print(message, end="", file=file, flush=True)
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,45 @@ def test_a_full_disk_is_one_sentence(run, tmp_path, monkeypatch):
 
 
 # The whole program
+
+
+def started(*arguments: str, end: str = "", **environment: str) -> subprocess.CompletedProcess:
+    """Run the program in a shell, whose command ends in `end`."""
+    command = [sys.executable, "-m", "densembed", *arguments]
+    return subprocess.run(
+        f"{shlex.join(command)} {end}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment,
+        timeout=120,
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [[], ["--version"], ["--help"], ["info", "--help"]])
+def test_output_that_cannot_be_written(arguments):
+    done = started(*arguments, end=">/dev/full")
+    message = "densembed: The output cannot be written: No space left on device.\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+def test_output_that_is_closed(trained_file):
+    for arguments in ([], ["--help"], ["info", str(trained_file)]):
+        done = started(*arguments, end=">&-")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_letters_that_the_terminal_lacks_are_escaped():
+    done = started("train", "--help", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"\u03b1 and \u03b2" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["info", "evaluate"])
+def test_a_name_that_is_too_long_for_a_file(run, command):
+    assert "File name too long" in fails(run(command, "a" * 300))
 
 
 @pytest.mark.parametrize("arguments", [["fly"], ["train"], ["evaluate"], ["train", "--fast"]])
