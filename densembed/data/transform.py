@@ -11,6 +11,8 @@ from densembed.functional.uniform import cell_means
 
 CHUNK = 4096
 """Images that are scaled at once."""
+MOST_SHIFTED = 2**31
+"""Bytes of all copies of `shifted`."""
 SEED = 0
 BLUR_EXTENT = 4
 """Standard deviations of the Gaussian that the kernel of a blur covers on either side."""
@@ -31,6 +33,31 @@ def scaled_images(images: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """Images (..., H, W) of uint8, or signals (..., L), on another grid, as in `scaled`."""
     means = cell_means(images.float(), sizes)
     return means if images.dtype.is_floating_point else means.round().to(torch.uint8)
+
+
+def shifted(split: Split, most: int) -> Split:
+    """Copies of all inputs, one per shift of up to `most` pixels or samples along each axis.
+
+    What a shift leaves free repeats the edge. The inputs of each copy have the order of the split.
+
+    Raises:
+        ValueError: if the copies need more than `MOST_SHIFTED` bytes.
+    """
+    axes = range(2, split.images.dim())
+    count = (2 * most + 1) ** len(axes)
+    needed = count * split.images.nbytes
+    if most and needed > MOST_SHIFTED:
+        raise ValueError(
+            f"Shifts of up to {most} need {needed / 2**30:,.1f} GB of memory, more than "
+            f"{MOST_SHIFTED / 2**30:g} GB. Choose a smaller shift."
+        )
+    copies = [split.images]
+    for axis in axes if most else ():
+        size = split.images.shape[axis]
+        pixels = torch.arange(size, device=split.images.device)
+        sources = [(pixels - by).clamp(0, size - 1) for by in range(-most, most + 1)]
+        copies = [images.index_select(axis, source) for images in copies for source in sources]
+    return Split(torch.cat(copies), split.labels.repeat(len(copies))) if most else split
 
 
 @dataclass(frozen=True)

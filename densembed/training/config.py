@@ -37,6 +37,9 @@ class RunConfig(BaseModel):
         description=f"pixels to train on: N, HxW, or {OWN} for those of the images",
         max_length=100,
     )
+    shift: int = Field(
+        0, ge=0, le=64, description="most pixels or samples of random shifts in each epoch"
+    )
     batch_size: int = Field(128, ge=1, le=100_000, description="images per step")
     learning_rate: float = Field(
         0.002, gt=0, le=1e6, description="maximum of the one-cycle schedule"

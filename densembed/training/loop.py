@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from densembed.data import Dataset, Split, as_input
 from densembed.data.grids import read_grids
+from densembed.data.transform import shifted
 from densembed.models.initialisation import initialise, is_density, is_locator
 from densembed.models.registry import build
 from densembed.training.config import RunConfig
@@ -207,7 +208,8 @@ def train_members(
     keep = set(snapshot_steps(config.epochs, per_epoch))
     stacked = StackedParameters([build_seeded(member, dataset).to(device) for member in configs])
     adam = _optimiser(configs, stacked, total)
-    take_on = _steppers(config, stacked, adam, data.train, config.batch_size)
+    copies = shifted(data.train, config.shift)
+    take_on = _steppers(config, stacked, adam, copies, config.batch_size)
     orders = [torch.Generator().manual_seed(member.seed) for member in configs]
     watch = _Watch(10 * math.log(len(dataset.classes)), len(configs), device)
     epoch_loss = torch.zeros(len(configs), device=device)
@@ -237,7 +239,9 @@ def train_members(
             epoch_loss.zero_()
             spent.zero_()
         started = time.perf_counter() - spent.item()
-        shuffled = torch.stack([torch.randperm(count, generator=order) for order in orders])
+        shuffled = torch.stack(
+            [_data_order(count, len(copies) // count, order) for order in orders]
+        )
         grids = grid_order(epoch, per_epoch, len(take_on))[done % per_epoch :]
         batches = shuffled.to(device).split(config.batch_size, 1)[done % per_epoch :]
         for index, grid in zip(batches, grids, strict=True):
@@ -298,6 +302,14 @@ def grid_order(epoch: int, steps: int, grids: int) -> list[int]:
     """
     turns = (torch.arange(steps) + (epoch - 1) * steps) % grids
     return turns[torch.randperm(steps, generator=torch.Generator().manual_seed(epoch))].tolist()
+
+
+def _data_order(count: int, copies: int, generator: torch.Generator) -> Tensor:
+    """The order of the inputs in an epoch: indices of `shifted`, one copy of each input."""
+    order = torch.randperm(count, generator=generator)
+    if copies > 1:
+        order += count * torch.randint(copies, (count,), generator=generator)
+    return order
 
 
 def _steppers(

@@ -6,7 +6,8 @@ import torch
 from PIL import Image
 from scipy import ndimage
 
-from densembed.data.transform import Transform
+from densembed.data import Split, transform
+from densembed.data.transform import Transform, shifted
 
 
 @pytest.fixture
@@ -88,3 +89,34 @@ def test_blur_keeps_the_ink_and_noise_is_the_same_each_time(seven):
     noisy = Transform(noise=0.1)(grey)
     assert float(noisy.float().std()) == pytest.approx(25.5, rel=0.05)
     assert torch.equal(noisy, Transform(noise=0.1)(grey))
+
+
+def test_shifted_copies_of_signals_repeat_the_edge():
+    split = Split(torch.tensor([[[1.0, 2, 3]], [[4.0, 5, 6]]]), torch.tensor([7, 8]))
+    copies = shifted(split, 1)
+    assert copies.images[:, 0].tolist() == [
+        *([2, 3, 3], [5, 6, 6]),  # one sample to the left
+        *([1, 2, 3], [4, 5, 6]),
+        *([1, 1, 2], [4, 4, 5]),
+    ]
+    assert copies.labels.tolist() == [7, 8] * 3
+    assert shifted(split, 0) is split
+
+
+def test_shifted_copies_of_images_are_all_pairs_of_shifts(digits):
+    split = Split(digits.test.images[:3], digits.test.labels[:3])
+    padded = np.pad(split.images.numpy(), ((0, 0), (0, 0), (2, 2), (2, 2)), mode="edge")
+    copies = shifted(split, 2)
+    assert len(copies) == 3 * 25
+    expected = {padded[0, :, y : y + 28, x : x + 28].tobytes() for y in range(5) for x in range(5)}
+    assert {image.numpy().tobytes() for image in copies.images[::3]} == expected
+    assert copies.images.dtype == torch.uint8
+    assert copies.labels.tolist() == split.labels.tolist() * 25
+
+
+def test_shifts_that_exhaust_the_memory_are_refused(digits, monkeypatch):
+    monkeypatch.setattr(transform, "MOST_SHIFTED", 10 * 784)
+    split = Split(digits.test.images[:1], digits.test.labels[:1])
+    assert len(shifted(split, 1)) == 9
+    with pytest.raises(ValueError, match=r"Shifts of up to 2 need .* Choose a smaller shift\."):
+        shifted(split, 2)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from torch.nn.functional import avg_pool2d, cross_entropy
+from torch.nn.functional import avg_pool2d, cross_entropy, pad
 
 from densembed.data import Dataset, Split
 from densembed.data.grids import read_grids
@@ -116,9 +116,14 @@ def straight_line(
     losses = []
     for _ in range(config.epochs):
         order = torch.randperm(len(data.train.labels), generator=shuffle)
+        if config.shift:  # the shift of every image, row by row of the possible ones
+            side = 2 * config.shift + 1
+            places = torch.randint(side**2, (len(order),), generator=shuffle)
         for batch in range(per_epoch):
             index = order[batch * config.batch_size : (batch + 1) * config.batch_size]
             x = data.train.images[index].float() / 255
+            if config.shift:
+                x = shifted_one_by_one(x, places[batch * config.batch_size :], config.shift)
             side = next(side_of_step)
             if side < 28:
                 x = avg_pool2d(x, 28 // side)
@@ -134,6 +139,17 @@ def straight_line(
     return model.state_dict(), losses
 
 
+def shifted_one_by_one(images: torch.Tensor, places: torch.Tensor, most: int) -> torch.Tensor:
+    """Each image cut from a larger one, which repeats its edge, at its own place."""
+    size, side = images.shape[-1], 2 * most + 1
+    large = pad(images, (most,) * 4, mode="replicate")
+    cut = []
+    for image, place in zip(large, places.tolist(), strict=False):
+        top, left = 2 * most - place // side, 2 * most - place % side
+        cut.append(image[:, top : top + size, left : left + size])
+    return torch.stack(cut)
+
+
 @pytest.mark.parametrize("model", ["linear", "mlp-8", "logistic-el-2", "logistic-el-mnn-3-2"])
 def test_training_is_the_straight_line(small, model):
     chosen = config(model=model, epochs=3, batch_size=32, learning_rate=0.01, seed=5)
@@ -147,6 +163,20 @@ def test_training_is_the_straight_line(small, model):
         part = losses[4 * epoch.epoch - 4 : 4 * epoch.epoch]
         mean = (32 * sum(part[:3]) + 4 * part[3]) / 100
         assert epoch.train_loss == [pytest.approx(mean, rel=1e-4)]
+
+
+@pytest.mark.parametrize("model", ["linear", "logistic-el-mnn-3-2"])
+def test_training_with_shifts_is_the_straight_line(small, model):
+    chosen = config(model=model, epochs=3, batch_size=32, learning_rate=0.01, shift=2)
+    state = torch.get_rng_state()
+    expected, losses = straight_line(chosen, small)
+    torch.set_rng_state(state)
+    events = list(train(chosen, small))
+    for name, value in member(final(events)).items():
+        torch.testing.assert_close(value, expected[name], rtol=1e-3, atol=2e-5)
+    assert of(Epoch, events)[0].train_loss == [
+        pytest.approx((32 * sum(losses[:3]) + 4 * losses[3]) / 100, rel=1e-4)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -431,7 +461,8 @@ def learnt(events) -> list:
 
 
 @pytest.mark.parametrize(
-    "values", [{"model": "logistic-el-mnn-3-2"}, {"seeds": 2}, {"grid": "14,data,35"}]
+    "values",
+    [{"model": "logistic-el-mnn-3-2"}, {"seeds": 2}, {"grid": "14,data,35"}, {"shift": 1}],
 )
 def test_resuming_at_any_step_gives_the_same_result_bit_for_bit(small, monkeypatch, values):
     """From each step of three epochs, the last one of an epoch with a short batch included."""

@@ -212,6 +212,7 @@ const CONFIG = {
   dataset: text(200, "digits"),
   epochs: integer(1, 10_000, 20),
   grid,
+  shift: integer(0, 64, 0),
   batch_size: integer(1, 100_000, 128),
   learning_rate: number(0, 1e6, 0.002, true),
   density_rate: number(0, 1e3, 1, true),
