@@ -37,9 +37,10 @@ EXPERIMENTS = (
     "frames",
     "resolution",
     "frontier",
+    "signals",
 )
 """What `reproduce` makes: the keys of `reproduce.EXPERIMENTS`."""
-WITH_ROWS = ("table1", "table2", "search", "times", "frames", "frontier")
+WITH_ROWS = ("table1", "table2", "search", "times", "frames", "frontier", "signals")
 """Those that can be limited to some models."""
 DEFAULT_OUT = Path("checkpoints/reproduction")
 RENDERED = (".html", ".svg", ".pdf", ".png", ".npz")
@@ -277,8 +278,9 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
 def _check_reproduce(options: argparse.Namespace) -> None:
     if options.dataset:
         check_name(options.dataset)
-        if is_signals(options.dataset):
-            raise UsageError(f"{options.what} is of images: choose a data set of images.")
+        own = "signals" if options.what == "signals" else "images"
+        if is_signals(options.dataset) != (own == "signals"):
+            raise UsageError(f"{options.what} is of {own}: choose a data set of {own}.")
     names = (options.rows or "").split(",")
     options.rows = tuple(name for part in names if (name := part.strip()))
     if options.rows == () and len(names) > 1:

@@ -17,6 +17,7 @@ from densembed.experiments.reproduce import Table, Times, table_jobs
 from densembed.experiments.resolution import Resolution
 from densembed.experiments.robustness import Robustness
 from densembed.experiments.search import Search
+from densembed.experiments.signals import Signals
 from densembed.figures.paper import (
     FIGURE1,
     check_inputs,
@@ -87,6 +88,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Frames(),
         Resolution(),
         Frontier(),
+        Signals(),
     )
 }
 
