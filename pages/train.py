@@ -44,8 +44,10 @@ SHOWN = "shown-training"  # in the session: the identifier of the run or sweep s
 def main() -> None:
     begin(
         "How does a receptive field learn?",
-        "Start a training and watch the densities move to their places. Training continues if you "
-        "close the page.",
+        "During a training, the densities move to their places."
+        if read_only()
+        else "Start a training and watch the densities move to their places. Training continues if "
+        "you close the page.",
     )
     _follow_link()
     one, several = st.tabs([ONE, SEVERAL], key="kind", on_change="rerun")

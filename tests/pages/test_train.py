@@ -578,6 +578,18 @@ def test_an_action_that_fails_gets_one_sentence(small_gallery, runs_root, monkey
     assert run.state() == "paused"
 
 
+def test_a_public_demonstration_does_not_tell_visitors_to_train(
+    small_gallery, runs_root, monkeypatch
+):
+    monkeypatch.setenv("DENSEMBED_READ_ONLY", "1")
+    app = visit("train")
+    texts = [element.value for element in [*app.caption, *app.markdown]]
+    assert "No runs yet." in texts
+    assert not [text for text in texts if re.search("start", text, re.I)]
+    app.session_state["kind"] = "A sweep"
+    assert "No sweeps yet." in [caption.value for caption in settle(app.run()).caption]
+
+
 def test_read_only(small_gallery, runs_root, submitted, monkeypatch):
     done, waiting = Run.create(QUICK.model_copy(update={"epochs": 1})), Run.create(QUICK)
     execute(str(done.path))

@@ -4,7 +4,7 @@ import streamlit as st
 
 from densembed.data import title
 from densembed.models.names import describe
-from densembed.runs import Run, all_runs
+from densembed.runs import Run, all_runs, read_only
 from pages.widgets.common.link import plain
 from pages.widgets.common.listing import line, on_page, pager
 from pages.widgets.train.cluster import WORDS
@@ -20,7 +20,8 @@ def run_list(shown: str) -> None:
     runs = all_runs()
     st.header("Runs", anchor=False)
     if not runs:
-        st.caption("No runs yet. They appear here as soon as you start one.")
+        hint = "" if read_only() else " They appear here as soon as you start one."
+        st.caption(f"No runs yet.{hint}")
     if len(runs) > FEW and (words := _searched()):
         runs = [run for run in runs if all(word in _text(run).casefold() for word in words)]
         if not runs:

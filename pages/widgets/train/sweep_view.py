@@ -167,7 +167,8 @@ def sweep_list(shown: str) -> None:
     st.header("Sweeps", anchor=False)
     sweeps = all_sweeps()
     if not sweeps:
-        st.caption("No sweeps yet. They appear here as soon as you start one.")
+        hint = "" if read_only() else " They appear here as soon as you start one."
+        st.caption(f"No sweeps yet.{hint}")
     for sweep in on_page(sweeps, PAGE):
         if sweep.plan is None:
             continue
