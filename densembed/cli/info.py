@@ -1,6 +1,7 @@
 """The command info, which reads no more of a checkpoint than its header."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -10,8 +11,6 @@ from densembed.text import printable
 from densembed.training.errors import Errors
 from densembed.training.header import CheckpointError, summarise
 
-PIPE_WIDTH = 200
-"""Columns of the table in a pipe, where no cell may be cut off."""
 T = TypeVar("T")
 
 
@@ -36,7 +35,8 @@ def info(options: argparse.Namespace) -> int:
 
     table = Table(box=box.SIMPLE)
     for title in ("file", "model", "parameters", "dataset", "test error", "steps", "snapshots"):
-        table.add_column(title, justify="right" if title in ("parameters", "steps") else "left")
+        right = title in ("parameters", "steps")
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
     failed: list[Path] = []
     for path, summary in read_all(summarise, options.checkpoint, failed):
         header = summary.header
@@ -56,5 +56,8 @@ def info(options: argparse.Namespace) -> int:
         table.add_row(*map(Text, cells))  # Text, so that brackets in a name are not markup
     if table.row_count:
         console = Console()
-        Console(width=None if console.is_terminal else PIPE_WIDTH).print(table)
+        if not console.is_terminal:  # a pipe is as wide as the table, so no cell is folded
+            wide = console.options.update(max_width=sys.maxsize)
+            console = Console(width=console.measure(table, options=wide).maximum)
+        console.print(table)
     return 2 if failed else 0

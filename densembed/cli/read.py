@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from densembed.cli.common import UsageError
+from densembed.cli.common import UsageError, warn
 from densembed.cli.data import on_grid, read_signals
 from densembed.data import DataError, as_input, is_outside
 from densembed.data.images import Content, ImageError, ModelInput, read_picture
@@ -23,7 +23,7 @@ from densembed.fields.doubt import Doubt, doubts, two_classes
 from densembed.fields.field import logits
 from densembed.fields.novelty import unlike_training
 from densembed.files import read_regular
-from densembed.text import printable
+from densembed.text import printable, quoted
 from densembed.training.checkpoint import Checkpoint
 
 KEYS = (
@@ -61,6 +61,11 @@ def read(options: argparse.Namespace) -> int:
     results = [
         _predict(checkpoint, model, size, path, labels, options.data_dir) for path in options.image
     ]
+    if options.labels and not any(result["label"] for result in results):
+        warn(
+            f"{printable(options.labels.name)} has no label for any of the files, which its column "
+            "file must name without their folders."
+        )
     status = 2 if any(result["error"] for result in results) else 0
     if options.json:
         print(json.dumps(results, indent=1, ensure_ascii=False))
@@ -218,11 +223,21 @@ def _read_labels(path: Path) -> dict[str, str]:
         text = read_regular(path).decode("utf-8-sig")  # spreadsheets begin with a mark
     except UnicodeDecodeError as error:
         raise UsageError(f"{printable(path.name or path)} is not UTF-8 text.") from error
-    with io.StringIO(text, newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t")
+    title = printable(path.name)
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t")
+    labels: dict[str, str] = {}
+    try:
         if not {"file", "digit"} <= set(rows.fieldnames or ()):
-            raise UsageError(
-                f"{printable(path.name)} needs the columns file and digit, separated by tabs."
-            )
-        labelled = [row for row in rows if row["digit"] not in (None, "", "-")]
-        return {_key(row["file"]): row["digit"] for row in labelled}
+            raise UsageError(f"{title} needs the columns file and digit, separated by tabs.")
+        for row in rows:  # a row that is cut has None
+            name, label = _key(row["file"] or ""), _key(printable((row["digit"] or "").strip()))
+            if label not in ("", "-") and labels.setdefault(name, label) != label:
+                raise UsageError(
+                    f"{title} has two labels for {quoted(name)}, {quoted(labels[name])} and "
+                    f"{quoted(label)}: delete the wrong one."
+                )
+    except csv.Error as error:
+        raise UsageError(
+            f"Line {rows.reader.line_num:,} of {title} is not a table: {error}."
+        ) from error
+    return labels

@@ -72,6 +72,20 @@ def test_info(run, trained_file, trained):
     assert trained.header.provenance.dataset_title in text
 
 
+def test_info_cuts_off_nothing_in_a_pipe(run, trained, tmp_path):
+    """Columns as wide as the longest title and file name, with letters of double width."""
+    long = "\U0001f600" * 150
+    provenance = trained.header.provenance.model_copy(update={"dataset_title": long})
+    path = tmp_path / f"{'my ' * 60}.safetensors"
+    header = trained.header.model_copy(update={"provenance": provenance})
+    type(trained)(header, trained.tensors).save(path)
+    status, text, errors = run("info", path)
+    assert (status, errors) == (0, "")
+    (line,) = [line for line in text.splitlines() if long in line]
+    assert path.name in line
+    assert f"{trained.errors[0]:.2f} %" in line
+
+
 def test_info_shows_names_as_they_are(run, trained, tmp_path):
     """Brackets are markup to the library that draws the table, not to a person."""
     provenance = trained.header.provenance.model_copy(update={"dataset_title": "[/red] mine"})

@@ -164,6 +164,8 @@ def test_read_with_labels(run, trained_file, pictures, labels, digits):
         (b"", "needs the columns file and digit"),
         (b"file\tdigit\n\xff\xfe\t3\n", "labels.tsv"),
         ("file\tdigit\n".encode("utf-16"), "is not UTF-8 text"),
+        (b"file\tdigit\na\t1\na\t2\n", "two labels for 'a', '1' and '2'"),
+        (b"file\tdigit\na\t" + b"1" * 200_000, "Line 2 of labels.tsv is not a table"),
     ],
 )
 def test_read_with_bad_labels(run, trained_file, pictures, labels, content, words):
@@ -171,6 +173,18 @@ def test_read_with_bad_labels(run, trained_file, pictures, labels, content, word
     line = fails(run("read", trained_file, pictures["digit"], "--labels", labels))
     assert words in line
     assert "codec" not in line
+
+
+def test_labels_with_spaces_and_none_that_fit(run, trained_file, pictures, labels):
+    (result,) = json.loads(run("read", trained_file, pictures["digit"], "--json")[1])
+    labels.write_text(f"digit\tfile\n{result['class']} \tdigit.png\n5\n")
+    _, text, errors = run("read", trained_file, pictures["digit"], "--labels", labels)
+    assert (text.splitlines()[-1], errors) == ("1 of 1 correct", "")
+    labels.write_text("file\tdigit\nmy/digit.png\t3\n")
+    status, text, errors = run("read", trained_file, pictures["digit"], "--labels", labels)
+    assert status == 0
+    assert "correct" not in text
+    assert errors.startswith("densembed: labels.tsv has no label for any of the files")
 
 
 def test_a_named_pipe_is_refused_at_once(run, trained_file, pictures, tmp_path):
