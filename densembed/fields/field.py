@@ -62,8 +62,12 @@ def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTIO
         if not model.adaptive or x is None:
             return _sum(embedding, x, resolution)
         chunk = max(1, CHUNK_CELLS // (prod(cells) * embedding.in_channels))
-        values = x.new_empty(len(x), embedding.in_channels, *cells)
-        for part, inputs in zip(values.split(chunk), x.split(chunk), strict=True):
+        first = _sum(embedding, x[:chunk], resolution)
+        if len(x) <= chunk:
+            return first
+        values = first.new_empty(len(x), *first.shape[1:])
+        values[:chunk] = first
+        for part, inputs in zip(values[chunk:].split(chunk), x[chunk:].split(chunk), strict=True):
             part.copy_(_sum(embedding, inputs, resolution))
         return values
 

@@ -19,6 +19,7 @@ class Connection:
     """The messages of a page, each of which arrives late, in their order."""
 
     def __init__(self, page: Page, seed: int):
+        self.page = page
         self.random = random.Random(seed)
         self.waiting: list[tuple[float, Callable[[], None]]] = []
         self.last = [0.0, 0.0]  # when the last message of each way arrives
@@ -34,6 +35,15 @@ class Connection:
         self.last[way] = at
         self.waiting.append((at, send))
 
+    def when(self, condition: Callable) -> None:
+        """Let messages arrive until something is true."""
+        until(self.page, lambda: self.deliver() or condition())
+
+    def pause(self) -> None:
+        """The visitor goes on at any moment of what happens between page and server."""
+        end = time.monotonic() + 2 * SLOWEST * self.random.random()
+        self.when(lambda: time.monotonic() > end)
+
     def deliver(self) -> None:
         now = time.monotonic()
         due = sorted((each for each in self.waiting if each[0] <= now), key=lambda each: each[0])
@@ -48,16 +58,10 @@ def test_a_model_comes_and_goes_over_a_slow_connection(visit, server, tmp_path, 
     page = visit("/paper")
     connection = Connection(page, seed)
 
+    when, pause = connection.when, connection.pause
+
     def shown() -> str:
         return page.get_by_label("Model", exact=True).evaluate_all("all => all[0]?.value ?? ''")
-
-    def when(condition: Callable) -> None:
-        until(page, lambda: connection.deliver() or condition())
-
-    def pause() -> None:
-        """The visitor goes on at any moment of what happens between page and server."""
-        end = time.monotonic() + 2 * SLOWEST * connection.random.random()
-        when(lambda: time.monotonic() > end)
 
     page.goto(server + "/?tour=0")
     when(lambda: shown() == MOVING)
@@ -80,3 +84,26 @@ def test_a_model_comes_and_goes_over_a_slow_connection(visit, server, tmp_path, 
     pause()
     when(lambda: not connection.waiting)
     when(lambda: shown() == MOVING and "upload-" not in page.url)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_page_that_was_chosen_last_is_shown(visit, server, seed):
+    """A view that opens while another page is on its way reports nothing."""
+    page = visit("/paper")
+    connection = Connection(page, seed)
+    page.goto(server + "/train")
+
+    def shows(title: str) -> None:
+        connection.when(lambda: title in "".join(page.locator("h1").all_inner_texts()))
+
+    shows("learn")
+    for name, title in (("Explore", "look at"), ("Train", "learn"), ("Compare", "What differs")):
+        page.get_by_role("link", name=name, exact=True).evaluate("link => link.click()")
+        shows(title)
+        connection.pause()
+    page.get_by_role("link", name="Train", exact=True).evaluate("link => link.click()")
+    shows("learn")
+    for _ in range(3):
+        connection.pause()
+    connection.when(lambda: not connection.waiting)
+    shows("learn")

@@ -94,17 +94,26 @@ def test_channels_have_fields_of_their_own():
     assert (result.x[column], result.y[row]) == pytest.approx((12, 9), abs=0.13)
 
 
-@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 8, 12)])
-def test_many_inputs_are_as_one_by_one(monkeypatch, shape):
-    model = build("logistic-el-mnn-4-2", shape)
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("logistic-el-mnn-4-2", (1, 28, 28)),
+        ("logistic-el-mnn-4-2", (3, 8, 12)),
+        ("logistic-el-mass-3", (3, 8, 12)),
+        ("stages-2-3-logistic-el-mnn-3-3", (3, 12, 20)),
+    ],
+)
+def test_many_inputs_are_as_one_by_one(monkeypatch, name, shape):
+    model = build(name, shape)
     x = torch.rand(11, *shape)
     alone = np.concatenate([field(model, one[None]).values for one in x])
     whole = field(model, x).values
     # Three inputs a chunk: 3 + 3 + 3 + 2.
-    cells = shape[0] * shape[1] * shape[2] * 16
+    embedding = model.embedding
+    cells = embedding.in_channels * 16 * int(np.prod(embedding.sizes))
     monkeypatch.setattr(module, "CHUNK_CELLS", 3 * cells + 1)
     chunked = field(model, x).values
-    assert chunked.shape == (11, shape[0], 4 * shape[1], 4 * shape[2])
+    assert chunked.shape == whole.shape == alone.shape
     np.testing.assert_allclose(chunked, alone, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(whole, alone, rtol=1e-4, atol=1e-6)
     monkeypatch.setattr(module, "CHUNK_CELLS", 1)

@@ -19,11 +19,13 @@ history.pushState = function (state, title, url) {
   (same ? history.replaceState : push).call(history, state, title, url);
 };
 addEventListener("popstate", () => { left = null; });
-addEventListener("click", ({ target }) => {
+addEventListener("click", (event) => {
+  const { target } = event;
   if (!(target instanceof Element)) return;
   const link = target.closest("a");
-  if (link?.href && link.origin === location.origin && link.pathname !== location.pathname)
-    left = location.href;
+  const elsewhere = event.button || event.ctrlKey || event.metaKey || event.shiftKey;
+  if (link?.href && link.origin === location.origin && !link.target && !link.download && !elsewhere)
+    left = link.pathname === location.pathname ? null : location.href;
   // On a phone the menu lies over the page, and Streamlit leaves it open over the next one.
   if (target.closest('[data-testid="stSidebarNavLink"]') && innerWidth <= 768)
     setTimeout(() => {
@@ -31,6 +33,12 @@ addEventListener("click", ({ target }) => {
       if (close instanceof HTMLElement) close.click();
     });
 }, true);
+
+/**
+ * Whether another page was chosen that has not arrived yet. If this one sends something then,
+ * Streamlit shows it again instead.
+ */
+export const isLeft = () => left !== null;
 
 // A chart is as wide as on the screen: on paper it is scaled, or its right side would be cut off.
 /** @param {string} selector */

@@ -16,6 +16,7 @@ import { Samples } from "densembed/app/samples.js";
 import { ServedCheckpoint } from "densembed/app/served.js";
 import { find } from "densembed/panels/dom.js";
 import { bytes } from "densembed/panels/fields.js";
+import { isLeft } from "../common/shell.js";
 
 /**
  * @typedef {object} ModelData
@@ -154,14 +155,6 @@ if (early.url) {  // what the first view needs, while Streamlit starts
     loading.catch(() => {});  // the view tries again, and reports it
 }
 
-let left = false;  // by a link in the menu, to a page that is on its way
-addEventListener("click", (event) => {
-  const link = event.composedPath().find((node) => node instanceof HTMLAnchorElement);
-  const elsewhere = event.button || event.ctrlKey || event.metaKey || event.shiftKey;
-  if (link && !link.target && !link.download && !elsewhere && link.pathname !== location.pathname)
-    left = true;
-});
-
 class Live {
   /** @type {LiveData | undefined} */
   data;
@@ -193,7 +186,6 @@ class Live {
     this.tell = tell;
     const { data: last, host } = this;
     this.data = data;
-    if (data !== last) left = false;
     host.models = Object.fromEntries(
       Object.entries(data.models).map(([key, model]) => [key, modelOf(key, model, (sentence) => {
         this.missing = sentence;
@@ -221,13 +213,12 @@ class Live {
   }
 
   /**
-   * Report where the view came to rest, if that is new. Not while another page is
-   * on its way: Streamlit would answer with this one.
+   * Report where the view came to rest, if that is new, but not once another page was chosen.
    * @param {Report} report
    */
   report(report) {
     const text = JSON.stringify(report);
-    if (text === this.reported || left || location.pathname !== this.page) return;
+    if (text === this.reported || isLeft() || location.pathname !== this.page) return;
     this.reported = text;
     this.tell?.(report);
   }
