@@ -104,13 +104,15 @@ class SignalTable:
             raise DataError(f"{quoted(self.path)} is a folder: name a file, like {EXAMPLE}.")
         try:
             status = os.stat(root)
-        except FileNotFoundError:
+            stamp = status.st_size, status.st_mtime_ns
+            return _load(self.name, root.absolute(), self.column, self.title(data_dir), stamp)
+        except OSError as error:
+            missing = isinstance(error, FileNotFoundError)
+            trouble = "was not found" if missing else f"cannot be read ({error.strerror})"
             raise DataError(
-                f"The table {quoted(self.path)} was not found: check the path, or name another "
-                f"file, like {EXAMPLE}."
-            ) from None
-        stamp = status.st_size, status.st_mtime_ns
-        return _load(self.name, root.absolute(), self.column, self.title(data_dir), stamp)
+                f"The table {quoted(self.path)} {trouble}: check the path, or name another file, "
+                f"like {EXAMPLE}."
+            ) from error
 
 
 @lru_cache(maxsize=2)

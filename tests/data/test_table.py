@@ -248,12 +248,14 @@ def test_names(tmp_path):
         ("csv:@home/other.csv", "'@home/other.csv' was not found"),
         ("csv:other.csv", "not found"),
         (f"csv:{tmp_path}", "is a folder"),
-        ("csv:/dev/zero", "cannot be read"),
+        ("csv:/dev/zero", "table '/dev/zero' cannot be read (Not a regular file): check the path"),
+        (f"csv:{tmp_path}/a@b.csv/c.csv", "cannot be read (Not a directory): check the path"),
         ("cvs:x", "csv:PATH for a table"),
     ):
         with pytest.raises(DataError) as error:
             load_dataset(name, tmp_path)
         assert says in str(error.value)
+        assert "download" not in str(error.value)
         assert is_sentence(str(error.value))
 
 
