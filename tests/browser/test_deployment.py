@@ -1,9 +1,12 @@
 """The examples in docs/deployment.md: nginx with a login, and the systemd unit."""
 
+import base64
+import http.client
 import os
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import urllib.error
@@ -53,6 +56,11 @@ def nginx(app, tmp_path) -> str:
     (location,) = blocks("nginx")
     location = location.replace("/etc/nginx/densembed.passwords", str(passwords))
     location = location.replace("localhost:8501", re.search(r"localhost:\d+", app)[0])
+    files = ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    subprocess.run([*command, *files], check=True, capture_output=True)
+    tls = f"ssl_certificate {tmp_path}/cert.pem; ssl_certificate_key {tmp_path}/key.pem;"
+    socket_of_tls = f"listen unix:{tmp_path}/tls.socket ssl; {tls}"
     user = "user root;" if os.geteuid() == 0 else ""
     temporary = "".join(
         f"{kind}_temp_path {tmp_path}/{kind};"
@@ -60,7 +68,8 @@ def nginx(app, tmp_path) -> str:
     )
     (tmp_path / "nginx.conf").write_text(
         f"{user} daemon off; pid {tmp_path}/nginx.pid; error_log {tmp_path}/nginx.log; events {{}}"
-        f"http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{port};\n{location} }} }}"
+        f"http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{port};"
+        f"{socket_of_tls}\n{location} }} }}"
     )
     server = subprocess.Popen([program, "-c", tmp_path / "nginx.conf"])
     try:
@@ -88,6 +97,23 @@ def test_nginx_asks_for_a_login_and_forwards_the_pages(nginx, browser):
     expect(page.locator("h1")).to_have_text("How does a density become a layer?")
     assert page.url.startswith(nginx)
     context.close()
+
+
+def test_a_redirect_of_a_page_with_tls_keeps_the_tls(nginx, tmp_path):
+    """The server behind the proxy redirects /fields to /fields/."""
+    context = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+    context.check_hostname = False  # its certificate has no alternative names
+    with socket.socket(socket.AF_UNIX) as plain:
+        plain.settimeout(30)
+        plain.connect(str(tmp_path / "tls.socket"))
+        connection = http.client.HTTPConnection("localhost")
+        connection.sock = context.wrap_socket(plain, server_hostname="localhost")
+        login = base64.b64encode(f"{ADA['username']}:{ADA['password']}".encode()).decode()
+        connection.request("GET", "/fields", headers={"Authorization": f"Basic {login}"})
+        answer = connection.getresponse()
+        assert answer.status == 307
+        assert answer.headers["Location"] == "https://localhost/fields/"
+        connection.close()
 
 
 def test_the_unit_is_valid(tmp_path):
