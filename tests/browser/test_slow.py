@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import until
+from tests.browser.conftest import settle, until
 from tests.browser.gallery import FIXED, MOVING, OF
+from tests.browser.test_pages import arrived
 
 SLOWEST = 0.8
 """Seconds that a message takes at most, each way."""
@@ -107,3 +108,40 @@ def test_the_page_that_was_chosen_last_is_shown(visit, server, seed):
         connection.pause()
     connection.when(lambda: not connection.waiting)
     shows("learn")
+
+
+def test_a_page_can_be_left_while_its_view_arrives(visit, server):
+    held: list[Callable[[], None]] = []
+    chosen = released = False
+
+    def relay(socket) -> None:
+        behind = socket.connect_to_server()
+
+        def pass_on(message) -> None:
+            # From the first message with the view on.
+            if chosen and not released and (held or b"-explore" in message):
+                held.append(lambda: socket.send(message))
+            else:
+                socket.send(message)
+
+        behind.on_message(pass_on)
+
+    page = visit("/paper")
+    page.route_web_socket(re.compile("stream"), relay)
+    page.goto(server + "/train")
+    settle(page)
+    chosen = True
+    page.get_by_role("link", name="Explore", exact=True).click()
+    until(page, lambda: held)
+    page.wait_for_timeout(1000)  # until all of Explore is there
+    explore = len(held)
+    page.get_by_role("link", name="Train", exact=True).evaluate("link => link.click()")
+    page.wait_for_timeout(200)
+    for send in held[:explore]:
+        send()
+    page.wait_for_timeout(1500)  # longer than a view takes to rest
+    released = True
+    for send in held[explore:]:
+        send()
+    page.wait_for_timeout(1000)  # until what it sent would have been answered
+    arrived(page, "Train")
