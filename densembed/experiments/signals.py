@@ -63,7 +63,7 @@ PUBLISHED: dict[str, dict[str, float]] = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class HeldOut:
     """A network of a row, a recipe, and the mean held-out accuracy in percent with it."""
 
     row: str
@@ -107,18 +107,18 @@ def held_out_jobs(models: Sequence[str], recipe: Recipe, settings: Settings) -> 
 
 def choose(
     row: str, models: Sequence[str], recipes: Sequence[Recipe], settings: Settings
-) -> list[Choice]:
+) -> list[HeldOut]:
     """Held-out accuracies of models and recipes whose trainings finished, the highest first."""
     choices = []
     for model in models:
         for recipe in recipes:
             if members := finished(held_out_jobs([model], recipe, settings)):
                 accuracy = 100 - mean(error_rates(members))
-                choices.append(Choice(row, model, members[0].parameters, recipe, accuracy))
+                choices.append(HeldOut(row, model, members[0].parameters, recipe, accuracy))
     return sorted(choices, key=lambda choice: choice.accuracy, reverse=True)
 
 
-def screened(settings: Settings) -> list[Choice]:
+def screened(settings: Settings) -> list[HeldOut]:
     """All candidates with the first recipe, the best of each row first."""
     return [
         choice
@@ -127,9 +127,9 @@ def screened(settings: Settings) -> list[Choice]:
     ]
 
 
-def tried(settings: Settings) -> list[Choice]:
+def tried(settings: Settings) -> list[HeldOut]:
     """All recipes for the best candidate of each row, the best of each row first."""
-    best: dict[str, Choice] = {}
+    best: dict[str, HeldOut] = {}
     for choice in screened(settings):
         best.setdefault(choice.row, choice)
     return [
@@ -139,15 +139,15 @@ def tried(settings: Settings) -> list[Choice]:
     ]
 
 
-def finalists(settings: Settings) -> list[Choice]:
+def finalists(settings: Settings) -> list[HeldOut]:
     """The network and recipe of each row."""
-    best: dict[str, Choice] = {}
+    best: dict[str, HeldOut] = {}
     for choice in tried(settings):
         best.setdefault(choice.row, choice)
     return list(best.values())
 
 
-def final_jobs(choice: Choice, settings: Settings) -> list[Job]:
+def final_jobs(choice: HeldOut, settings: Settings) -> list[Job]:
     """A job for each seed of a chosen network, on all training signals."""
     folder = settings.folder / "signals" / "final"
     return settings.jobs([choice.model], folder, **SHARED, **choice.recipe)
