@@ -214,3 +214,14 @@ def test_a_removed_file_leaves_the_link_and_both_pages(small_gallery, own, tmp_p
         app = settle(app.switch_page(f"pages/{page}.py").run())
         assert not warnings(app)
         assert "upload-" not in live(app)["link"]
+
+
+def test_an_upload_is_shown_again_if_the_page_was_left_at_once(small_gallery, own, tmp_path):
+    """Before the view had reported it, the model of before came back."""
+    app = visit(model="small")
+    app.session_state["explore-own"] = {"model": "small"}
+    app = bring(app, (tmp_path / "own.safetensors").read_bytes())
+    for page in ("compare", "explore"):
+        app.query_params.clear()
+        data = live(settle(app.switch_page(f"pages/{page}.py").run()))
+    assert data["link"] == f"model=upload-{own.digest[:12]}"

@@ -120,6 +120,9 @@ def show_view(
                 st.query_params[name] = value
         follow_link()
         _keep_input(st.query_params.to_dict())
+    if followed := st.session_state.get("followed"):
+        # The visitor may leave the page before the view has reported it.
+        _keep_own(view, followed)
     data = {
         "view": view,
         "models": _models([*st.query_params.values(), *defaults.values()]),
@@ -182,11 +185,14 @@ def _keep(view: str) -> None:
     if report := reported(view):
         st.query_params.from_dict(_of_page() | report.parameters)
         _keep_input(report.parameters)
-        st.session_state[f"{view}-own"] = {
-            name: value for name, value in report.parameters.items() if name in OWN
-        }
+        _keep_own(view, report.parameters)
         detail = report.parameters.get(DETAIL[view])
         st.session_state["detail"] = detail if detail in COMMON else None
+
+
+def _keep_own(view: str, parameters: Mapping[str, str]) -> None:
+    own = {name: value for name, value in parameters.items() if name in OWN}
+    st.session_state[f"{view}-own"] = own
 
 
 def _keep_input(parameters: Mapping[str, str]) -> None:
