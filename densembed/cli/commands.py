@@ -333,7 +333,7 @@ def _check_sweep(options: argparse.Namespace) -> None:
 
 def _add_benchmark(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--quick", action="store_true", help="one minute: eager mode, batch size 128"
+        "--quick", action="store_true", help="a quarter of a minute: eager mode, batch size 128"
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--json", type=as_path, help="also write the measurements to this file")
