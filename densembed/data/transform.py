@@ -38,7 +38,8 @@ def scaled_images(images: Tensor, sizes: tuple[int, ...]) -> Tensor:
 def shifted(split: Split, most: int) -> Split:
     """Copies of all inputs, one per shift of up to `most` pixels or samples along each axis.
 
-    What a shift leaves free repeats the edge. The inputs of each copy have the order of the split.
+    Pixels beyond the edge repeat the value there. The inputs of each copy have the order of the
+    split.
 
     Raises:
         ValueError: if the copies need more than `MOST_SHIFTED` bytes.

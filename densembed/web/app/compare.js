@@ -281,9 +281,11 @@ class Compare extends View {
   refresh() {
     const keys = this.keys = Object.keys(this.host.models);
     const parameters = this.parameters = this.parametersOf();
-    const gone = NAMES.filter((name) => !keys.includes(String(this.state[name])));
-    this.set(Object.fromEntries(gone.map((name) => [name, parameters[name].usual])));
-    if (gone.includes(NAMES[0])) this.begin(String(this.state.first));
+    const [first, ...others] = NAMES;
+    const isGone = (/** @type {string} */ name) => !keys.includes(String(this.state[name]));
+    this.set(Object.fromEntries(others.filter(isGone).map((name) =>
+      [name, parameters[name].usual])));
+    if (isGone(first)) this.begin(String(parameters[first].usual));
   }
 
   /** @param {import("./input.js").Input} input */

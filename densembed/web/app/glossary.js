@@ -47,7 +47,7 @@ export const GLOSSARY = {
     + "pixel, and most if it is equally bright everywhere (log₂ 784 = 9.6 bits for 28 × 28 "
     + "pixels). One bit less means that it covers about half as many pixels.",
   area: "The smallest number of pixels that together hold 90 % of the field.",
-  map: "A map is a picture that a convolution stage computes from the input, for example of edges.",
+  map: "A map is an image that a convolution stage computes from the input, for example its edges.",
 };
 
 /** What the numbers of a field mean, with terms for `explain`. */

@@ -305,8 +305,8 @@ export class InputControls {
     }
     const content = state.from === "draw" ? this.content : "digit";
     const blank = content === "no ink" || !pixels.some((value) => value > 0);
-    // Until there is a picture an example shows what a field is. Its class would be taken for that
-    // of the picture.
+    // Until there is a picture, an example shows what a field is. Its prediction is left out, as it
+    // would be taken for that of the picture.
     const unread = state.from === "upload" && !own ? "no picture yet"
       : blank ? "no digit found" : "";
     return { pixels, label: own ? null : name, note: notes.join(", "), content, blank, unread };

@@ -3,15 +3,15 @@
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 
 ANSWERS = ("file_urls_response", "backend_operation_response")
-"""Kinds of messages for which the browser waits: where it is to send a file that was picked, and
-the file that a download button makes."""
+"""Kinds of messages for which the browser waits: the address for an upload, and the file of a
+download button."""
 
 
 def keep_answers() -> None:
     """Keep answers that have not been sent yet when the script of a page runs again.
 
-    Streamlit 1.67 empties its queue then, but for some kinds of messages. A file that was picked,
-    or a download that was asked for, while a view reported was lost without a word.
+    At the start of a run, Streamlit 1.67 drops most kinds of messages from its queue. An upload or
+    a download that began at that moment was lost, without an error message.
     """
     clear = ForwardMsgQueue.clear
     if getattr(clear, "keeps_answers", False):

@@ -6,11 +6,11 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 
-def brought_files(key: str) -> list[UploadedFile]:
+def uploaded_files(key: str) -> list[UploadedFile]:
     """The files in the uploader with a key.
 
-    Streamlit's state also has those that the visitor removed before the server read them. They have
-    no content.
+    Streamlit's state also contains files that the visitor removed before the server read them,
+    which have no content. They are left out.
     """
     files = st.session_state[key]
     if not isinstance(files, Sequence):

@@ -15,7 +15,7 @@ from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError, Header
 from pages.widgets.common.link import plain
-from pages.widgets.common.uploaded import brought_files
+from pages.widgets.common.uploaded import uploaded_files
 
 OWN = "upload-"
 """Prefix of the key of an uploaded file, by which links to such files are recognised."""
@@ -191,7 +191,7 @@ def upload_model(key: str, shown: str, follow: Follow) -> None:
     Args:
         key: the parameter that names the model in the link.
         shown: the key of the model that is shown.
-        follow: makes the view follow the link that a function makes of its parameters.
+        follow: makes the view follow the link, after a function has changed its parameters.
     """
     with (
         st.container(key=f"bring-{key}", width="content"),
@@ -249,7 +249,7 @@ def report_deleted_uploads(names: Iterable[str]) -> None:
 
 def _take(key: str, follow: Follow) -> None:
     """Keep the file that was just uploaded and show it; or drop the one that was removed."""
-    files, brought = brought_files(f"file-{key}"), st.session_state.pop(f"file-{key}-brought", "")
+    files, brought = uploaded_files(f"file-{key}"), st.session_state.pop(f"file-{key}-brought", "")
     st.session_state.pop(f"file-{key}-refused", None)
     if not files:
         forget(brought, follow)

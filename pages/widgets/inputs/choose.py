@@ -18,7 +18,7 @@ from pages.widgets.canvas.data import as_url, colours
 from pages.widgets.canvas.stills import show_stills, still
 from pages.widgets.common.link import in_link, plain
 from pages.widgets.common.parameter import Numbers, Parameter, Slugs
-from pages.widgets.common.uploaded import brought_files
+from pages.widgets.common.uploaded import uploaded_files
 from pages.widgets.inputs import thumbnails
 from pages.widgets.inputs.test_images import usual_class
 from pages.widgets.photograph.photograph import show_photograph
@@ -155,7 +155,7 @@ def upload_picture(checkpoint: Checkpoint) -> Input | None:
 
 def _drop_removed() -> None:
     """Remove a picture from the page and its link when it is removed from the uploader."""
-    if not brought_files("upload"):
+    if not uploaded_files("upload"):
         _forget_picture()
 
 

@@ -147,7 +147,7 @@ def follow_link(change: Callable[[dict[str, str]], dict[str, str]] = dict) -> No
     """Make the view follow the page's link.
 
     Args:
-        change: the parameters of the link from those of before.
+        change: computes the new parameters of the link from the present ones.
     """
     _restore_link()  # or a change that the view has not reported yet would be lost
     link = change(st.query_params.to_dict())

@@ -14,7 +14,7 @@ from densembed.data.folder import PREFIX as FOLDER
 from densembed.data.folder import Folder, hidden_note
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
-from pages.widgets.common.uploaded import brought_files
+from pages.widgets.common.uploaded import uploaded_files
 
 UPLOADED = "upload:"
 """The choice of uploaded pictures in a form, as `FOLDER` is that of a folder on the server."""
@@ -131,7 +131,7 @@ def _store() -> None:
     state = st.session_state
     for key in ("new-upload", "new-complaint", "new-dark", "new-left-out"):
         state.pop(key, None)
-    if not (files := brought_files("new-files")):
+    if not (files := uploaded_files("new-files")):
         return
     try:
         stored = upload.store([(file.name, file.getvalue()) for file in files], default_data_dir())
