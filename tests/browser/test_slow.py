@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import settle, until
+from tests.browser.conftest import choose, expect, settle, until
 from tests.browser.gallery import FIXED, MOVING, OF
-from tests.browser.test_pages import arrived
+from tests.browser.test_pages import arrived, go
 
 SLOWEST = 0.8
 """Seconds that a message takes at most, each way."""
@@ -145,3 +145,32 @@ def test_a_page_can_be_left_while_its_view_arrives(visit, server):
         send()
     page.wait_for_timeout(1000)  # until what it sent would have been answered
     arrived(page, "Train")
+
+
+@pytest.mark.parametrize("way", ["back", "menu"])
+def test_a_page_can_be_left_before_streamlit_sends_its_report(visit, server, way):
+    """Streamlit sends the change of a widget in a later task, and a click may come first."""
+    page = visit("/paper")
+    page.add_init_script(
+        """
+        const { setTimeout } = window;
+        window.setTimeout = (task, ...rest) => {
+          const timer = setTimeout(task, ...rest);
+          if (window.leave && String(task).includes("sendUpdateWidgetsMessage"))
+            queueMicrotask(() => { window.leave?.(); window.leave = undefined; });
+          return timer;
+        };"""
+    )
+    page.goto(server + "/compare?class=3")
+    settle(page)
+    page.wait_for_url("**field=*")  # the view has reported
+    go(page, "Explore")
+    go(page, "Compare")
+    link = page.get_by_role("link", name="Paper", exact=True).element_handle()
+    leave = "history.back()" if way == "back" else "link.click()"
+    page.evaluate(f"link => {{ window.leave = () => {leave}; }}", link)
+    choose(page, "Class", "5")
+    until(page, lambda: page.evaluate("!window.leave"))
+    page.wait_for_timeout(1000)  # until what Streamlit sent late would have been answered
+    arrived(page, "Explore" if way == "back" else "Paper")
+    expect(page.get_by_text("has no parameter")).to_have_count(0)

@@ -18,14 +18,35 @@ history.pushState = function (state, title, url) {
   if (!same) left = null;
   (same ? history.replaceState : push).call(history, state, title, url);
 };
-addEventListener("popstate", () => { left = null; });
+
+// Streamlit sends the change of a widget in a later task. If it leaves a page before that task, the
+// change brings the page back: another page is chosen once that task has run.
+let again = false;
+/** @param {Event} event @param {() => void} repeat */
+function postpone(event, repeat) {
+  event.stopImmediatePropagation();
+  event.preventDefault();
+  setTimeout(() => {
+    again = true;
+    repeat();
+    again = false;
+  }, 10);  // the browser may hold a nested timer without a delay back by 4 ms
+}
+addEventListener("popstate", (event) => {
+  if (again) return;
+  left = null;
+  postpone(event, () => dispatchEvent(new PopStateEvent("popstate", { state: event.state })));
+});
 addEventListener("click", (event) => {
   const { target } = event;
   if (!(target instanceof Element)) return;
   const link = target.closest("a");
   const elsewhere = event.button || event.ctrlKey || event.metaKey || event.shiftKey;
-  if (link?.href && link.origin === location.origin && !link.target && !link.download && !elsewhere)
+  if (!again && link?.href && link.origin === location.origin && !link.target && !link.download
+    && !elsewhere) {
     left = link.pathname === location.pathname ? null : location.href;
+    if (left) return postpone(event, () => link.click());
+  }
   // On a phone the menu lies over the page, and Streamlit leaves it open over the next one.
   if (target.closest('[data-testid="stSidebarNavLink"]') && innerWidth <= 768)
     setTimeout(() => {
