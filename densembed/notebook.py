@@ -11,8 +11,10 @@ import base64
 import gzip
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -22,11 +24,14 @@ from plotly.subplots import make_subplots
 from torch import Tensor
 
 from densembed.data import load_dataset
+from densembed.data.decode import read_bytes
+from densembed.data.frames import frames_note
 from densembed.data.images import read_picture
 from densembed.fields.field import RESOLUTION, view
 from densembed.figures.export import by_moment, title_of
 from densembed.figures.printed import sheet_figure
 from densembed.figures.theme import DENSITY_SCALE, INK_SCALE, clipped_ticks, themed
+from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import view_page
 
@@ -137,7 +142,10 @@ def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
         same = tuple(images.shape[1:]) == shape
         return images[0] if same else torch.zeros(shape, dtype=torch.uint8)
     if isinstance(x, (str, os.PathLike)):
-        return read_picture(x, shape, checkpoint.reads_digits).pixels
+        data = read_bytes(x)
+        if note := frames_note(printable(Path(x).name or x), data):
+            warnings.warn(note, stacklevel=3)  # where `show` or `figure` is called
+        return read_picture(data, shape, checkpoint.reads_digits).pixels
     image = torch.as_tensor(x).detach().cpu()
     pixels = image[0] if image.dim() == 4 and len(image) == 1 else image
     if tuple(pixels.shape) != shape:

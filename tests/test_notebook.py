@@ -34,6 +34,13 @@ def test_the_panel_contains_the_page(trained, digits):
     assert gzip.decompress(base64.b64decode(packed)).decode() == panel.html
 
 
+def test_frames_that_are_not_read_are_named(trained, pictures, tmp_path):
+    page = Image.open(pictures["digit"])
+    page.save(tmp_path / "a.gif", save_all=True, append_images=[page.rotate(20)])
+    with pytest.warns(UserWarning, match=r"^a\.gif has 2 frames: only the first was read\.$"):
+        densembed.show(trained, tmp_path / "a.gif")
+
+
 def test_a_panel_is_small(trained):
     """A notebook stores it: the file of the model, the modules, and a few examples."""
     assert EXAMPLES < 5

@@ -9,6 +9,9 @@ from torch import Tensor
 
 from densembed.cli.common import UsageError, warn
 from densembed.data import Dataset, check_name, is_available, load_dataset
+from densembed.data.decode import read_bytes
+from densembed.data.frames import frames_note
+from densembed.data.images import read_picture
 from densembed.data.names import TABLE
 from densembed.data.table import Rows, SignalTable, read_rows
 from densembed.models.registry import at_grid
@@ -49,6 +52,25 @@ def load(name: str, options: argparse.Namespace) -> Dataset:
             if (more := len(messages) - MOST_WARNINGS) > 0:
                 warn(f"and {more:,} more of this kind.")
     return dataset
+
+
+def read_image(path: Path, checkpoint: Checkpoint, shape: tuple[int, ...], result: str) -> Tensor:
+    """An image file as the pixels that a model takes, with a warning for what is not read of it.
+
+    Args:
+        shape: of the pixels, (C, H, W).
+        result: what the command makes of the image, for the warnings.
+
+    Raises:
+        ImageError: the file cannot be decoded.
+    """
+    data = read_bytes(path)
+    image = read_picture(data, shape, checkpoint.reads_digits)
+    if note := frames_note(printable(path.name or path), data):
+        warn(note)
+    if not image.has_ink:
+        warn(f"No digit found, so this is the {result} for a blank image.")
+    return image.pixels
 
 
 def read_signals(checkpoint: Checkpoint, path: Path) -> tuple[Tensor, Rows]:

@@ -5,8 +5,7 @@ import argparse
 import torch
 
 from densembed import exchange
-from densembed.cli.common import warn
-from densembed.data.images import read_picture
+from densembed.cli.data import read_image
 from densembed.files import replace_file
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
@@ -26,10 +25,7 @@ def _content(checkpoint: Checkpoint, options: argparse.Namespace) -> bytes:
         pixels = None
         if options.image and not checkpoint.header.scaling:  # signals have no such table
             shape = checkpoint.header.input_shape
-            image = read_picture(options.image, shape, checkpoint.reads_digits)
-            if not image.has_ink:
-                warn("No digit found, so this is the table for a blank image.")
-            pixels = image.pixels
+            pixels = read_image(options.image, checkpoint, shape, "table")
         return exchange.to_csv(checkpoint, options.table, pixels).encode()
     write = {"onnx": exchange.to_onnx, "torch": exchange.to_torch}[options.to]
     return write(checkpoint, getattr(torch, options.dtype))

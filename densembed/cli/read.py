@@ -16,6 +16,8 @@ from torch import nn
 from densembed.cli.common import UsageError, warn
 from densembed.cli.data import on_grid, read_signals
 from densembed.data import DataError, as_input, is_outside
+from densembed.data.decode import read_bytes
+from densembed.data.frames import frames_note
 from densembed.data.images import Content, ImageError, ModelInput, read_picture
 from densembed.data.photograph import WHOLE, read_photograph
 from densembed.data.transform import scaled_images
@@ -35,10 +37,12 @@ KEYS = (
     "probability",
     "unlike",
     "digits",
+    "remark",
     "error",
 )
 """Keys of each object that `--json` prints. `digits` lists every digit in reading order; `class` is
-all of them, `probability` that of the least certain one."""
+all of them, `probability` that of the least certain one, `remark` a sentence about what of the
+file was not read."""
 SIGNAL_KEYS = ("file", "line", "label", "class", "probability", "error")
 """Keys of each object that `--json` prints for a signal."""
 BATCH = 1000
@@ -72,6 +76,8 @@ def read(options: argparse.Namespace) -> int:
         return status
     for result in results:
         print(_line(result), file=sys.stderr if result["error"] else sys.stdout)
+        if result["remark"]:
+            warn(result["remark"])
     labelled = [result for result in results if result["label"]]
     if labelled:
         correct = sum(result["class"] == result["label"] for result in labelled)
@@ -97,17 +103,19 @@ def _predict(
     result |= {"file": name, "label": labels.get(_key(name))}
     channels = checkpoint.header.input_shape[0]
     try:
+        data = read_bytes(path)
         if checkpoint.reads_digits and channels == 1:
-            photograph = read_photograph(path, (size[0], size[1]))
+            photograph = read_photograph(data, (size[0], size[1]))
             result |= {"seen": photograph.content, "polarity": photograph.polarity}
             images = [
                 (ModelInput(each.pixels, Content.DIGIT, photograph.clean), each.box, each.cut_off)
                 for each in photograph.digits
             ]
         else:
-            image = read_picture(path, (channels, *size), digit=False)
+            image = read_picture(data, (channels, *size), digit=False)
             result["seen"] = image.content
             images = [(image, WHOLE, False)]
+        result["remark"] = frames_note(name, data)
     except ImageError as error:
         return result | {"seen": UNREADABLE, "error": str(error)}
     result["digits"] = [

@@ -3,8 +3,7 @@
 import argparse
 
 from densembed.cli.common import UsageError, warn
-from densembed.cli.data import on_grid, read_signals
-from densembed.data.images import read_picture
+from densembed.cli.data import on_grid, read_image, read_signals
 from densembed.fields.field import view
 from densembed.figures.export import write_npz, write_printed
 from densembed.files import replace_file
@@ -37,10 +36,7 @@ def render(options: argparse.Namespace) -> int:
         if options.grid:
             on_grid(checkpoint.network(), options.grid, printable(options.checkpoint.name))
             shape = (shape[0], *options.grid)
-        image = read_picture(options.image, shape, checkpoint.reads_digits)
-        pixels = image.pixels
-        if not image.has_ink:
-            warn("No digit found, so this is the field for a blank image.")
+        pixels = read_image(options.image, checkpoint, shape, "field")
     if suffix == PAGE:  # which computes the fields itself, at every step
         page = view_page({printable(options.checkpoint.stem): checkpoint}, pixels, {})
         replace_file(options.out, page.encode())

@@ -36,6 +36,7 @@ from densembed.data import cifar
 from densembed.data.dataset import Dataset, Split
 from densembed.data.decode import FORMATS, ImageError, open_picture, read_bytes
 from densembed.data.download import stoppable
+from densembed.data.frames import count_frames, unused_note
 from densembed.data.images import to_shape
 from densembed.data.names import PREFIX, DataError
 from densembed.text import MOST_LISTED, listed, natural, printable, quoted
@@ -492,9 +493,8 @@ def _decode_all(
         "title": _title(root, classes, heads),
         "notes": [],
     }
-    if extra := {file.path: head[3] - 1 for file, head in pairs if head[3] > 1}:
-        note = f"{sum(extra.values()):,} of {listed(list(extra))}"
-        summary["notes"] = [f"Frames after the first are not used: {note}."]
+    if frames := {file.path: head[3] for file, head in pairs if head[3] > 1}:
+        summary["notes"] = [unused_note(frames)]
     return summary, tensors
 
 
@@ -594,15 +594,12 @@ def _is_data_set(folder: Path) -> bool:
 def _read_head(path: Path) -> Head | None:
     """Read the head of an image file; None if it is not an image."""
     try:
-        image = open_picture(read_bytes(path))
+        data = read_bytes(path)
+        image = open_picture(data)
     except ImageError:
         return None
     grey = image.mode in GREY_MODES or image.mode.startswith("I;16")
-    head = str(image.format), image.size, grey
-    try:
-        return *head, getattr(image, "n_frames", 1)
-    except Exception:  # Pillow raises many kinds of exceptions on damaged data
-        return *head, 1
+    return str(image.format), image.size, grey, count_frames(image, data)
 
 
 def _common_shape(heads: Sequence[Head]) -> Shape:

@@ -14,8 +14,8 @@ import re
 import secrets
 import shutil
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -25,6 +25,7 @@ from PIL import Image
 from densembed.data.dataset import Dataset
 from densembed.data.decode import MAX_BYTES, ImageError, decode, open_picture
 from densembed.data.folder import Folder, has_image_suffix, hidden_note
+from densembed.data.frames import count_frames, unused_note
 from densembed.data.names import DataError
 from densembed.text import printable, quoted
 
@@ -59,12 +60,20 @@ class Stored:
     """A stored upload: the name of its data set, and what is left out of it.
 
     `left_out` are the files that are no pictures, `hidden` those in an archive whose name, or that
-    of a folder above them, begins with a dot.
+    of a folder above them, begins with a dot, and `frames` the number of frames of each picture
+    that has several.
     """
 
     name: str
     left_out: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    frames: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about pictures that are not used, or not all of them."""
+        notes = [hidden_note(self.hidden)] if self.hidden else []
+        return notes + ([unused_note(self.frames)] if self.frames else [])
 
 
 def store(files: Sequence[File], data_dir: Path) -> Stored:
@@ -79,11 +88,15 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
     pictures: list[tuple[_Path, bytes]] = []
     left_out: list[str] = []
     hidden: list[str] = []
+    frames: dict[str, int] = {}
     for path, data in _unpacked(files, hidden):
+        shown = printable("/".join(path[1]))
         if picture := _reduced(data):
-            pictures.append((path, picture))
+            pictures.append((path, picture.data))
+            if picture.frames > 1:
+                frames[shown] = picture.frames
         else:
-            left_out.append(printable("/".join(path[1])))
+            left_out.append(shown)
     if not pictures:
         raise DataError(
             "There is no picture among the files: upload pictures, or a zip archive with one "
@@ -96,7 +109,7 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
     title = _clean(PurePosixPath(files[0][0]).stem) if len(files) == 1 else ""
     title = title.replace("@", "_").lstrip(".")  # which would begin a shape, or hide the folder
     place = f"{digest.hexdigest()[:16]}/{title or 'pictures'}"
-    return Stored(_write(place, placed, data_dir), tuple(left_out), tuple(hidden))
+    return Stored(_write(place, placed, data_dir), tuple(left_out), tuple(hidden), frames)
 
 
 def inverted(name: str, data_dir: Path) -> str:
@@ -302,14 +315,23 @@ def _class_in(name: str) -> str:
     return re.sub(r"[\s_.~-]*\(?\d+\)?$", "", stem) or stem
 
 
-def _reduced(data: bytes) -> bytes | None:
-    """A picture of at most `LARGEST` pixels; None for a file that is none."""
+@dataclass(frozen=True)
+class _Picture:
+    """A picture as it is stored, and the number of frames of its file."""
+
+    data: bytes
+    frames: int
+
+
+def _reduced(data: bytes) -> _Picture | None:
+    """A picture of one frame and at most `LARGEST` pixels; None for a file that is none."""
     try:
         image = open_picture(data)
-        if min(image.size) <= LARGEST and max(image.size) <= 4 * LARGEST:
+        frames = count_frames(image, data)
+        if frames == 1 and min(image.size) <= LARGEST and max(image.size) <= 4 * LARGEST:
             image.load()
-            return data
-        return _as_png(decode(data))
+            return _Picture(data, frames)
+        return _Picture(_as_png(decode(data)), frames)
     except (ImageError, OSError, SyntaxError, ValueError, EOFError):
         return None
     except Exception:  # Pillow raises many kinds of exceptions on damaged data

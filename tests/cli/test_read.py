@@ -60,8 +60,26 @@ def test_read_prints_the_prediction_of_the_model(run, trained_file, trained, pic
         "probability": pytest.approx(probabilities.max().item(), abs=6e-5),
         "unlike": None,  # its training images are too few to judge by
         "digits": [ANY],
+        "remark": None,
         "error": None,
     }
+
+
+def test_frames_that_are_not_read_are_named_once(run, trained_file, pictures, digits, tmp_path):
+    page = Image.open(pictures["digit"])
+    wide = Image.fromarray(np.hstack([page, page]))  # two digits: still one sentence
+    frames = [page.rotate(10 * k, fillcolor=255).resize(wide.size) for k in range(1, 12)]
+    wide.save(tmp_path / "a.gif", save_all=True, append_images=frames)
+    wide.save(tmp_path / "one.gif")
+    sentence = "a.gif has 12 frames: only the first was read."
+    files = [tmp_path / "a.gif", tmp_path / "one.gif"]
+    status, text, errors = run("read", trained_file, *files)
+    assert (status, errors) == (0, f"densembed: {sentence}\n")
+    animated, single = text.splitlines()
+    assert animated.removeprefix("a.gif") == single.removeprefix("one.gif")
+    status, text, errors = run("read", trained_file, *files, "--json")
+    assert (status, errors) == (0, "")
+    assert [result["remark"] for result in json.loads(text)] == [sentence, None]
 
 
 @pytest.mark.parametrize("size", [(14, 14), (40, 56)])
@@ -100,9 +118,8 @@ def test_read_gives_the_same_keys_for_every_picture(run, trained_file, pictures,
     status, text, _ = run("read", trained_file, *files, "--json")
     results = json.loads(text)
     assert status == 2
-    assert {tuple(result) for result in results} == {
-        ("file", "label", "seen", "polarity", "class", "probability", "unlike", "digits", "error")
-    }
+    keys = "file label seen polarity class probability unlike digits remark error"
+    assert {tuple(result) for result in results} == {tuple(keys.split())}
     contents = ["digit", "no ink", "nothing", "several digits"]
     assert [result["seen"] for result in results] == contents
     assert [result["class"] is None for result in results] == [False, True, True, False]

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from densembed.data.images import read_picture
 from densembed.fields.field import view
@@ -54,6 +55,23 @@ def test_render_an_empty_page_says_so(run, trained_file, pictures, tmp_path):
     assert status == 0
     assert errors == "densembed: No digit found, so this is the field for a blank image.\n"
     assert not np.load(out)["input"].any()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("render", "--out", "a.npz"), ("export", "--to", "csv", "--out", "a.csv")],
+    ids=["render", "export"],
+)
+def test_pages_that_are_not_read_are_named(run, trained_file, pictures, tmp_path, command):
+    page = Image.open(pictures["digit"])
+    page.save(tmp_path / "a.tif", save_all=True, append_images=[page.rotate(20), page.rotate(40)])
+    name, *options, out = command
+    arguments = ("--image", tmp_path / "a.tif", *options, tmp_path / out)
+    status, _, errors = run(name, trained_file, *arguments)
+    assert (status, errors) == (0, "densembed: a.tif has 3 pages: only the first was read.\n")
+    if out == "a.npz":
+        expected = read_picture(pictures["digit"]).pixels.numpy()
+        assert (np.load(tmp_path / out)["input"] == expected).all()
 
 
 @pytest.mark.parametrize("kind", [".svg", ".pdf", ".png", ".PNG"])

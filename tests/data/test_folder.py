@@ -458,14 +458,14 @@ def test_hidden_images_are_listed_and_no_class(photos, tmp_path):
     )
 
 
-def test_frames_after_the_first_are_counted(photos, tmp_path):
+def test_further_frames_are_counted(photos, tmp_path):
     frames = [Image.new("RGB", (8, 6), (k, k, k)) for k in range(4)]
     for name in ("a.gif", "b.tiff"):
         frames[0].save(photos / "cats" / name, save_all=True, append_images=frames[1:])
     for _ in range(2):  # decoded, and from the cache
         folder._load.cache_clear()
         (note,) = load(photos, tmp_path).notes
-        assert note == ("Frames after the first are not used: 6 of 'cats/a.gif', 'cats/b.tiff'.")
+        assert note == ("Further frames of a file are not used: 6 of 'cats/a.gif', 'cats/b.tiff'.")
 
 
 def test_spaces_around_the_names_of_parts_and_classes(tmp_path):

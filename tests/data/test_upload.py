@@ -171,6 +171,21 @@ def test_names_of_archives_from_macos(tmp_path):
     assert load_dataset(stored.name, tmp_path).classes == ("ch\u00e2ts", "\u72d7")
 
 
+@pytest.mark.parametrize("size", [(12, 12), (900, 900)], ids=["as it is", "reduced"])
+def test_frames_that_are_not_used_are_counted(tmp_path, size):
+    file = io.BytesIO()
+    frames = [Image.new("L", size, grey) for grey in (40, 90, 200)]
+    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:])
+    stored = upload.store(
+        [("pets.zip", packed(pets() | {"cats/run.gif": file.getvalue()}))], tmp_path
+    )
+    assert stored.notes == ["Further frames of a file are not used: 2 of 'cats/run.gif'."]
+    dataset = load_dataset(stored.name, tmp_path)
+    assert dataset.notes == ()  # which would say it again
+    assert len(dataset.train) + len(dataset.test) == 17
+    assert dataset.title == "pets"
+
+
 def test_hidden_pictures_are_named(tmp_path):
     files = pets() | {".old/cat.png": picture(9), "cats/.dog.png": picture(8)}
     files |= {f"__MACOSX/{name.replace('/', '/._')}": b"metadata" for name in pets()} | {

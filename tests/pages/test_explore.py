@@ -215,6 +215,20 @@ def test_remarks_about_a_picture(small_gallery, pictures, tmp_path):
     assert not remarks(app, read_picture(pictures["digit"]).pixels, **{"from": "upload"})
 
 
+def test_frames_that_are_not_read_are_named_until_another_picture(small_gallery, pictures):
+    page = Image.open(pictures["digit"])
+    file = io.BytesIO()
+    page.save(file, "WEBP", save_all=True, append_images=[page.rotate(20)], lossless=True)
+    app = upload(visit(), file.getvalue())
+    shown = read_picture(pictures["digit"]).pixels
+    assert not remarks(app, shown, **{"from": "upload"})
+    (note,) = app.info
+    assert as_read(note.value) == "The picture has 2 frames: only the first was read."
+    upload(app, pictures["digit"].read_bytes())
+    assert not remarks(app, shown, **{"from": "upload"})
+    assert not app.info
+
+
 @pytest.mark.parametrize("source", ["upload", "draw"])
 def test_remarks_about_a_picture_of_a_link(small_gallery, source):
     """The picture is in the report alone. Remarks about a drawing are in the view."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from densembed.data import DATASETS, DataError, Dataset, as_input, is_available, load_dataset
 from densembed.data import title as title_of
+from densembed.data.frames import frames_note
 from densembed.data.images import MAX_BYTES, Content, ImageError, ModelInput, read_picture
 from densembed.fields import novelty
 from densembed.fields.doubt import Doubt, doubts, two_classes
@@ -30,7 +31,8 @@ SAMPLES, UPLOAD, DRAW = "samples", "upload", "draw"
 class Input:
     """The input of the models: pixels (C, H, W) uint8, and the index of the true class or None.
 
-    `content`, `clean` and `cut_off` are results of `read_photograph` for a picture of the visitor.
+    `content`, `clean` and `cut_off` are results of `read_photograph` for a picture of the visitor,
+    and `frames_note` is the sentence about further frames of its file.
     """
 
     pixels: Tensor
@@ -39,6 +41,7 @@ class Input:
     content: Content = Content.DIGIT
     clean: bool = True
     cut_off: bool = False
+    frames_note: str | None = None
 
     @property
     def own(self) -> bool:
@@ -135,22 +138,26 @@ def upload_picture(checkpoint: Checkpoint) -> Input | None:
         st.button("Remove the picture", on_click=_forget_picture)
     if "picture" not in st.session_state:
         return None
-    shape = checkpoint.header.input_shape
     try:
-        if digit and shape[0] == 1:
-            chosen, photograph = show_photograph(st.session_state["picture"], checkpoint)
-            if chosen is None:
-                blank = torch.zeros(shape, dtype=torch.uint8)
-                return Input(blank, None, UPLOAD, Content.BLANK, photograph.clean)
-            return Input(
-                chosen.pixels, None, UPLOAD, Content.DIGIT, photograph.clean, chosen.cut_off
-            )
-        picture = read_picture(st.session_state["picture"], shape, digit)
+        return _input_of(st.session_state["picture"], checkpoint)
     except ImageError as error:
         del st.session_state["picture"]
         st.error(plain(str(error)))
         return None
-    return Input(picture.pixels, None, UPLOAD, picture.content, picture.clean)
+
+
+def _input_of(data: bytes, checkpoint: Checkpoint) -> Input:
+    """A picture as the model's input; a photograph of digits is shown, with each to choose."""
+    shape, digit = checkpoint.header.input_shape, checkpoint.reads_digits
+    note = frames_note("The picture", data)
+    if not digit or shape[0] > 1:
+        picture = read_picture(data, shape, digit)
+        return Input(picture.pixels, None, UPLOAD, picture.content, picture.clean, frames_note=note)
+    chosen, photograph = show_photograph(data, checkpoint)
+    if chosen is None:
+        blank = torch.zeros(shape, dtype=torch.uint8)
+        return Input(blank, None, UPLOAD, Content.BLANK, photograph.clean, frames_note=note)
+    return Input(chosen.pixels, None, UPLOAD, Content.DIGIT, photograph.clean, chosen.cut_off, note)
 
 
 def _drop_removed() -> None:
@@ -194,6 +201,8 @@ def remark(shown: Input, checkpoints: dict[str, Checkpoint]) -> None:
     """
     if shown.source == DRAW:
         return  # the pad has its own note: a message above would move the pad under the pen
+    if shown.frames_note:
+        st.info(shown.frames_note)
     if shown.content == Content.BLANK:
         st.warning("No digit found. Is the picture blank?")
     elif shown.own:

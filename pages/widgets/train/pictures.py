@@ -11,7 +11,7 @@ import torch
 from densembed.data import DataError, Dataset, default_data_dir, is_folder, load_dataset, upload
 from densembed.data.codec import to_png
 from densembed.data.folder import PREFIX as FOLDER
-from densembed.data.folder import Folder, hidden_note
+from densembed.data.folder import Folder
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
 from pages.widgets.common.uploaded import uploaded_files
@@ -202,7 +202,7 @@ def show_pictures(name: str) -> bool:
         text += f" Files that are not pictures: {', '.join(left_out[:SHOWN])}" + (
             f" and {more:,} more." if more > 0 else "."
         )
-    all_notes = [*([hidden_note(uploaded.hidden)] if uploaded.hidden else []), *dataset.notes]
+    all_notes = [*uploaded.notes, *dataset.notes]
     notes = all_notes[:SHOWN]
     if (more := len(all_notes) - SHOWN) > 0:
         notes.append(f"{more:,} more notes.")
