@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sys
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -64,14 +65,16 @@ def test_onnxruntime_has_the_same_logits(checkpoints, digits, name):
 @pytest.mark.parametrize("padding", [0, (1, 2)])
 @pytest.mark.parametrize("dilation", [1, (2, 1)])
 @pytest.mark.parametrize("groups", [1, 2])
-def test_a_convolution_as_a_matrix_product(stride, padding, dilation, groups):
+def test_a_convolution_as_a_matrix_product(stride, padding, dilation, groups, monkeypatch):
     x = torch.rand(3, 4, 9, 8, dtype=torch.float64)
     weight = torch.rand(6, 4 // groups, 3, 2, dtype=torch.float64)
     arguments = (x, weight, torch.rand(6, dtype=x.dtype), stride, padding, dilation, groups)
     expected = torch.conv2d(*arguments)
+    product_of = Mock(wraps=exchange._convolved)
+    monkeypatch.setattr(exchange, "_convolved", product_of)
     with exchange.ConvolutionByProducts():
         product = torch.nn.functional.conv2d(*arguments)
-    assert not torch.equal(product, expected)  # it was another computation
+    product_of.assert_called_once()  # on some machines it has the same bits
     torch.testing.assert_close(product, expected, atol=1e-13, rtol=1e-13)
 
 
