@@ -128,6 +128,21 @@ def test_a_term_is_explained_to_pointer_and_keyboard(site):
     expect(meaning).to_be_hidden()
 
 
+def test_the_meaning_of_a_term_is_within_a_phone(site):
+    page = site("explore", 320, has_touch=True, is_mobile=True)
+    terms = page.locator(".lead .term")
+    expect(terms.first).to_be_visible()
+    for term in terms.all():
+        term.tap()
+        meaning = page.locator(".lead .meaning").filter(visible=True)
+        expect(meaning).to_have_count(1)
+        left, right = meaning.evaluate(
+            "each => [each.getBoundingClientRect().left, each.getBoundingClientRect().right]"
+        )
+        assert 0 <= left < right <= 320
+        page.keyboard.press("Escape")
+
+
 @pytest.mark.parametrize(
     ("key", "wanted"),
     [

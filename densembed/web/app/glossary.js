@@ -117,7 +117,9 @@ export function term(words, name) {
     if (!shown) return;
     tip.style.translate = "";
     const { left, right } = tip.getBoundingClientRect();
-    const over = Math.max(0, right + 8 - innerWidth) || Math.min(0, left - 8);
+    // Not innerWidth, which on a phone grows with what lies beside the page.
+    const { clientWidth } = document.documentElement;
+    const over = Math.max(0, right + 8 - clientWidth) || Math.min(0, left - 8);
     tip.style.translate = `${-over}px 0`;
   };
   element.onpointerenter = () => show(true);
