@@ -96,6 +96,18 @@ def test_dragging_the_picture_moves_it_while_the_field_follows(site):
     rests(page, "right=4&down=-2")
 
 
+def test_a_drawing_is_not_moved_by_what_moved_the_picture_before(site):
+    page = site("explore?class=3&right=5&turn=40&to=8&between=0.5")
+    choose(page, "Input", "Draw")
+    drag(page, PAD, [(0.5, 0.2), (0.5, 0.8)])
+    columns = np.nonzero(follows(page)[0].numpy())[1]
+    assert 13 <= columns.mean() <= 14.5
+    page.wait_for_url("**ink=*")
+    assert "right=" not in page.url
+    choose(page, "Input", "Test images")
+    rests(page, "class=3")
+
+
 def test_a_morph_begins_and_ends_with_the_two_images(site):
     page = site("explore?example=2")
     page.get_by_text("Move, turn, morph").click()

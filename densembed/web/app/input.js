@@ -42,21 +42,28 @@ const SEEDS = 10 ** 6;
  *    usual: number, words: (value: number) => string }>} */
 const CHANGES = {
   right: { label: "Move to the right", range: { low: -8, high: 8, step: 0.5 }, usual: 0,
-    words: (value) => `${signed(value)} pixels` },
+    words: inPixels },
   down: { label: "Move down", range: { low: -8, high: 8, step: 0.5 }, usual: 0,
-    words: (value) => `${signed(value)} pixels` },
+    words: inPixels },
   size: { label: "Size", range: { low: 0.5, high: 1.5, step: 0.05 }, usual: 1,
     words: (value) => `× ${value.toFixed(2)}` },
   turn: { label: "Turn clockwise", range: { low: -90, high: 90, step: 5 }, usual: 0,
     words: (value) => `${signed(value)}°` },
   blur: { label: "Blur", range: { low: 0, high: 3, step: 0.25 }, usual: 0,
-    words: (value) => `${value} pixels` },
+    words: inPixels },
   noise: { label: "Noise", range: { low: 0, high: 0.5, step: 0.05 }, usual: 0,
     words: (value) => `${value} of full ink` },
 };
 
 /** @param {number} value */
-const signed = (value) => String(value).replace("-", "−");
+function signed(value) {
+  return String(value).replace("-", "−");
+}
+
+/** @param {number} value */
+function inPixels(value) {
+  return `${signed(value)} pixel${Math.abs(value) === 1 ? "" : "s"}`;
+}
 
 /**
  * The parameters of the input in a link.
@@ -127,7 +134,10 @@ export class InputControls {
     this.samples = samples;
     this.sources = sources;
     this.set = set;
-    this.source = choice("Input", (from) => set({ from }));
+    const usual = Object.entries(CHANGES).map(([key, each]) => [key, each.usual]);
+    const unchanged = { ...Object.fromEntries(usual), to: null, between: 0 };
+    // A picture that was moved aside would take the drawing with it.
+    this.source = choice("Input", (from) => set({ from, ...unchanged }));
     this.classes = choice("Class", (name) => set({ class: name, example: 1 }), "pills");
     this.example = count("Example", (example) => set({ example }));
     this.thumbnails = part("thumbnails");
@@ -139,15 +149,13 @@ export class InputControls {
       (value) => `${Math.round(100 * value)} %`, (between) => set({ between }));
     for (const [key, { label, range, words }] of Object.entries(CHANGES))
       this.sliders[key] = slider(label, range, words, (value) => set({ [key]: value }));
-    const usual = Object.entries(CHANGES).map(([key, each]) => [key, each.usual]);
-    const reset = () => set({ ...Object.fromEntries(usual), to: null, between: 0 });
-    this.reset = make("button", { type: "button", onclick: reset }, "Reset");
+    this.reset = make("button", { type: "button", onclick: () => set(unchanged) }, "Reset");
     this.samplesBar = make("div", { className: "bar" }, this.classes.element, this.example.element);
     this.bar = make("div", { className: "input-bar" },
       make("div", { className: "bar" }, this.source.element), this.samplesBar,
       this.thumbnails.element);
     this.changes = make("details", { className: "changes" },
-      make("summary", {}, "Move, turn, morph …"),
+      make("summary", {}, "Move, turn, morph\u00a0…"),
       ...Object.values(this.sliders).map(({ element }) => element),
       this.morphTarget.element, this.between.element, this.reset);
   }
