@@ -6,9 +6,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+from densembed.cli.site import USUAL
+from densembed.data import load_dataset
+from densembed.runs.gallery import Entry
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError
+from densembed.web.site import write_site
 from tests.browser.conftest import (
+    choose,
     expect,
     shows,
 )
@@ -77,6 +82,18 @@ def test_the_site_opens_from_the_disk(site, built):
     page.get_by_role("link", name="Explore").click()
     page.get_by_label("Model", exact=True).select_option(LINEAR)
     shows(page, FIELD, field_of(sample(), LINEAR))
+
+
+def test_a_drawing_on_the_default_site_starts_on_a_model_trained_on_mnist(site, tmp_path):
+    entries = [Entry(key, PAPER / f"{key}.safetensors") for key in USUAL]
+    files = write_site(tmp_path, entries, load_dataset("digits"))
+    assert sum(path.stat().st_size for path in files) < 3e6
+    page = site(at=f"{tmp_path.as_uri()}/")
+    model = page.get_by_label("Model", exact=True)
+    expect(model).to_have_value(MOVING)
+    choose(page, "Input", "Draw")
+    expect(model).to_have_value("logistic-el-mnn-8-4")
+    expect(page.locator(".choices .note")).to_contain_text("reads drawings and photographs best")
 
 
 @pytest.mark.parametrize("kind", ["SVG", "PNG"])

@@ -42,8 +42,8 @@ const OLD_DETAILS = { "What am I looking at?": "about", "One density": "density"
 const PARTS = ["menu", "sidebar", "change", "ways", "more", "predictions", "before", "numbers",
   "steps"];
 const PREDICTED = "predicted";
-/** Of the shipped models the one that reads drawings and photographs best. */
-const READER = "logistic-el-mnn-10-5";
+/** The shipped models that read drawings and photographs best, the best one first. */
+const READERS = ["logistic-el-mnn-10-5", "logistic-el-mnn-8-4"];
 const STARTED = "densembed-model";  // key under which this tab keeps the model it has started with
 const TRIED = 20;  // test images among which one is sought that a model reads right
 const TOGETHER = "together";
@@ -139,7 +139,8 @@ const defaultOf = ({ models, defaults }) => defaults.model ?? Object.keys(models
 function startingModel(host, source) {
   const start = defaultOf(host);
   const own = source === "draw" || source === "upload";
-  return own && start.startsWith(READER) && READER in host.models ? READER : start;
+  const reader = READERS.find((key) => key in host.models);
+  return own && start.startsWith(READERS[0]) && reader || start;
 }
 
 /**
@@ -385,7 +386,8 @@ class Explore extends View {
     const { models } = this.host;
     this.model.show(key, titlesOf(models), groupsOf(models));
     const others = Object.keys(models).length > 1;
-    const why = this.picked || key !== READER || this.state.from === "samples" || !others ? ""
+    const why = this.picked || !READERS.includes(key) || this.state.from === "samples" || !others
+      ? ""
       : "Selected because it reads drawings and photographs best; a model you choose stays.";
     this.story.textContent = `${facts(this.checkpoint)} ${models[key]?.story ?? ""} ${why}`;
     explain(this.parts, partsOf(this.checkpoint.words));
