@@ -153,15 +153,23 @@ def plus_minus(row: Mapping[str, Any], prefix: str = "") -> str:
     return f"{row[f'{prefix}mean']:.2f} ± {row[f'{prefix}deviation']:.2f}"
 
 
-def markdown_table(
-    columns: Mapping[str, str | Callable[[Mapping[str, Any]], str]],
-    rows: Iterable[Mapping[str, Any]],
-) -> str:
+Columns = Mapping[str, str | Callable[[Mapping[str, Any]], str]]
+"""For each heading of a table the format of its cells, or a function of the row."""
+
+
+def formatted(columns: Columns, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """The text of each cell of a table, by heading, one dictionary per row."""
+    forms = {
+        heading: form if callable(form) else form.format_map for heading, form in columns.items()
+    }
+    return [{heading: form(row) for heading, form in forms.items()} for row in rows]
+
+
+def markdown_table(columns: Columns, rows: Iterable[Mapping[str, Any]]) -> str:
     """A table in Markdown; text that could be markup is escaped.
 
     Args:
-        columns: for each heading the format of its cells, or a function of the row. Formatted
-            numbers and the results of functions are aligned right.
+        columns: formatted numbers and the results of functions are aligned right.
         rows: the values of each row, by name.
 
     >>> rows = [{"model": "linear", "error": 7.34}]
@@ -171,9 +179,8 @@ def markdown_table(
     | linear | 7.3 |
     """
     right = [callable(form) or ":" in form for form in columns.values()]
-    forms = [form if callable(form) else form.format_map for form in columns.values()]
     lines = [[*map(_cell, columns)], ["---:" if numbers else "---" for numbers in right]]
-    lines += [[_cell(form(row)) for form in forms] for row in rows]
+    lines += [[*map(_cell, texts.values())] for texts in formatted(columns, rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

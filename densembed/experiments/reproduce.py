@@ -11,6 +11,7 @@ from densembed.experiments.benchmark import machine
 from densembed.experiments.paper import TABLES, PublishedResult
 from densembed.experiments.recipes import RECIPES
 from densembed.experiments.report import (
+    Columns,
     Experiment,
     Report,
     Settings,
@@ -47,6 +48,16 @@ def table_rows(table: Sequence[PublishedResult], settings: Settings) -> list[Pub
             sentence = unknown("row of the table", model, by_model)
             raise ValueError(f"{sentence}; it has {', '.join(by_model)}.")
     return [by_model[model] for model in models]
+
+
+BESIDE_THE_PAPER: Columns = {
+    "model": "{model}",
+    "parameters": "{parameters:,}",
+    "ours, test error %": plus_minus,
+    "paper, test error %": lambda row: plus_minus(row, "paper_"),
+    "difference": lambda row: f"{row['mean'] - row['paper_mean']:+.2f}",
+}
+"""The columns of a table of results, each a `result`."""
 
 
 def result(
@@ -126,16 +137,7 @@ class Table(Experiment):
 
     def markdown(self, report: Report) -> str:
         rows = report["rows"]
-        table = markdown_table(
-            {
-                "model": "{model}",
-                "parameters": "{parameters:,}",
-                "ours, test error %": plus_minus,
-                "paper, test error %": lambda row: plus_minus(row, "paper_"),
-                "difference": "{difference:+.2f}",
-            },
-            [{**row, "difference": row["mean"] - row["paper_mean"]} for row in rows],
-        )
+        table = markdown_table(BESIDE_THE_PAPER, rows)
         members = len(rows[0]["errors"]) if rows else 0
         seconds = sum(row["seconds"] for row in rows)
         devices = {row.get("device", "cpu") for row in rows}

@@ -7,7 +7,7 @@ import pytest
 from densembed.cli.main import main
 from densembed.data import load_dataset
 from densembed.data.transform import Transform
-from densembed.experiments.frames import framed
+from densembed.experiments.frames import finding, framed
 from densembed.training.checkpoint import Checkpoint
 
 
@@ -43,12 +43,50 @@ def test_frames(tmp_path, capsys):
     wrong = (checkpoint.model()(images / 255).argmax(1) != test.labels).float().mean()
     assert mass["scale"]["0.7"] == pytest.approx(100 * wrong.item(), abs=1e-3)
     assert mass["scale"]["0.7"] < plain["scale"]["0.7"]
+    assert [row["paper_mean"] for row in report["rows"]] == [17.8, 17.8]
+    assert set(mass["shift"]) == {"2", "4", "6"}
     table = (tmp_path / "frames-digits-tuned.md").read_text()
     assert table in capsys.readouterr().out
     assert f"{mass['mean']:.2f}" in table
+    assert finding(report) in table
     (shipped,) = (tmp_path / "gallery").glob("*.safetensors")
     assert shipped.name == "logistic-el-mass-3-digits.safetensors"
     assert Checkpoint.open(shipped).digest == checkpoint.digest
+
+
+def row(model: str, mean: float, shift4: float, scale: float, follows: float, noise: float) -> dict:
+    return {
+        "model": model,
+        "errors": [mean - 0.1, mean + 0.1],
+        "mean": mean,
+        "deviation": 0.14,
+        "shift": {"2": mean, "4": shift4, "6": 90.0},
+        "scale": {"0.5": scale, "0.7": mean, "0.8": mean, "1.2": mean, "1.3": mean},
+        "rotation": {"15": mean + 3},
+        "noise": {"0.1": noise},
+        "follows": follows,
+    }
+
+
+def test_the_finding_is_that_of_the_rows():
+    rows = [
+        row("logistic-el-3", 14.0, 80.0, 74.0, 0.0, 25.0),
+        row("logistic-el-mass-3", 12.0, 12.5, 12.25, 0.97, 50.0),
+        row("logistic-el-mnn-6-3", 3.0, 40.0, 63.0, 0.2, 4.0),
+        row("logistic-el-mnn-mass-6-3", 3.5, 3.75, 4.5, 0.99, 20.0),
+        row("logistic-el-5", 9.0, 9.0, 9.0, 0.5, 9.0),  # without its framed network
+    ]
+    first, rise, moved, turned, noisy = finding({"rows": rows}).splitlines()
+    assert "1 of 2 networks have a lower error" in first
+    assert "3.50 ± 0.14 % (Logistic-EL with mNN, frame of the mass, B = 6, B₀ = 3)" in first
+    assert first.endswith("in the frame of the input it is 3.00 ± 0.14 %.")
+    assert "at most 1.00 points" in rise  # 4.5 - 3.5: not the shift by 6 pixels
+    assert "by up to 60 to 66 points" in rise
+    assert "0.97 to 0.99 pixels in the frame of the mass" in moved
+    assert "0.00 to 0.20 pixels in the frame of the input" in moved
+    assert "is 6.50 % in the frame of the mass and 6.00 %" in turned
+    assert "is 20.00 % in the frame of the mass and 4.00 %" in noisy
+    assert finding({"rows": rows[:1]}) == ""
 
 
 def test_a_row_without_densities_is_refused(tmp_path, capsys):

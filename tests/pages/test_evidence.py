@@ -5,9 +5,10 @@ import shutil
 
 import pytest
 
-from densembed.experiments import families, frontier, robustness
+from densembed.experiments import families, frames, frontier, robustness
 from densembed.experiments.frontier import Candidate, Choice
 from densembed.experiments.paper import TABLES
+from densembed.experiments.report import Settings
 from densembed.experiments.reproduce import result, table_report
 from densembed.functional.densities import FAMILIES
 from densembed.runs.jobs import Job, together
@@ -20,6 +21,7 @@ HEADINGS = {
     "families": "Which density?",
     "frontier": "How low can the error get with few parameters?",
     "robustness": "Does the field follow the digit?",
+    "frames": "What if the densities follow the ink?",
 }
 
 
@@ -36,6 +38,12 @@ def reports(tmp_path_factory, trained, digits):
     ]
     for job in jobs:
         together([job])
+    settings = Settings(
+        dataset="digits", seeds=1, out=folder, recipe="tuned", rows=("logistic-el-3",)
+    )
+    for batch in frames.Frames().jobs(settings):
+        for job in batch:
+            together([job])
     results = [
         result(row, [row.error - 1, row.error + 0.5], parameters=row.parameters, seconds=2.0)
         for row in TABLES["cifar10"][:3]
@@ -44,6 +52,7 @@ def reports(tmp_path_factory, trained, digits):
         patch.setattr(families, "FAMILIES", {k: FAMILIES[k] for k in ("logistic", "laplace")})
         patch.setattr(families, "TIMED", 1)
         patch.setattr(robustness, "FOLLOWED", 10)
+        patch.setattr(frames, "FOLLOWED", 10)
         choice = Choice(
             Candidate("densities", jobs[0].config.model, 3018, 3160),
             {"learning_rate": 0.01, "weight_decay": 0.0},
@@ -62,6 +71,7 @@ def reports(tmp_path_factory, trained, digits):
             "robustness-digits": robustness.robustness_report(
                 {"logistic-el-mnn-4-2": trained}, digits, title="digits"
             ),
+            "frames-digits-tuned": frames.Frames().report(settings),
         }
 
 
@@ -115,3 +125,16 @@ def test_sections_show_their_reports(page, reports):
     assert f"{entry['mean']:.2f}" in text
     assert robustness.finding(reports["robustness-digits"]) in text
     assert {"following", "robustness"} <= drawn.keys()
+    table = reports["frames-digits-tuned"]
+    assert frames.finding(table) in text
+    numbers = app.dataframe[-1].value
+    assert list(numbers["model"]) == [
+        "Logistic-EL, B = 3",
+        "Logistic-EL, frame of the mass, B = 3",
+    ]
+    for row, shown in zip(table["rows"], numbers.to_dict("records"), strict=True):
+        assert shown["ours, test error %"] == f"{row['mean']:.2f}"
+        assert shown["paper, test error %"] == "17.80 ± 0.93"
+        assert shown["scale 0.5"] == f"{row['scale']['0.5']:.2f}"
+    (said,) = (part.value for part in app.caption if "reproduce frames" in part.value)
+    assert "`python -m densembed reproduce frames --recipe tuned --seeds 1`" in said

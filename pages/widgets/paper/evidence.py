@@ -8,7 +8,9 @@ import streamlit as st
 
 from densembed.cli.reproduce import EXPERIMENTS
 from densembed.data import title
-from densembed.experiments import families, frontier, robustness
+from densembed.experiments import families, frames, frontier, robustness
+from densembed.experiments.report import formatted
+from densembed.experiments.reproduce import BESIDE_THE_PAPER
 from densembed.figures.families import families_figure, family_fields_figure
 from densembed.figures.frontier import frontier_figure
 from densembed.figures.robustness import following_figure, robustness_figure
@@ -31,7 +33,7 @@ STYLE = """
 
 def show() -> None:
     """Show all sections that have results."""
-    for section in (families_section, frontier_section, robustness_section):
+    for section in (families_section, frontier_section, robustness_section, frames_section):
         section()
 
 
@@ -142,4 +144,28 @@ def robustness_section() -> None:
         st.caption(
             f"{table['test_images']:,} test images of {title(table['dataset'])}. No network was "
             "trained on transformed pictures. " + _made_by("robustness")
+        )
+
+
+def frames_section() -> None:
+    """Errors of networks whose densities lie in a box around the ink."""
+    for table in results("frames-")[:1]:
+        st.header("What if the densities follow the ink?", anchor="frames")
+        st.markdown(
+            "The densities of these networks lie in a box around the ink of each input (the frame "
+            "of the mass), and no longer in the whole image (the frame of the input). Parameters "
+            "and training are the same.\n\n" + frames.finding(table)
+        )
+        rows = [{**row, "model": describe(row["model"])} for row in table["rows"]]
+        st.dataframe(
+            formatted({**BESIDE_THE_PAPER, **frames.TRANSFORMED}, rows),
+            hide_index=True,
+            column_config={"model": st.column_config.TextColumn(pinned=True)},
+        )
+        st.caption(
+            "Test error in % on images that are shifted (pixels, in four directions), scaled, "
+            "rotated (degrees, either way) or noisy (standard deviation, of full ink); the last "
+            "column is the displacement of the field per pixel of the digit's. Mean over "
+            f"{len(rows[0]['errors'])} seeds, {title(table['dataset'])}. No network was trained on "
+            "transformed pictures. " + _made_by(f"frames --recipe {table['recipe']}", rows)
         )
