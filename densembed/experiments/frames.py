@@ -36,8 +36,8 @@ AMOUNTS: dict[str, tuple[float, ...]] = {
     "noise": (0.1,),
 }
 """The amounts of each transform with which the networks are evaluated."""
-UNCUT = 4
-"""The largest shift in pixels that leaves digits whole."""
+MOST_SHIFT = 4
+"""Larger shifts, in pixels, move much of the ink of some digits out of the image."""
 FOLLOWED = 200
 """Number of test images for the displacement of the field."""
 
@@ -157,8 +157,8 @@ def pairs(report: Report) -> list[tuple[Report, Report]]:
 
 
 def _worst(row: Report) -> float:
-    """The highest error on shifts that do not cut digits off, and on all scales."""
-    shifts = [error for amount, error in row["shift"].items() if float(amount) <= UNCUT]
+    """The highest error on shifts up to `MOST_SHIFT`, and on all scales."""
+    shifts = [error for amount, error in row["shift"].items() if float(amount) <= MOST_SHIFT]
     return max(*shifts, *row["scale"].values())
 
 
@@ -181,8 +181,8 @@ def finding(report: Report) -> str:
         f"In the frame of the mass, {lower} of {len(both)} networks have a lower error on the test "
         f"images as they are. The lowest error is {plus_minus(best)} % "
         f"({describe(best['model'])}); in the frame of the input it is {plus_minus(whole)} %.",
-        f"With shifts of up to {UNCUT} pixels and scales from {min(scales):g} to {max(scales):g}, "
-        f"the error rises by at most {max(mass for _, mass in rises):.2f} points in the frame of "
+        f"With shifts of up to {MOST_SHIFT} pixels and scales from {min(scales):g} to "
+        f"{max(scales):g}, the error rises by at most {max(mass for _, mass in rises):.2f} points in the frame of "
         f"the mass. In the frame of the input, it rises by up to "
         f"{min(plain for plain, _ in rises):.0f} to {max(plain for plain, _ in rises):.0f} points, "
         "depending on the network.",
