@@ -4,7 +4,7 @@ Both have the same parameters and are trained in the same way, on images that ar
 They are evaluated on test images that are shifted, scaled, rotated or noisy.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import mean
@@ -50,7 +50,7 @@ TRANSFORMED: Columns = {
     f"{name} {amount:g}": partial(_error, name, f"{amount:g}")
     for name, amounts in AMOUNTS.items()
     for amount in amounts
-} | {"field per pixel": "{follows:.2f}"}
+} | {"field per pixel": "{follows:z.2f}"}
 """The columns of the test errors in % on transformed images."""
 
 
@@ -162,8 +162,8 @@ def _worst(row: Report) -> float:
     return max(*shifts, *row["scale"].values())
 
 
-def _range(values: Iterable[float]) -> str:
-    low, *_, high = sorted(f"{value:.2f}" for value in [*values] * 2)
+def _range(values: Sequence[float]) -> str:
+    low, high = (f"{end(values):z.2f}" for end in (min, max))
     return low if low == high else f"{low} to {high}"
 
 
@@ -173,19 +173,18 @@ def finding(report: Report) -> str:
     if not both:
         return ""
     whole, best = min(both, key=lambda pair: pair[1]["mean"])
-    lower = sum(mass["mean"] < plain["mean"] for plain, mass in both)
-    rises = [[_worst(row) - row["mean"] for row in pair] for pair in both]
+    lower = sum(other["mean"] < own["mean"] for own, other in both)
+    plain, mass = ([_worst(row) - row["mean"] for row in rows] for rows in zip(*both, strict=True))
     scales = AMOUNTS["scale"]
-    moved = [_range(row["follows"] for row in rows) for rows in zip(*both, strict=True)]
+    moved = [_range([row["follows"] for row in rows]) for rows in zip(*both, strict=True)]
     sentences = [
         f"In the frame of the mass, {lower} of {len(both)} networks have a lower error on the test "
         f"images as they are. The lowest error is {plus_minus(best)} % "
         f"({describe(best['model'])}); in the frame of the input it is {plus_minus(whole)} %.",
         f"With shifts of up to {MOST_SHIFT} pixels and scales from {min(scales):g} to "
-        f"{max(scales):g}, the error rises by at most {max(mass for _, mass in rises):.2f} points in the frame of "
-        f"the mass. In the frame of the input, it rises by up to "
-        f"{min(plain for plain, _ in rises):.0f} to {max(plain for plain, _ in rises):.0f} points, "
-        "depending on the network.",
+        f"{max(scales):g}, the error rises by at most {max(mass):.2f} points in the frame of the "
+        f"mass. In the frame of the input, it rises by up to {min(plain):.0f} to {max(plain):.0f} "
+        "points, depending on the network.",
         f"When the digit is shifted by 1 pixel, the field shifts by {moved[1]} pixels in the frame "
         f"of the mass and by {moved[0]} pixels in the frame of the input.",
     ]
