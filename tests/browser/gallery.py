@@ -30,7 +30,7 @@ def sample(label: int = 7, example: int = 1) -> torch.Tensor:
     return TEST.images[(TEST.labels == label).nonzero()[example - 1, 0]]
 
 
-def made(model: str, shape: tuple[int, int, int], change=lambda name, value: value) -> bytes:
+def made(model: str, shape: tuple[int, ...], change=lambda name, value: value) -> bytes:
     """A checkpoint of a network with parameters around their initial values."""
     torch.manual_seed(3)
     state = build(model, shape, classes=5).state_dict()
@@ -38,7 +38,13 @@ def made(model: str, shape: tuple[int, int, int], change=lambda name, value: val
         name: change(name, value + 0.3 * torch.randn(value.shape))[None, None]
         for name, value in state.items()
     }
+    own = {"scaling": {"mean": 0.5, "std": 2.0}} if len(shape) == 2 else {}
     head = files.header(
-        config={"model": model}, input_shape=shape, classes=list("abcde"), steps=[0], epochs=[]
+        config={"model": model},
+        input_shape=shape,
+        classes=list("abcde"),
+        steps=[0],
+        epochs=[],
+        **own,
     )
     return files.content(head, parts)

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from densembed.data import as_input
-from densembed.fields.field import TOP_PERCENTILE, field, finite, logits, pixel_field
+from densembed.fields.field import TOP_PERCENTILE, field, finite, logits
 from densembed.fields.measures import (
     class_weights,
     densities,
-    density_field,
     field_statistics,
     input_gradient,
     mean_displacement,
@@ -47,24 +46,26 @@ LIBRARY = """async ([script, options]) => {
     return btoa(text);
   };
   const bytes = (text) => Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
-  const pixelsOf = (text) => Float32Array.from(bytes(text), (each) => each / 255);
-  return eval(script)({ engine, packed, bytes, pixelsOf }, options);
+  // A picture's bytes are ink from 0 to 255; a signal has its values as they are.
+  const inputOf = ([kind, text]) => kind === "signal" ? new Float32Array(bytes(text).buffer)
+    : Float32Array.from(bytes(text), (each) => each / 255);
+  return eval(script)({ engine, packed, bytes, inputOf }, options);
 }"""
-COMPUTE = """({ engine, packed, bytes, pixelsOf }, options) => {
-  const { file, snapshots, pictures, resolutions, label, density } = options;
+COMPUTE = """({ engine, packed, bytes, inputOf }, options) => {
+  const { file, snapshots, inputs, resolutions, label, density } = options;
   const checkpoint = engine.readCheckpoint(bytes(file).buffer);
   const { header, members, errors, typical, parameters, hasDensities, readsDigits } = checkpoint;
-  const { adaptive, onPixels, linear, densities } = checkpoint.network();
+  const { adaptive, onPixels, linear, densities, axes } = checkpoint.network();
   const facts = {
     header, members, errors, typical, parameters, hasDensities, readsDigits,
-    adaptive, onPixels, linear, densities,
+    adaptive, onPixels, linear, densities, axes: [axes, checkpoint.axes],
     words: engine.describe(checkpoint.config.model),
     moments: checkpoint.steps.map((step) => checkpoint.moment(step)),
     epochs: checkpoint.steps.map((step) => checkpoint.epochOf(step)),
   };
-  const results = snapshots.flatMap((snapshot) => pictures.map((picture) => {
+  const results = snapshots.flatMap((snapshot) => inputs.map((input) => {
     const network = checkpoint.network(snapshot);
-    const pixels = pixelsOf(picture);
+    const pixels = inputOf(input);
     const result = network.run(pixels);
     const weights = network.classWeights(label);
     const features = network.features(pixels);
@@ -129,9 +130,9 @@ class Engine:
     def evaluate(self, script: str, options):
         return self.page.evaluate(LIBRARY, [script, options])
 
-    def compute(self, data: bytes, pictures: list[Tensor], **options) -> tuple[dict, list[dict]]:
-        """The engine's facts about a file, and its numbers for each snapshot and picture."""
-        options |= {"file": text(data), "pictures": [text(picture) for picture in pictures]}
+    def compute(self, data: bytes, inputs: list[Tensor], **options) -> tuple[dict, list[dict]]:
+        """The engine's facts about a file, and its numbers for each snapshot and input."""
+        options |= {"file": text(data), "inputs": [packed(each) for each in inputs]}
         outcome = self.evaluate(COMPUTE, options)
         return outcome["facts"], [
             {key: each and numbers(each) for key, each in result.items()}
@@ -141,6 +142,11 @@ class Engine:
 
 def text(data: bytes | Tensor) -> str:
     return base64.b64encode(data.numpy().tobytes() if isinstance(data, Tensor) else data).decode()
+
+
+def packed(values: Tensor) -> tuple[str, str]:
+    """An input for `inputOf`."""
+    return "signal" if values.is_floating_point() else "picture", text(values)
 
 
 def numbers(packed: str) -> np.ndarray:
@@ -175,6 +181,7 @@ def facts_of(checkpoint: Checkpoint) -> dict:
         "onPixels": on_pixels(model),
         "linear": linear,
         "densities": model.embedding.groups * model.embedding.num_densities,
+        "axes": [len(checkpoint.header.input_shape) - 1] * 2,
         "words": describe(checkpoint.config.model),
         "moments": [checkpoint.moment(step) for step in checkpoint.steps],
         "epochs": [checkpoint.epoch_of(step) for step in checkpoint.steps],
@@ -183,10 +190,10 @@ def facts_of(checkpoint: Checkpoint) -> dict:
 
 def box(model: nn.Module, x: Tensor) -> Tensor | None:
     """Left and upper edge, width and height of the box of the densities, unless it is the input."""
-    embedding = model.embedding
-    stretch, offset = x.new_ones(2), x.new_zeros(2)
+    embedding, axes = model.embedding, x.dim() - 2
+    stretch, offset = x.new_ones(axes), x.new_zeros(axes)
     if isinstance(embedding, FeatureEmbedding):
-        stretch, offset = (part.flip(0).to(x) for part in places(embedding.features, 2))
+        stretch, offset = (part.flip(0).to(x) for part in places(embedding.features, axes))
         x, embedding = embedding.features(x).detach(), embedding.embedding
     if getattr(embedding, "frame", "input") == "input":
         return None
@@ -197,17 +204,17 @@ def box(model: nn.Module, x: Tensor) -> Tensor | None:
 def expected(
     checkpoint: Checkpoint,
     snapshot: int,
-    picture: Tensor,
+    values: Tensor,
     label: int,
     density: int,
     resolutions: list[int],
 ) -> dict:
     """The numbers of `COMPUTE`, by torch in float64."""
-    model, x = checkpoint.model(snapshot).double(), as_input(picture[None], torch.float64)
+    model, x = checkpoint.model(snapshot).double(), as_input(values[None], torch.float64)
     placed, weights = densities(model, x), class_weights(model)
     with torch.inference_mode():
         scores, readings = model(x)[0], model.embedding(x)[0].flatten()
-        gamma = model.embedding.gamma(x)[0].flatten(0, 1)[density]
+        gamma = model.embedding.gamma(x)[0].flatten(0, 1)
     places = [
         densities(checkpoint.network(k), x.float()).loc[density]
         for k in range(len(checkpoint.steps))
@@ -221,8 +228,8 @@ def expected(
         "box": box(model, x),
         "weights": None,
         "contributions": None,
-        "pixels": pixel_field(model, x)[0].sum(0),
-        "gamma": gamma,
+        "pixels": gamma.sum(0),
+        "gamma": gamma[density],
         "gradient": input_gradient(model, x),
         "path": places,
         "scores": scores,
@@ -235,13 +242,15 @@ def expected(
         wanted["contributions"] = terms.reshape(-1, weights[label].numel()).sum(0)
     for resolution in resolutions:
         values = field(model, x, resolution).values[0]
+        with torch.inference_mode():
+            each = model.receptive_field(x, resolution=resolution)[0]
         wanted |= {
             f"field {resolution}": values.sum(0),
             f"last {resolution}": values[2 % len(values)],
-            f"density {resolution}": density_field(model, x, density, resolution),
+            f"density {resolution}": each.flatten(0, 1)[density],
             f"class {resolution}": None
             if weights is None
-            else weighted_field(model, x, weights[label], resolution).sum(0),
+            else torch.einsum("ck,ck...->...", weights[label], each),
         }
     return wanted
 
@@ -286,17 +295,17 @@ def micro_network(model, x: Tensor) -> dict:
     return dict(zip(names, values, strict=True))
 
 
-def agree(engine: Engine, data: bytes, pictures: list[Tensor], **options) -> None:
+def agree(engine: Engine, data: bytes, inputs: list[Tensor], **options) -> None:
     checkpoint = Checkpoint.from_bytes(data)
     facts = facts_of(checkpoint)
     last = {"label": len(facts["header"]["classes"]) - 1, "density": facts["densities"] - 1}
     options = {"snapshots": [0], "resolutions": [2]} | last | options
-    answer, numbers_of = engine.compute(data, pictures, **options)
+    answer, numbers_of = engine.compute(data, inputs, **options)
     assert answer == facts
     results = iter(numbers_of)
     for snapshot in options.pop("snapshots"):
-        for picture in pictures:
-            answer, wanted = next(results), expected(checkpoint, snapshot, picture, **options)
+        for values in inputs:
+            answer, wanted = next(results), expected(checkpoint, snapshot, values, **options)
             assert answer.keys() == wanted.keys()
             for name in wanted:
                 close(name, answer[name], wanted[name])
@@ -322,6 +331,13 @@ def pictures(shape: tuple[int, int, int]) -> list[Tensor]:
     return [some, torch.zeros_like(some), torch.full_like(some, 255)]
 
 
+def signals(shape: tuple[int, int]) -> list[Tensor]:
+    """A signal with an empty part, an empty one and a constant one."""
+    some = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    some[:, : shape[1] // 3] = 0
+    return [some, torch.zeros(shape), torch.full(shape, 1.5)]
+
+
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_shipped_checkpoint(engine, path):
     agree(
@@ -344,6 +360,12 @@ def test_every_model_and_family(engine, name, shape):
     agree(engine, made(name, shape), pictures(shape))
 
 
+@pytest.mark.parametrize("shape", [(1, 40), (3, 21)], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_model_and_family_of_signals(engine, name, shape):
+    agree(engine, made(name, shape), signals(shape), resolutions=[1, 4])
+
+
 @pytest.mark.parametrize("beta", [-9.0, -7.0, 8.0])
 def test_narrow_and_wide_densities(engine, beta):
     """With −9 and −7, e^−z at the first pixel is beyond float64."""
@@ -353,6 +375,7 @@ def test_narrow_and_wide_densities(engine, beta):
 
     for name in ("logistic-el-3", "logistic-el-mnn-3-2", "gaussian-el-3"):
         agree(engine, made(name, (1, 9, 9), change), pictures((1, 9, 9)))
+        agree(engine, made(name, (1, 9), change), signals((1, 9)))
 
 
 @pytest.mark.parametrize("name", ["logistic-el-3", "cauchy-el-mnn-3-2", "mlp-7"])
@@ -380,9 +403,9 @@ def test_extreme_weights_are_clipped_as_in_python(engine, name):
 
 def test_a_field_has_any_size_and_fills_the_array_that_is_passed(engine):
     """On cells that are no parts of pixels it is that of a larger picture's pixels, divided."""
-    script = """({ engine, packed, bytes, pixelsOf }, [file, picture]) => {
+    script = """({ engine, packed, bytes, inputOf }, [file, picture]) => {
       const network = engine.readCheckpoint(bytes(file).buffer).network();
-      const result = network.run(pixelsOf(picture));
+      const result = network.run(inputOf(picture));
       const out = new Float32Array(7 * 5);
       const field = network.field(result, { height: 7, width: 5, out });
       return [field === out, packed(field)];
@@ -390,7 +413,7 @@ def test_a_field_has_any_size_and_fills_the_array_that_is_passed(engine):
     shape = (1, 9, 12)
     data = made("logistic-el-mnn-3-2", shape)
     some, *_ = pictures(shape)
-    same, values = engine.evaluate(script, [text(data), text(some)])
+    same, values = engine.evaluate(script, [text(data), packed(some)])
     assert same
     model, x = Checkpoint.from_bytes(data).model().double(), as_input(some[None], torch.float64)
     loc, scale = (each[0, 0] for each in model.embedding.placement(x))
@@ -432,14 +455,14 @@ def test_several_members(engine):
 
 
 def test_members_are_separate(engine):
-    script = """({ engine, packed, bytes, pixelsOf }, [file, picture]) => {
+    script = """({ engine, packed, bytes, inputOf }, [file, picture]) => {
       const checkpoint = engine.readCheckpoint(bytes(file).buffer);
       return [0, 1, 2].map((member) =>
-        packed(checkpoint.network(1, member).run(pixelsOf(picture)).logits));
+        packed(checkpoint.network(1, member).run(inputOf(picture)).logits));
     }"""
     several, (some, *_) = files.made(members=3), pictures((1, 28, 28))
     data = files.content(several.header.model_dump_json(), several.tensors)
-    for member, values in enumerate(engine.evaluate(script, [text(data), text(some)])):
+    for member, values in enumerate(engine.evaluate(script, [text(data), packed(some)])):
         wanted = logits(several.model(1, member), as_input(some[None]))
         close(f"member {member}", numbers(values), wanted)
 
@@ -455,6 +478,7 @@ SETTINGS = [
     *({"seed": -1}, {"seeds": 101}, {"modle": 1}, {"dataset": True}, {"scale_start": 5}),
     *({"grid": value} for value in ("", "0", "14,,28", "14x2000", "14, a'b", "14" * 51, 14)),
 ]
+SIGNALS = {"scaling": {"mean": 0.0, "std": 1.0}}
 SHAPES = [[28, 28], [1, 28, 28, 28], "abc", [1, 2, "x"], [257, 1, 1], [1, 20_000, 1], [7], []]
 """Values of a header that are out of range, beside those of `files.BAD_HEADERS`."""
 
@@ -484,8 +508,12 @@ WRONG = {
     ),
     "settings": lambda: (files.content(files.header(config=each)) for each in SETTINGS),
     "shapes": lambda: (files.content(files.header(input_shape=each)) for each in SHAPES),
-    "too small for its network": lambda: [
-        files.content(files.header(config={"model": "cnn-2-3-4"}, input_shape=[1, 7, 28]))
+    "too small for its network": lambda: (
+        files.content(files.header(config={"model": "cnn-2-3-4"}, input_shape=shape, **own))
+        for shape, own in (([1, 7, 28], {}), ([1, 7], SIGNALS))
+    ),
+    "tensors of images for signals": lambda: [
+        files.content(files.header(input_shape=[1, 28], **SIGNALS)),
     ],
     "damaged tensors": lambda: (files.spoilt(change) for change, _ in files.BAD_TENSORS.values()),
     "other members": lambda: [files.content(files.header(members=2))],
@@ -521,15 +549,6 @@ def test_a_model_of_a_plugin_is_left_to_python(engine):
     assert "my_plugin.nets" in told
 
 
-def test_a_model_of_signals_is_left_to_python(engine):
-    head = files.header(input_shape=[1, 40], scaling={"mean": 0.0, "std": 1.0})
-    data = files.content(head, files.tensors(input_shape=(1, 40)))
-    Checkpoint.from_bytes(data)
-    ((kind, told),) = engine.evaluate(READ, [text(data)])
-    assert kind == "Unsupported"
-    assert "model of signals" in told
-
-
 def test_the_example_of_the_documentation(engine):
     (example,) = re.findall(r"```js\n(.*?)```", (ROOT / "docs/browser.md").read_text(), re.S)
     some, *_ = pictures((1, 28, 28))
@@ -547,10 +566,10 @@ def test_the_example_of_the_documentation(engine):
 
 
 def test_measures(engine):
-    script = """({ engine, packed, bytes, pixelsOf }, [file, pictures, percent]) => {
+    script = """({ engine, packed, bytes, inputOf }, [file, pictures, percent]) => {
       const checkpoint = engine.readCheckpoint(bytes(file).buffer);
       const cells = { width: 84, height: 36 };
-      const inputs = pictures.map(pixelsOf);
+      const inputs = pictures.map(inputOf);
       const [before, after] = [0, -1].map((snapshot) => checkpoint.network(snapshot));
       const placed = [before, after].map((network) => network.run(inputs[0]));
       const [first, last] = [before.field(placed[0], cells), after.field(placed[1], cells)];
@@ -571,7 +590,7 @@ def test_measures(engine):
     head = files.header(config={"model": name}, input_shape=shape)
     data = files.content(head, files.tensors(model=name, input_shape=shape))
     inputs = pictures(shape)
-    measures = engine.evaluate(script, [text(data), [*map(text, inputs)], TOP_PERCENTILE])
+    measures = engine.evaluate(script, [text(data), [*map(packed, inputs)], TOP_PERCENTILE])
     checkpoint, x = Checkpoint.from_bytes(data), as_input(torch.stack(inputs))
     models = [checkpoint.model(0).double(), checkpoint.model(-1).double()]
     first, last = (field(model, x[:1].double(), 3) for model in models)
@@ -591,3 +610,39 @@ def test_measures(engine):
     mean, deviation = field_statistics(models[1], x.double())
     close("mean", numbers(measures["mean"]), mean)
     close("deviation", numbers(measures["deviation"]), deviation)
+
+
+def test_measures_of_a_signal(engine):
+    script = """({ engine, packed, bytes, inputOf }, [file, input]) => {
+      const checkpoint = engine.readCheckpoint(bytes(file).buffer);
+      const [before, after] = [0, -1].map((snapshot) => checkpoint.network(snapshot));
+      const placed = [before, after].map((network) => network.run(inputOf(input)));
+      const [first, last] = [before.field(placed[0]), after.field(placed[1])];
+      const cells = { width: last.length, height: 1 };
+      const { centre, ...rest } = engine.measure(last, first, cells, checkpoint.inputShape);
+      return {
+        measures: [centre[0], ...Object.values(rest)],
+        moved: engine.meanDisplacement(placed[0].locations, placed[1].locations, 1),
+      };
+    }"""
+    shape, name = (2, 30), "logistic-el-mnn-3-2"
+    head = files.header(config={"model": name}, input_shape=shape, **SIGNALS)
+    data = files.content(head, files.tensors(model=name, input_shape=shape))
+    some, *_ = signals(shape)
+    answer = engine.evaluate(script, [text(data), packed(some)])
+    checkpoint, x = Checkpoint.from_bytes(data), some[None].double()
+    models = [checkpoint.model(0).double(), checkpoint.model(-1).double()]
+    found = [field(model, x, 4) for model in models]
+    first, last = (each.values[0].sum(0).astype(float) for each in found)
+    first, last, t = first / first.sum(), last / last.sum(), found[1].x
+    centre = last @ t
+    wanted = [
+        centre,
+        np.sqrt(last @ (t - centre) ** 2),
+        -(last * np.log2(last * 4)).sum(),
+        ((np.sort(last)[::-1].cumsum() < 0.9).sum() + 1) / 4,
+        abs(last - first).sum() / 2,
+    ]
+    close("measures", np.array(answer["measures"]), wanted)
+    locations = [densities(model, x).loc for model in models]
+    assert answer["moved"] == pytest.approx(abs(locations[1] - locations[0]).mean(), CLOSE)

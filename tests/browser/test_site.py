@@ -25,6 +25,7 @@ from tests.browser.gallery import (
     OF,
     PAPER,
     SMALL,
+    made,
     sample,
 )
 from tests.browser.views import field_of
@@ -52,6 +53,16 @@ def test_a_checkpoint_of_ones_own(site, tmp_path, way, start):
     expect(page.get_by_label(label, exact=True)).to_have_value("file-my own")
     option = page.locator("select option", has_text="your file my own.safetensors")
     expect(option.first).to_be_attached()
+
+
+def test_a_model_of_signals_is_refused(site, tmp_path):
+    own = tmp_path / "signals.safetensors"
+    own.write_bytes(made("logistic-el-5", (1, 40)))
+    page = site("explore?class=3")
+    bring(page, "button", [own])
+    told = "signals.safetensors has a model of signals. These pages show models of images."
+    expect(page.locator("#notices p")).to_have_text([told])
+    shows(page, FIELD, field_of(sample(3)))
 
 
 def bring(page: Page, way: str, paths: list[Path]) -> None:

@@ -32,7 +32,8 @@ export class Samples {
    * One empty picture, for a model without test images.
    * @param {Pick<Checkpoint, "classes" | "inputShape">} checkpoint
    */
-  static empty({ classes, inputShape: shape }) {
+  static empty({ classes, inputShape }) {
+    const shape = /** @type {SamplesData["shape"]} */ (inputShape);
     const counts = classes.map((_, label) => Number(label === 0));
     return new Samples({ title: "an empty picture", classes, shape, counts },
       async () => new Uint8Array(shape[0] * shape[1] * shape[2]));

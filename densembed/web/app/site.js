@@ -152,6 +152,9 @@ class Page {
     for (const file of files ?? []) {
       try {
         const checkpoint = readCheckpoint(await file.arrayBuffer(), file.name);
+        if (checkpoint.axes === 1)
+          throw new Error(
+            `${file.name} has a model of signals. These pages show models of images.`);
         last = OWN + file.name.replace(/\.safetensors$/, "");
         const title = `${describe(checkpoint.config.model)} · your file ${file.name}`;
         const story = "Your file, which stays in this browser. Links to it work only here, until "

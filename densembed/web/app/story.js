@@ -136,8 +136,8 @@ export class Story {
     const along = (/** @type {typeof masses} */ fill, /** @type {number} */ cells) => {
       const rows = new Float64Array(height * cells);
       const columns = new Float64Array(width * cells);
-      fill(family, loc, scale, 1, height, height * cells, rows);
-      fill(family, loc, scale, 0, width, width * cells, columns);
+      fill(family, loc, scale, 2, 1, height, height * cells, rows);
+      fill(family, loc, scale, 2, 0, width, width * cells, columns);
       return Float32Array.from({ length: rows.length * columns.length },
         (_, k) => rows[Math.floor(k / columns.length)] * columns[k % columns.length]);
     };

@@ -60,9 +60,14 @@ export class Checkpoint {
     return this.header.classes;
   }
 
-  /** (channels, height, width) */
+  /** (channels, height, width), or (channels, length) of signals */
   get inputShape() {
     return this.header.input_shape;
+  }
+
+  /** The number of axes of an input: 2 of a picture, 1 of a signal. */
+  get axes() {
+    return this.inputShape.length - 1;
   }
 
   /** The step of each snapshot, from before the training to its end. */
@@ -158,7 +163,7 @@ export class Checkpoint {
   }
 
   /**
-   * The location of one density at every snapshot, for an input: (snapshots, 2), in pixels along
+   * The location of one density at every snapshot, for an input: (snapshots, axes), in pixels along
    * the columns and the rows.
    *
    * @param {ArrayLike<number>} pixels
@@ -166,10 +171,11 @@ export class Checkpoint {
    * @param {number} [member]
    */
   path(pixels, density, member = this.typical) {
-    const path = new Float64Array(2 * this.steps.length);
+    const { axes } = this;
+    const path = new Float64Array(axes * this.steps.length);
     this.steps.forEach((_, k) => {
       const { locations } = this.network(k, member).place(pixels);
-      path.set(locations.subarray(2 * density, 2 * density + 2), 2 * k);
+      path.set(locations.subarray(axes * density, axes * (density + 1)), axes * k);
     });
     return path;
   }
@@ -182,7 +188,7 @@ export class Checkpoint {
  * @param {string} [name] its name, for the sentence of an error
  * @returns {Checkpoint}
  * @throws {CheckpointError} if it is not a complete checkpoint
- * @throws {Unsupported} if its model is that of a plugin, or takes signals
+ * @throws {Unsupported} if its model is that of a plugin
  */
 export function readCheckpoint(buffer, name = "The file") {
   const shown = printable(name);
@@ -261,8 +267,6 @@ function checkedHeader(document, shown, fail) {
     if (error instanceof Damage) throw fail(`has a damaged header: ${error.message}`);
     throw error;
   }
-  if (header.scaling)
-    throw new Unsupported(`${shown} has a model of signals. These pages show models of images.`);
   return header;
 }
 

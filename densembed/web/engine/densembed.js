@@ -6,6 +6,9 @@
  * divided by 255, which is the only preprocessing. Locations and scales are in pixels, along the
  * columns and then the rows; densities of several channels follow one another.
  *
+ * Signals are (channels, length), scaled by the `scaling` of the header. They have one axis: one
+ * number per location and scale, and fields of one row, per sample.
+ *
  * @example
  * import { readCheckpoint } from "./densembed.js";
  *

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Densities on a signal: where they lie, and the expectations under them.
+ * Densities on an input: where they lie, and the expectations under them.
  *
  * @import { Family } from "./families.js"
  * @import { Plan } from "./names.js"
@@ -18,31 +18,34 @@ const LEAST_SCALE = 2 ** -32;
 class Densities {
   /**
    * @param {Family} family
-   * @param {number[]} maps (channels, height, width) of the signal
+   * @param {number[]} maps (channels, height, width) of the input; a signal has one row
+   * @param {number} axes 1 for a signal
    * @param {boolean} shared whether all channels have the same densities
    * @param {number} count number of densities per channel
    * @param {"input" | "mass"} frame the box in which the densities are placed
    */
-  constructor(family, maps, shared, count, frame) {
+  constructor(family, maps, axes, shared, count, frame) {
     const [channels, height, width] = maps;
     const all = (shared ? 1 : channels) * count;
     this.family = family;
+    this.axes = axes;
     this.channels = channels;
     this.height = height;
     this.width = width;
     this.shared = shared;
     this.count = count;
+    this.all = all;
     this.unit = scaleUnit(family);
-    /** (densities, 2), in pixels of the signal along the columns and the rows, as `scale` */
-    this.loc = new Float64Array(2 * all);
-    this.scale = new Float64Array(2 * all);
+    /** (densities, axes), in pixels of the input along the columns and the rows, as `scale` */
+    this.loc = new Float64Array(axes * all);
+    this.scale = new Float64Array(axes * all);
     this.rows = new Float64Array(height * all);
     this.columns = new Float64Array(width * all);
     this.readings = new Float64Array(channels * count);
     this.sums = new Float64Array(count);
     /** @type {Float64Array} the last input of an embedding whose densities move */
     this.signal = new Float64Array(0);
-    this.box = new Box(maps);
+    this.box = new Box(maps, axes);
     /** Whether the box follows the input. */
     this.follows = frame === "mass";
     /** @type {Float64Array[] | null} */
@@ -51,20 +54,21 @@ class Densities {
 
   /** @param {number} entry @param {number} alpha */
   setLocation(entry, alpha) {
-    const axis = entry % 2;
+    const axis = entry % this.axes;
     this.loc[entry] = this.box.lower[axis] + this.box.lengths[axis] * sigmoid(SLOPE * alpha);
   }
 
   /** @param {number} entry @param {number} beta */
   setScale(entry, beta) {
-    const scale = this.box.lengths[entry % 2] * sigmoid(beta) * this.unit;
+    const scale = this.box.lengths[entry % this.axes] * sigmoid(beta) * this.unit;
     this.scale[entry] = Math.max(scale, LEAST_SCALE);
   }
 
   /** Computes Γ for the present locations and scales. */
   placed() {
-    masses(this.family, this.loc, this.scale, 1, this.height, this.height, this.rows);
-    masses(this.family, this.loc, this.scale, 0, this.width, this.width, this.columns);
+    const { family, loc, scale, axes, height, width } = this;
+    masses(family, loc, scale, axes, 1, height, height, this.rows);
+    masses(family, loc, scale, axes, 0, width, width, this.columns);
   }
 
   /**
@@ -76,8 +80,7 @@ class Densities {
    * @param {Float64Array} out
    */
   act(x, rows, columns, out) {
-    const { channels, height, width, count, sums } = this;
-    const all = this.loc.length / 2;
+    const { channels, height, width, count, all, sums } = this;
     out.fill(0);
     for (let c = 0, at = 0; c < channels; c++) {
       const first = this.shared ? 0 : c * count;
@@ -100,14 +103,13 @@ class Densities {
   }
 
   /**
-   * Σ_k g_k Γ_k of each channel: the gradient of the signal for fixed locations and scales.
+   * Σ_k g_k Γ_k of each channel: the gradient of the input for fixed locations and scales.
    *
    * @param {Float64Array} gradient (channels, count)
    * @param {Float64Array} back (channels, height, width)
    */
   spread(gradient, back) {
-    const { channels, height, width, count, rows, columns, sums } = this;
-    const all = this.loc.length / 2;
+    const { channels, height, width, count, all, rows, columns, sums } = this;
     for (let c = 0, at = 0; c < channels; c++) {
       const first = this.shared ? 0 : c * count;
       for (let m = 0; m < height; m++) {
@@ -123,24 +125,22 @@ class Densities {
   }
 
   /**
-   * ∂R / ∂μ along the columns and the rows, then ∂R / ∂s: four arrays (channels, count).
+   * ∂R / ∂μ along the columns and the rows, then ∂R / ∂s: arrays (channels, count), one per axis.
    *
    * @param {boolean} both whether also for s
    * @returns {Float64Array[]}
    */
   #slopes(both) {
-    const dRows = new Float64Array(this.rows.length);
-    const dColumns = new Float64Array(this.columns.length);
+    const { rows, columns } = this;
     const results = [];
-    for (const power of both ? [0, 1] : [0]) {
-      this.#differentiate(1, this.height, power, dRows);
-      this.#differentiate(0, this.width, power, dColumns);
-      for (const [rows, columns] of [[this.rows, dColumns], [dRows, this.columns]]) {
+    for (const power of both ? [0, 1] : [0])
+      for (let axis = 0; axis < this.axes; axis++) {
+        const by = new Float64Array((axis ? rows : columns).length);
+        this.#differentiate(axis, axis ? this.height : this.width, power, by);
         const slopes = new Float64Array(this.readings.length);
-        this.act(this.signal, rows, columns, slopes);
+        this.act(this.signal, axis ? by : rows, axis ? columns : by, slopes);
         results.push(slopes);
       }
-    }
     return results;
   }
 
@@ -153,11 +153,10 @@ class Densities {
    * @param {Float64Array} out
    */
   #differentiate(axis, size, power, out) {
-    const { loc, scale, family } = this;
-    const all = loc.length / 2;
+    const { loc, scale, family, axes, all } = this;
     for (let d = 0; d < all; d++) {
-      const mu = loc[2 * d + axis];
-      const s = scale[2 * d + axis];
+      const mu = loc[axes * d + axis];
+      const s = scale[axes * d + axis];
       const at = (/** @type {number} */ edge) => {
         const z = (edge - mu) / s;
         return (family.pdf(z) * z ** power) / s;
@@ -171,8 +170,8 @@ class Densities {
   }
 
   /**
-   * The gradients of the locations and scales, each (densities, 2), and that of the signal through
-   * the box, which is added to `back`.
+   * The gradients of the locations and scales, each (densities, axes), and that of the input
+   * through the box, which is added to `back`.
    *
    * @param {Float64Array} gradient of the output, (channels, count)
    * @param {boolean} both whether the gradient of the scales is needed
@@ -180,22 +179,22 @@ class Densities {
    */
   backwardPlaces(gradient, both, back) {
     const slopes = (this.slopes ??= this.#slopes(both || this.follows));
-    const { loc, scale, channels, count, box } = this;
+    const { loc, scale, axes, channels, count, box } = this;
     const byLoc = new Float64Array(loc.length);
     const byScale = new Float64Array(loc.length);
     for (let c = 0; c < channels; c++) {
       const first = this.shared ? 0 : c * count;
       for (let k = 0; k < count; k++)
         slopes.forEach((slope, kind) => {
-          const by = kind < 2 ? byLoc : byScale;
-          by[2 * (first + k) + (kind % 2)] += gradient[c * count + k] * slope[c * count + k];
+          const by = kind < axes ? byLoc : byScale;
+          by[axes * (first + k) + (kind % axes)] += gradient[c * count + k] * slope[c * count + k];
         });
     }
     if (this.follows) {
-      const byLower = [0, 0];
+      const byLower = box.lower.map(() => 0);
       let byLength = 0;
       for (let entry = 0; entry < loc.length; entry++) {
-        const axis = entry % 2;
+        const axis = entry % axes;
         const length = box.lengths[axis];
         byLower[axis] += byLoc[entry];
         byLength += (byLoc[entry] * (loc[entry] - box.lower[axis])) / length;
@@ -212,14 +211,15 @@ export class FixedEmbedding extends Densities {
   /**
    * @param {Family} family
    * @param {number[]} maps
+   * @param {number} axes
    * @param {boolean} shared
    * @param {number} count
    * @param {"input" | "mass"} frame
    * @param {Float32Array} alpha
    * @param {Float32Array} beta
    */
-  constructor(family, maps, shared, count, frame, alpha, beta) {
-    super(family, maps, shared, count, frame);
+  constructor(family, maps, axes, shared, count, frame, alpha, beta) {
+    super(family, maps, axes, shared, count, frame);
     this.alpha = alpha;
     this.beta = beta;
     this.#place();
@@ -263,10 +263,11 @@ export class FixedEmbedding extends Densities {
 export class MovingEmbedding extends Densities {
   /** @param {Plan} plan @param {(name: string) => Float32Array} tensor */
   constructor(plan, tensor) {
-    super(plan.family, plan.maps, plan.shared, plan.densities, plan.frame);
+    super(plan.family, plan.maps, plan.axes, plan.shared, plan.densities, plan.frame);
     const inner = [tensor("locator.0.alpha"), tensor("locator.0.beta")];
     this.inner = new FixedEmbedding(
-      plan.family, plan.maps, plan.shared, plan.locators, plan.frame, inner[0], inner[1],
+      plan.family, plan.maps, plan.axes, plan.shared, plan.locators, plan.frame,
+      inner[0], inner[1],
     );
     this.linear = new Linear(tensor("locator.2.weight"), tensor("locator.2.bias"));
     this.beta = tensor("beta");
@@ -297,13 +298,13 @@ export class MovingEmbedding extends Densities {
 
   /** @param {Float64Array} gradient */
   backward(gradient) {
-    const { loc, scale, unit, box } = this;
+    const { loc, scale, axes, unit, box } = this;
     const through = new Float64Array(this.signal.length);
     const { byLoc, byScale } = this.backwardPlaces(gradient, this.scales, through);
     const numbers = new Float64Array(this.linear.output.length);
     for (let entry = 0; entry < loc.length; entry++) {
-      const length = box.lengths[entry % 2];
-      const share = (loc[entry] - box.lower[entry % 2]) / length;
+      const length = box.lengths[entry % axes];
+      const share = (loc[entry] - box.lower[entry % axes]) / length;
       numbers[entry] = byLoc[entry] * SLOPE * length * share * (1 - share);
       if (this.scales && scale[entry] > LEAST_SCALE)
         numbers[loc.length + entry] =
@@ -318,16 +319,16 @@ export class MovingEmbedding extends Densities {
 
 /** One uniform density per pixel, so that Γ is the identity (Section 3.1). */
 export class PixelEmbedding {
-  /** @param {number[]} maps (channels, height, width) */
-  constructor([channels, height, width]) {
+  /** @param {number[]} maps (channels, height, width) @param {number} axes 1 for a signal */
+  constructor([channels, height, width], axes) {
     this.family = /** @type {Family} */ (FAMILIES.get("uniform"));
     this.channels = channels;
     this.height = height;
     this.width = width;
-    this.loc = new Float64Array(2 * height * width);
+    this.loc = new Float64Array(axes * height * width);
     for (let k = 0; k < height * width; k++) {
-      this.loc[2 * k] = (k % width) + 0.5;
-      this.loc[2 * k + 1] = Math.floor(k / width) + 0.5;
+      this.loc[axes * k] = (k % width) + 0.5;
+      if (axes === 2) this.loc[axes * k + 1] = Math.floor(k / width) + 0.5;
     }
     this.scale = new Float64Array(this.loc.length).fill(0.5);
   }

@@ -1,24 +1,30 @@
 // @ts-check
-/** The box around the mass of a signal, as in `densembed/functional/frame.py`. */
+/** The box around the mass of an input, as in `densembed/functional/frame.py`. */
 
 /** Side of the box in units of the root mean square radius. */
 const SIDE = 5.6;
 
-/** The box of one signal, and the gradient of the signal for that of the box. */
+/** The box of one input, and the gradient of the input for that of the box. */
 export class Box {
-  /** lower ends along the columns and the rows, in pixels */
-  lower = [0, 0];
-  /** lengths along the columns and the rows */
-  lengths;
   #mass = 0;
-  #centre = [0, 0];
-  #variance = [0, 0];
+  #centre;
+  #variance;
+  #whole;
   #shape;
 
-  /** @param {number[]} shape (channels, height, width) of the signal */
-  constructor([, height, width]) {
+  /**
+   * @param {number[]} shape (channels, height, width) of the input
+   * @param {number} axes 1 for a signal, which has one row
+   */
+  constructor([, height, width], axes) {
     this.#shape = { height, width };
-    this.lengths = [width, height];
+    this.#whole = [width, height].slice(0, axes);
+    /** lower ends along the columns and the rows, in pixels */
+    this.lower = this.#whole.map(() => 0);
+    /** lengths along the columns and the rows */
+    this.lengths = [...this.#whole];
+    this.#centre = [...this.lower];
+    this.#variance = [...this.lower];
   }
 
   /**
@@ -27,64 +33,68 @@ export class Box {
    * @param {Float64Array} x (channels, height, width)
    */
   follow(x) {
-    const { height, width } = this.#shape;
+    const whole = this.#whole;
     let top = 0;
     for (const value of x) top = Math.max(top, Math.abs(value));
-    this.lower = [0, 0];
-    this.lengths = [width, height];
+    this.lower = whole.map(() => 0);
+    this.lengths = [...whole];
     this.#mass = 0;
     if (top === 0) return;
-    const sums = [0, 0];
+    const sums = whole.map(() => 0);
     let mass = 0;
     for (let at = 0; at < x.length; at++) {
       if (x[at] === 0) continue; // most pixels of a digit
       const part = Math.abs(x[at]) / top;
       mass += part;
-      sums[0] += part * ((at % width) + 0.5);
-      sums[1] += part * ((Math.floor(at / width) % height) + 0.5);
+      for (let axis = 0; axis < sums.length; axis++) sums[axis] += part * this.#place(at, axis);
     }
     const centre = sums.map((sum) => sum / mass);
-    const squares = [0, 0];
+    const squares = whole.map(() => 0);
     for (let at = 0; at < x.length; at++) {
       if (x[at] === 0) continue;
       const part = Math.abs(x[at]) / top;
-      squares[0] += part * ((at % width) + 0.5 - centre[0]) ** 2;
-      squares[1] += part * ((Math.floor(at / width) % height) + 0.5 - centre[1]) ** 2;
+      for (let axis = 0; axis < squares.length; axis++)
+        squares[axis] += part * (this.#place(at, axis) - centre[axis]) ** 2;
     }
     this.#mass = mass * top;
     this.#centre = centre;
     this.#variance = squares.map((square) => square / mass + 1 / 12);
-    const length = SIDE * Math.sqrt((this.#variance[0] + this.#variance[1]) / 2);
-    this.lengths = [length, length];
+    const length = SIDE * Math.sqrt(sum(this.#variance) / whole.length);
+    this.lengths = whole.map(() => length);
     this.lower = centre.map((each) => each - length / 2);
   }
 
+  /** The centre of a pixel along an axis. @param {number} at @param {number} axis */
+  #place(at, axis) {
+    const { height, width } = this.#shape;
+    return (axis ? Math.floor(at / width) % height : at % width) + 0.5;
+  }
+
   /**
-   * Adds the gradient of the signal for a gradient of the box.
+   * Adds the gradient of the input for a gradient of the box.
    *
-   * @param {Float64Array} x the last signal
+   * @param {Float64Array} x the last input
    * @param {number[]} byLower gradient of `lower`
-   * @param {number} byLength gradient of the length of both axes
+   * @param {number} byLength gradient of the length of all axes
    * @param {Float64Array} back
    */
   backward(x, byLower, byLength, back) {
     if (this.#mass === 0) return;
-    const { height, width } = this.#shape;
     const [length] = this.lengths;
-    // lower = centre − length / 2, and length = SIDE √((v₀ + v₁) / 2)
-    const slope = byLength - (byLower[0] + byLower[1]) / 2;
-    const byVariance = (slope * SIDE * SIDE) / (4 * length);
+    const axes = byLower.length;
+    // lower = centre − length / 2, and length = SIDE √(mean of the variances)
+    const slope = byLength - sum(byLower) / 2;
+    const byVariance = (slope * SIDE * SIDE) / (2 * axes * length);
     for (let at = 0; at < x.length; at++) {
-      const away = [
-        (at % width) + 0.5 - this.#centre[0],
-        (Math.floor(at / width) % height) + 0.5 - this.#centre[1],
-      ];
-      let sum = 0;
-      for (const axis of [0, 1])
-        sum +=
-          byLower[axis] * away[axis] +
-          byVariance * (away[axis] ** 2 + 1 / 12 - this.#variance[axis]);
-      back[at] += (Math.sign(x[at]) * sum) / this.#mass;
+      let total = 0;
+      for (let axis = 0; axis < axes; axis++) {
+        const away = this.#place(at, axis) - this.#centre[axis];
+        total += byLower[axis] * away + byVariance * (away ** 2 + 1 / 12 - this.#variance[axis]);
+      }
+      back[at] += (Math.sign(x[at]) * total) / this.#mass;
     }
   }
 }
+
+/** @param {number[]} values */
+const sum = (values) => values.reduce((total, each) => total + each);

@@ -24,7 +24,7 @@ import { closest, printable, quoted, repr } from "./text.js";
  * @typedef {object} Header
  * @property {Config} config
  * @property {{ mean: number, std: number }} [scaling] of signals
- * @property {[number, number, number]} input_shape (channels, height, width)
+ * @property {number[]} input_shape (channels, height, width), or (channels, length) of signals
  * @property {string[]} classes
  * @property {number} steps_per_epoch
  * @property {number[]} steps

@@ -1,6 +1,7 @@
 // @ts-check
 /**
- * The layers before and after the densities. Signals are float64, (channels, height, width).
+ * The layers before and after the densities. Maps are float64, (channels, height, width); those of
+ * a signal have one row.
  *
  * A layer keeps its last input and reuses its buffers. `backward` turns the gradient of its output
  * into that of its last input.
@@ -95,52 +96,56 @@ export class Convolution {
   /**
    * @param {number[]} shape (channels, height, width) of the input
    * @param {Stage} stage
-   * @param {Float32Array} weight (maps, channels, taps, taps)
+   * @param {Float32Array} weight (maps, channels, taps along the rows, along the columns)
    * @param {Float32Array} bias
-   * @param {Float32Array} [amplitude] its logit for rows and columns
+   * @param {Float32Array} [amplitude] its logit for rows and columns; for the columns of a signal
    */
   constructor([channels, height, width], { maps, kernel: taps }, weight, bias, amplitude) {
-    const widths = [0, 1].map((axis) => (amplitude ? 0.5 + sigmoid(amplitude[axis]) : 1));
-    const reach = amplitude ? Math.ceil(1.5 * taps) : taps;
-    const before = (taps - 1) >> 1;
-    this.offset = widths.map((each) => (taps * each - 1) / 2 - before);
-    const [rows, columns] = widths.map((each) =>
-      Array.from({ length: taps }, (_, tap) =>
-        Float64Array.from({ length: reach }, (__, pixel) =>
+    const logits = taps.map((_, axis) => amplitude?.at(axis - taps.length)); // rows may have none
+    const widths = logits.map((logit) => (logit === undefined ? 1 : 0.5 + sigmoid(logit)));
+    const reaches = taps.map((count, axis) =>
+      logits[axis] === undefined ? count : Math.ceil(1.5 * count));
+    const before = taps.map((count) => (count - 1) >> 1);
+    this.offset = widths.map((each, axis) => (taps[axis] * each - 1) / 2 - before[axis]);
+    const [rows, columns] = widths.map((each, axis) =>
+      Array.from({ length: taps[axis] }, (_, tap) =>
+        Float64Array.from({ length: reaches[axis] }, (__, pixel) =>
           Math.max(0, Math.min((tap + 1) * each, pixel + 1) - Math.max(tap * each, pixel)),
         ),
       ),
     );
-    const kernel = new Float64Array(maps * channels * reach * reach);
+    const [down, across] = reaches;
+    const kernel = new Float64Array(maps * channels * down * across);
     for (let each = 0, at = 0; each < maps * channels; each++)
-      for (let i = 0; i < taps; i++)
-        for (let j = 0; j < taps; j++, at++)
-          for (let m = 0; m < reach; m++) {
+      for (let i = 0; i < taps[0]; i++)
+        for (let j = 0; j < taps[1]; j++, at++)
+          for (let m = 0; m < down; m++) {
             const part = weight[at] * rows[i][m];
             if (part === 0) continue; // most pixels are outside of a tap
-            const from = (each * reach + m) * reach;
-            for (let n = 0; n < reach; n++) kernel[from + n] += part * columns[j][n];
+            const from = (each * down + m) * across;
+            for (let n = 0; n < across; n++) kernel[from + n] += part * columns[j][n];
           }
     this.bias = bias;
     this.channels = channels;
     this.height = height;
     this.width = width;
-    this.before = before;
     // With a margin around the maps, a tap reads at the same distance from every cell.
-    this.stride = width + reach - 1;
-    this.area = (height + reach - 1) * this.stride;
+    this.stride = width + across - 1;
+    this.area = (height + down - 1) * this.stride;
+    /** place of the first cell, behind the margin */
+    this.origin = before[0] * this.stride + before[1];
     this.padded = new Float64Array(channels * this.area);
     this.map = new Float64Array((height - 1) * this.stride + width);
     this.output = new Float64Array(maps * height * width);
     this.gradient = new Float64Array(channels * height * width);
-    const size = channels * reach * reach;
+    const size = channels * down * across;
     /** for each map, the taps that are not 0, and the distances at which they read */
     this.taps = Array.from({ length: maps }, (_, map) => {
       const weights = [];
       const distances = [];
       for (let c = 0, at = map * size; c < channels; c++)
-        for (let m = 0; m < reach; m++)
-          for (let n = 0; n < reach; n++, at++)
+        for (let m = 0; m < down; m++)
+          for (let n = 0; n < across; n++, at++)
             if (kernel[at]) {
               weights.push(kernel[at]);
               distances.push(c * this.area + m * this.stride + n);
@@ -155,10 +160,10 @@ export class Convolution {
 
   /** @param {Float64Array} x */
   forward(x) {
-    const { output, bias, channels, height, width, before, stride, area, padded, map } = this;
+    const { output, bias, channels, height, width, origin, stride, area, padded, map } = this;
     for (let c = 0, at = 0; c < channels; c++)
       for (let y = 0; y < height; y++) {
-        const row = c * area + (y + before) * stride + before;
+        const row = c * area + y * stride + origin;
         for (let n = 0; n < width; n++) padded[row + n] = x[at++];
       }
     for (let k = 0, at = 0; k < bias.length; k++) {
@@ -174,7 +179,7 @@ export class Convolution {
 
   /** @param {Float64Array} gradient */
   backward(gradient) {
-    const { channels, height, width, before, stride, area, map } = this;
+    const { channels, height, width, origin, stride, area, map } = this;
     const spread = new Float64Array(this.padded.length);
     for (let k = 0, at = 0; k < this.bias.length; k++) {
       map.fill(0);
@@ -188,7 +193,7 @@ export class Convolution {
     }
     for (let c = 0, at = 0; c < channels; c++)
       for (let y = 0; y < height; y++) {
-        const row = c * area + (y + before) * stride + before;
+        const row = c * area + y * stride + origin;
         for (let n = 0; n < width; n++) this.gradient[at++] = spread[row + n];
       }
     return this.gradient;
@@ -219,59 +224,65 @@ function addFour(map, from, weights, distances, tap) {
 }
 
 /**
- * Pooling of windows of 2 × 2: their maximum, or their mean under weights e^βx (Section 3.4).
+ * Pooling of windows of 2 × 2 pixels, or 2 samples of a signal: their maximum, or their mean under
+ * weights e^βx (Section 3.4).
  *
  * @implements {Layer}
  */
 export class Pool {
-  stretch = [2, 2];
   offset = [0, 0];
 
-  /** @param {number[]} shape (channels, height, width) @param {Float32Array} [beta] per channel */
-  constructor([channels, height, width], beta) {
+  /**
+   * @param {number[]} shape (channels, height, width)
+   * @param {Stage} stage
+   * @param {Float32Array} [beta] per channel
+   */
+  constructor([channels, height, width], { kernel: [down, across] }, beta) {
+    this.stretch = [down, across];
     this.channels = channels;
     this.beta = beta;
     this.height = height;
     this.width = width;
-    this.rows = height >> 1;
-    this.columns = width >> 1;
+    this.rows = Math.floor(height / down);
+    this.columns = Math.floor(width / across);
     this.output = new Float64Array(channels * this.rows * this.columns);
     this.gradient = new Float64Array(channels * height * width);
+    /** distances of the pixels of a window from its first one */
+    this.window = Array.from({ length: down * across }, (_, k) =>
+      Math.floor(k / across) * width + (k % across));
     /** ∂ output / ∂ x of the pixels of each window */
-    this.slopes = new Float64Array(4 * this.output.length);
+    this.slopes = new Float64Array(this.window.length * this.output.length);
   }
 
   /** @param {Float64Array} x */
   forward(x) {
-    const { output, slopes, channels, height, width, rows, columns } = this;
-    const window = [0, 0, 0, 0];
-    const tilted = [0, 0, 0, 0];
+    const { output, slopes, channels, height, width, rows, columns, stretch } = this;
+    const size = this.window.length;
+    const values = this.window.map(() => 0);
+    const tilted = [...values];
     for (let c = 0, at = 0; c < channels; c++) {
       const beta = this.beta ? this.beta[c] : Infinity;
       for (let m = 0; m < rows; m++)
         for (let n = 0; n < columns; n++, at++) {
-          const first = (c * height + 2 * m) * width + 2 * n;
-          window[0] = x[first];
-          window[1] = x[first + 1];
-          window[2] = x[first + width];
-          window[3] = x[first + width + 1];
-          const extreme = beta < 0 ? Math.min(...window) : Math.max(...window);
+          const first = (c * height + stretch[0] * m) * width + stretch[1] * n;
+          for (let k = 0; k < size; k++) values[k] = x[first + this.window[k]];
+          const extreme = beta < 0 ? Math.min(...values) : Math.max(...values);
           if (beta === Infinity) {
             output[at] = extreme;
-            slopes.fill(0, 4 * at, 4 * at + 4);
-            slopes[4 * at + window.indexOf(extreme)] = 1;
+            slopes.fill(0, size * at, size * (at + 1));
+            slopes[size * at + values.indexOf(extreme)] = 1;
             continue;
           }
           let total = 0, sum = 0;
-          for (let k = 0; k < 4; k++) {
-            tilted[k] = Math.exp(beta * (window[k] - extreme));
+          for (let k = 0; k < size; k++) {
+            tilted[k] = Math.exp(beta * (values[k] - extreme));
             total += tilted[k];
-            sum += tilted[k] * (window[k] - extreme);
+            sum += tilted[k] * (values[k] - extreme);
           }
           const mean = sum / total + extreme;
           output[at] = mean;
-          for (let k = 0; k < 4; k++)
-            slopes[4 * at + k] = (tilted[k] / total) * (1 + beta * (window[k] - mean));
+          for (let k = 0; k < size; k++)
+            slopes[size * at + k] = (tilted[k] / total) * (1 + beta * (values[k] - mean));
         }
     }
     return output;
@@ -279,16 +290,15 @@ export class Pool {
 
   /** @param {Float64Array} gradient */
   backward(gradient) {
-    const { slopes, channels, height, width, rows, columns } = this;
+    const { slopes, channels, height, width, rows, columns, stretch, window } = this;
+    const size = window.length;
     const back = this.gradient.fill(0);
     for (let c = 0, at = 0; c < channels; c++)
       for (let m = 0; m < rows; m++)
         for (let n = 0; n < columns; n++, at++) {
-          const first = (c * height + 2 * m) * width + 2 * n;
-          back[first] = gradient[at] * slopes[4 * at];
-          back[first + 1] = gradient[at] * slopes[4 * at + 1];
-          back[first + width] = gradient[at] * slopes[4 * at + 2];
-          back[first + width + 1] = gradient[at] * slopes[4 * at + 3];
+          const first = (c * height + stretch[0] * m) * width + stretch[1] * n;
+          for (let k = 0; k < size; k++)
+            back[first + window[k]] = gradient[at] * slopes[size * at + k];
         }
     return back;
   }

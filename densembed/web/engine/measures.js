@@ -102,10 +102,12 @@ export function difference(first, second) {
  * @param {Float32Array} values
  * @param {Float32Array} before the field before training
  * @param {{ width: number, height: number }} cells
- * @param {number[]} inputShape (channels, height, width)
+ * @param {number[]} inputShape (channels, height, width), or (channels, length) of a signal, whose
+ *   field has one row
  * @returns {Measures}
  */
-export function measure(values, before, { width, height }, [, rows, columns]) {
+export function measure(values, before, { width, height }, [, ...sizes]) {
+  const [columns, rows = 1] = sizes.reverse();
   const along = columns / width;
   const down = rows / height;
   const total = sum(values) || 1;
@@ -177,14 +179,18 @@ function countLargest(values, wanted) {
 /**
  * Mean distance between the locations of the same densities, in pixels.
  *
- * @param {Float64Array} first
+ * @param {Float64Array} first (densities, axes)
  * @param {Float64Array} second
+ * @param {number} [axes] 1 for a signal
  */
-export function meanDisplacement(first, second) {
+export function meanDisplacement(first, second, axes = 2) {
   let total = 0;
-  for (let at = 0; at < first.length; at += 2)
-    total += Math.hypot(second[at] - first[at], second[at + 1] - first[at + 1]);
-  return (2 * total) / first.length;
+  for (let at = 0; at < first.length; at += axes) {
+    let square = 0;
+    for (let axis = 0; axis < axes; axis++) square += (second[at + axis] - first[at + axis]) ** 2;
+    total += Math.sqrt(square);
+  }
+  return (axes * total) / first.length;
 }
 
 /**

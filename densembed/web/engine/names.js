@@ -19,14 +19,15 @@ const WINDOW = 2;
  * @typedef {object} Stage
  * @property {"adaptive" | "convolution" | "relu" | "softmax" | "max"} kind
  * @property {number} maps number of output channels
- * @property {number} kernel taps per axis; 0 for ReLU
+ * @property {number[]} kernel taps along the rows and the columns; 0 for ReLU
  */
 
 /**
  * The structure of a network, from which the shapes of its tensors follow.
  *
  * @typedef {object} Plan
- * @property {number[]} inputShape (channels, height, width)
+ * @property {number[]} inputShape (channels, height, width); a signal is a picture of one row
+ * @property {number} axes 1 for a signal, 2 for a picture
  * @property {number} classes
  * @property {Stage[]} stages the layers before the densities
  * @property {number[]} maps (channels, height, width) at the densities
@@ -46,6 +47,7 @@ const WINDOW = 2;
  * @property {"input" | "mass"} frame
  * @property {number[]} sizes
  * @property {number[]} maps
+ * @property {number} axes
  */
 
 /**
@@ -53,30 +55,39 @@ const WINDOW = 2;
  * @param {Arguments} args
  * @returns {Partial<Plan>}
  */
-function densities(parts, { family, frame, sizes: [b, b0 = 0] }) {
+function densities(parts, { family, frame, axes, sizes: [b, b0 = 0] }) {
   return {
     kind: b0 ? "moving" : "fixed",
     family: FAMILIES.get(family),
     frame,
-    densities: b * b,
-    locators: b0 * b0,
+    densities: b ** axes,
+    locators: b0 ** axes,
     ...parts,
   };
 }
 
 /**
+ * A layer with the same number of taps along each axis of its inputs; 1 along the row of a signal.
+ *
  * @param {Arguments} args
- * @param {number} [kernel]
+ * @param {Stage["kind"]} kind
+ * @param {number} maps
+ * @param {number} taps
+ * @returns {Stage}
+ */
+const layer = ({ axes }, kind, maps, taps) =>
+  ({ kind, maps, kernel: [axes === 1 ? Math.min(taps, 1) : taps, taps] });
+
+/**
+ * @param {Arguments} args
+ * @param {number} [taps]
  * @returns {Partial<Plan>}
  */
-function adaptive(args, kernel = 3) {
-  /** @type {Stage[]} */
+function adaptive(args, taps = 3) {
   const stages = args.maps.flatMap((maps, stage) => [
-    { kind: "adaptive", maps, kernel },
-    { kind: "relu", maps, kernel: 0 },
-    ...(stage < POOLED_STAGES
-      ? [/** @type {Stage} */ ({ kind: "softmax", maps, kernel: WINDOW })]
-      : []),
+    layer(args, "adaptive", maps, taps),
+    layer(args, "relu", maps, 0),
+    ...(stage < POOLED_STAGES ? [layer(args, "softmax", maps, WINDOW)] : []),
   ]);
   return densities({ stages, shared: true }, args);
 }
@@ -120,9 +131,9 @@ const MODELS = {
   "cnn-{maps}": {
     build: (args) => ({
       stages: args.maps.flatMap((maps) => [
-        /** @type {Stage} */ ({ kind: "convolution", maps, kernel: 3 }),
-        /** @type {Stage} */ ({ kind: "relu", maps, kernel: 0 }),
-        /** @type {Stage} */ ({ kind: "max", maps, kernel: WINDOW }),
+        layer(args, "convolution", maps, 3),
+        layer(args, "relu", maps, 0),
+        layer(args, "max", maps, WINDOW),
       ]),
     }),
     words: "Plain CNN of {} maps",
@@ -148,7 +159,7 @@ function parse(name) {
     const match = new RegExp(`^${template.replace(PART, (part) => PATTERNS[part])}$`).exec(name);
     if (!match) continue;
     /** @type {Arguments} */
-    const args = { family: "", frame: "input", sizes: [], maps: [] };
+    const args = { family: "", frame: "input", sizes: [], maps: [], axes: 2 };
     const parts = template.match(PART) ?? [];
     const texts = match.slice(1);
     parts.forEach((part, k) => {
@@ -239,26 +250,31 @@ export function describe(name) {
 }
 
 /**
- * The structure of the network of that name. Throws an Error if the images are too small for it.
+ * The structure of the network of that name. Throws an Error if the inputs are too small for it.
  *
  * @param {string} name
- * @param {number[]} inputShape (channels, height, width)
+ * @param {number[]} shape (channels, height, width), or (channels, length) of signals
  * @param {number} classes
  * @returns {Plan}
  */
-export function plan(name, inputShape, classes) {
+export function plan(name, [channels, ...sizes], classes) {
   const { kind, args } = parse(name);
-  const built = kind.build(args);
+  const axes = sizes.length;
+  const built = kind.build({ ...args, axes });
   const stages = built.stages ?? [];
-  let maps = [...inputShape];
-  const minimum = WINDOW ** stages.filter(({ kernel }) => kernel === WINDOW).length;
-  if (Math.min(maps[1], maps[2]) < minimum)
+  const inputShape = [channels, ...(axes === 1 ? [1] : []), ...sizes];
+  let maps = inputShape;
+  const pools = (/** @type {Stage} */ stage) => stage.kind === "softmax" || stage.kind === "max";
+  const minimum = WINDOW ** stages.filter(pools).length;
+  if (Math.min(...sizes) < minimum)
     throw new Error(
-      `Expected images of at least ${minimum} × ${minimum} pixels; got ${maps[1]} × ${maps[2]}.`,
+      axes === 1
+        ? `Expected signals of at least ${minimum} samples; got ${sizes[0]}.`
+        : `Expected images of at least ${minimum} × ${minimum} pixels; got ${sizes.join(" × ")}.`,
     );
   for (const stage of stages) {
-    const shrinks = stage.kernel === WINDOW ? WINDOW : 1;
-    maps = [stage.maps, Math.floor(maps[1] / shrinks), Math.floor(maps[2] / shrinks)];
+    const [down, across] = pools(stage) ? stage.kernel : [1, 1];
+    maps = [stage.maps, Math.floor(maps[1] / down), Math.floor(maps[2] / across)];
   }
   return {
     kind: "pixels",
@@ -271,6 +287,7 @@ export function plan(name, inputShape, classes) {
     hidden: 0,
     ...built,
     inputShape,
+    axes,
     classes,
     stages,
     maps,
@@ -286,24 +303,26 @@ export function plan(name, inputShape, classes) {
 export function shapes(of) {
   /** @type {[string, number[]][]} */
   const list = [];
+  const { axes } = of;
   let channels = of.inputShape[0];
   of.stages.forEach(({ kind, maps, kernel }, k) => {
     const own = `embedding.features.${k}`;
     if (kind === "adaptive" || kind === "convolution") {
-      list.push([`${own}.weight`, [maps, channels, kernel, kernel]], [`${own}.bias`, [maps]]);
-      if (kind === "adaptive") list.push([`${own}.amplitude_logit`, [1, 2]]);
+      const taps = kernel.slice(-axes);
+      list.push([`${own}.weight`, [maps, channels, ...taps]], [`${own}.bias`, [maps]]);
+      if (kind === "adaptive") list.push([`${own}.amplitude_logit`, [1, axes]]);
     } else if (kind === "softmax") list.push([`${own}.beta`, [maps]]);
     channels = maps;
   });
   const own = embeddingName(of);
   const groups = of.shared ? 1 : channels;
-  if (of.kind === "fixed") list.push([`${own}.alpha`, [groups, of.densities, 2]]);
-  if (of.kind !== "pixels") list.push([`${own}.beta`, [groups, of.densities, 2]]);
+  if (of.kind === "fixed") list.push([`${own}.alpha`, [groups, of.densities, axes]]);
+  if (of.kind !== "pixels") list.push([`${own}.beta`, [groups, of.densities, axes]]);
   if (of.kind === "moving") {
-    const numbers = 2 * (of.scales ? 2 : 1) * groups * of.densities;
+    const numbers = axes * (of.scales ? 2 : 1) * groups * of.densities;
     list.push(
-      [`${own}.locator.0.alpha`, [groups, of.locators, 2]],
-      [`${own}.locator.0.beta`, [groups, of.locators, 2]],
+      [`${own}.locator.0.alpha`, [groups, of.locators, axes]],
+      [`${own}.locator.0.beta`, [groups, of.locators, axes]],
       [`${own}.locator.2.weight`, [numbers, channels * of.locators]],
       [`${own}.locator.2.bias`, [numbers]],
     );

@@ -18,7 +18,8 @@ const RESOLUTION = 4;
  * one another. Arrays of fixed densities are shared by all results: do not change them.
  *
  * @typedef {object} Placement
- * @property {Float64Array} locations (densities, 2), in pixels along the columns and the rows
+ * @property {Float64Array} locations (densities, axes), in pixels along the columns and the rows,
+ *   or in samples of a signal
  * @property {Float64Array} scales the same
  */
 
@@ -34,7 +35,8 @@ const RESOLUTION = 4;
  *
  * `readings` is Γx, (channels or maps, densities per channel): the mean under each density. `box`
  * has the left and upper edge, the width and the height of the box in which the densities are
- * placed, in pixels of the input; null if this is the input itself.
+ * placed, in pixels of the input; of a signal the left edge and the width. It is null if the box is
+ * the input itself.
  */
 
 /**
@@ -57,14 +59,15 @@ const RESOLUTION = 4;
  *   start: Placement,
  * }} Micro
  *
- * `weight` is (entries of α, readings); entry 2 i is α of density i along the columns, 2 i + 1
- * along the rows. `start` is the placement for a blank picture.
+ * `weight` is (entries of α, readings); of a picture, entry 2 i is α of density i along the columns
+ * and 2 i + 1 along the rows. `start` is the placement for a blank input.
  */
 
 /**
  * @typedef {object} FieldOptions
  * @property {number} [resolution] cells per pixel on each axis, by default 4
- * @property {number} [height] number of rows, by default resolution × the input's height
+ * @property {number} [height] number of rows, by default resolution × the input's height; 1 of a
+ *   signal
  * @property {number} [width] number of columns, by default resolution × the input's width
  * @property {ArrayLike<number> | null} [weights] of all densities, e.g. from `classWeights`
  * @property {number | null} [channel] the densities of one channel, by default those of all
@@ -89,7 +92,7 @@ export class Network {
   #embedding;
   /** @type {(Linear | ReLU)[]} */
   #classifier;
-  #signal;
+  #input;
   /** Map from the maps to the input: stretch and offset for rows and columns. */
   #stretch = [1, 1];
   #offset = [0, 0];
@@ -107,8 +110,8 @@ export class Network {
       const part = (/** @type {string} */ name) => tensor(`embedding.features.${k}.${name}`);
       const [channels, height, width] = maps;
       if (stage.kind === "relu") this.#stages.push(new ReLU(channels * height * width));
-      else if (stage.kind === "softmax") this.#stages.push(new Pool(maps, part("beta")));
-      else if (stage.kind === "max") this.#stages.push(new Pool(maps));
+      else if (stage.kind === "softmax") this.#stages.push(new Pool(maps, stage, part("beta")));
+      else if (stage.kind === "max") this.#stages.push(new Pool(maps, stage));
       else {
         const amplitude = stage.kind === "adaptive" ? part("amplitude_logit") : undefined;
         this.#stages.push(new Convolution(maps, stage, part("weight"), part("bias"), amplitude));
@@ -126,21 +129,26 @@ export class Network {
         ? new MovingEmbedding(plan, part)
         : plan.kind === "fixed"
           ? new FixedEmbedding(
-              plan.family, plan.maps, plan.shared, plan.densities, plan.frame,
+              plan.family, plan.maps, plan.axes, plan.shared, plan.densities, plan.frame,
               part("alpha"), part("beta"),
             )
-          : new PixelEmbedding(plan.maps);
+          : new PixelEmbedding(plan.maps, plan.axes);
     const linear = (/** @type {string} */ name) =>
       new Linear(tensor(`${name}.weight`), tensor(`${name}.bias`));
     this.#classifier = plan.hidden
       ? [linear("classifier.0"), new ReLU(plan.hidden), linear("classifier.2")]
       : [linear("classifier")];
-    this.#signal = new Float64Array(plan.inputShape.reduce((product, size) => product * size));
+    this.#input = new Float64Array(plan.inputShape.reduce((product, size) => product * size));
+  }
+
+  /** The number of axes of an input: 2 of a picture, 1 of a signal. */
+  get axes() {
+    return this.#plan.axes;
   }
 
   /** Number of densities, of all channels together. */
   get densities() {
-    return this.#embedding.loc.length / 2;
+    return this.#embedding.loc.length / this.axes;
   }
 
   /** Whether the densities move with the input. */
@@ -172,7 +180,8 @@ export class Network {
    * Computes the predictions and the densities for one input.
    *
    * @param {ArrayLike<number>} pixels (channels, height, width), from 0 to 1 (a byte / 255), as in
-   *   Python; nothing else is normalised
+   *   Python; nothing else is normalised. Or a signal, (channels, length), with the values scaled
+   *   by the header's `scaling`: (value − mean) / std
    * @returns {Result}
    */
   run(pixels) {
@@ -196,11 +205,11 @@ export class Network {
 
   /** @param {ArrayLike<number>} pixels */
   #maps(pixels) {
-    if (pixels.length !== this.#signal.length)
-      throw new RangeError(`Expected ${this.#signal.length} pixels; got ${pixels.length}.`);
-    this.#signal.set(pixels);
+    if (pixels.length !== this.#input.length)
+      throw new RangeError(`Expected ${this.#input.length} pixels; got ${pixels.length}.`);
+    this.#input.set(pixels);
     /** @type {Float64Array} */
-    let x = this.#signal;
+    let x = this.#input;
     for (const stage of this.#stages) x = stage.forward(x);
     return x;
   }
@@ -223,7 +232,7 @@ export class Network {
     const placement = { locations: loc.slice(), scales: scale.slice() };
     if (!this.onPixels)
       for (let entry = 0; entry < loc.length; entry++) {
-        const axis = 1 - (entry % 2);
+        const axis = 1 - (entry % this.axes); // of the stretch, rows first
         placement.locations[entry] = loc[entry] * this.#stretch[axis] + this.#offset[axis];
         placement.scales[entry] = scale[entry] * this.#stretch[axis];
       }
@@ -282,7 +291,7 @@ export class Network {
   micro(pixels) {
     const embedding = this.#embedding;
     if (!(embedding instanceof MovingEmbedding)) return null;
-    embedding.locate(this.#maps(new Float64Array(this.#signal.length)));
+    embedding.locate(this.#maps(new Float64Array(this.#input.length)));
     const start = this.#onInput(embedding);
     embedding.locate(this.#maps(pixels));
     const { inner, linear } = embedding;
@@ -293,8 +302,9 @@ export class Network {
   }
 
   /**
-   * Σ_i w_i φ_i(t, u), per square pixel, at the centres of equal cells, row 0 at the top. Without
-   * weights it is the receptive field, with those of `classWeights` the field for a class.
+   * Σ_i w_i φ_i(t, u), per square pixel, at the centres of equal cells, row 0 at the top; of a
+   * signal Σ_i w_i φ_i(t), per sample, in one row. Without weights it is the receptive field, with
+   * those of `classWeights` the field for a class.
    *
    * @param {Placement} placement from `run` or `place`
    * @param {FieldOptions} [options]
@@ -319,14 +329,14 @@ export class Network {
   }
 
   /**
-   * φ_i(t, u) of one density.
+   * φ_i(t, u) of one density, or φ_i(t).
    *
    * @param {Placement} placement
    * @param {number} density
    * @param {FieldOptions} [options]
    */
   density(placement, density, options = {}) {
-    return this.field(only(placement, density), { ...options, weights: null, channel: null });
+    return this.field(this.#only(placement, density), { ...options, weights: null, channel: null });
   }
 
   /**
@@ -340,13 +350,13 @@ export class Network {
   }
 
   /**
-   * Γ_i, the mass of one density in each pixel: (height, width).
+   * Γ_i, the mass of one density in each pixel: (height, width), or (length).
    *
    * @param {Placement} placement
    * @param {number} density
    */
   gamma(placement, density) {
-    return this.pixelField(only(placement, density));
+    return this.pixelField(this.#only(placement, density));
   }
 
   /**
@@ -355,27 +365,29 @@ export class Network {
    * @param {Fill} fill
    */
   #sum({ locations, scales }, { resolution = RESOLUTION, weights, channel, ...options }, fill) {
+    const { axes } = this;
     const [channels, rowsIn, columnsIn] = this.#plan.inputShape;
-    const { height = rowsIn * resolution, width = columnsIn * resolution } = options;
+    const rowsOut = axes === 1 ? 1 : rowsIn * resolution;
+    const { height = rowsOut, width = columnsIn * resolution } = options;
     const out = options.out ?? new Float32Array(height * width);
-    if (this.#plan.kind === "pixels" && locations.length > 2) {
+    if (this.#plan.kind === "pixels" && locations.length > axes) {
       const terms = this.#tiles(locations, scales, weights, height, width, fill);
       sumOfProducts(terms.rows, terms.columns, terms.count, height, width, out);
       return out;
     }
     const groups = this.#plan.shared ? 1 : channels;
-    let first = 0, count = locations.length / 2;
+    let first = 0, count = locations.length / axes;
     if (channel !== undefined && channel !== null) {
       count /= groups;
       first = (channel % groups) * count;
-      locations = locations.subarray(2 * first, 2 * (first + count));
-      scales = scales.subarray(2 * first, 2 * (first + count));
+      locations = locations.subarray(axes * first, axes * (first + count));
+      scales = scales.subarray(axes * first, axes * (first + count));
     }
     const rows = room("rows", height * count);
     const columns = room("columns", width * count);
     const { family } = this.#plan;
-    fill(family, locations, scales, 1, rowsIn, height, rows);
-    fill(family, locations, scales, 0, columnsIn, width, columns);
+    fill(family, locations, scales, axes, 1, rowsIn, height, rows);
+    fill(family, locations, scales, axes, 0, columnsIn, width, columns);
     if (weights)
       for (let y = 0, at = 0; y < height; y++)
         for (let d = 0; d < count; d++) rows[at++] *= weights[first + d];
@@ -395,15 +407,17 @@ export class Network {
    * @param {Fill} fill
    */
   #tiles(locations, scales, weights, height, width, fill) {
+    const { axes } = this;
     const [, rowsIn, columnsIn] = this.#plan.inputShape;
     const [, down, count] = this.#plan.maps;
     const every = (/** @type {Float64Array} */ values) =>
-      Float64Array.from({ length: 2 * down }, (_, k) => values[(k >> 1) * 2 * count + (k % 2)]);
+      Float64Array.from({ length: axes * down }, (_, k) =>
+        values[Math.floor(k / axes) * axes * count + (k % axes)]);
     const parts = new Float64Array(height * down);
-    fill(this.#plan.family, every(locations), every(scales), 1, rowsIn, height, parts);
+    fill(this.#plan.family, every(locations), every(scales), axes, 1, rowsIn, height, parts);
     const columns = room("columns", width * count);
-    const alongs = [locations, scales].map((values) => values.subarray(0, 2 * count));
-    fill(this.#plan.family, alongs[0], alongs[1], 0, columnsIn, width, columns);
+    const alongs = [locations, scales].map((values) => values.subarray(0, axes * count));
+    fill(this.#plan.family, alongs[0], alongs[1], axes, 0, columnsIn, width, columns);
     const rows = room("rows", height * count).fill(0);
     for (let y = 0; y < height; y++)
       for (let tile = 0; tile < down; tile++) {
@@ -413,6 +427,20 @@ export class Network {
             rows[y * count + k] += part * (weights ? weights[tile * count + k] : 1);
       }
     return { rows, columns, count };
+  }
+
+  /**
+   * One density of several.
+   *
+   * @param {Placement} placement
+   * @param {number} density
+   * @returns {Placement}
+   */
+  #only({ locations, scales }, density) {
+    const [from, to] = [this.axes * density, this.axes * (density + 1)];
+    if (!(density >= 0 && to <= locations.length))
+      throw new RangeError(`There is no density ${density}.`);
+    return { locations: locations.subarray(from, to), scales: scales.subarray(from, to) };
   }
 
   /**
@@ -462,31 +490,17 @@ export class Network {
    */
   inputGradient(pixels) {
     const { classes } = this.#plan;
-    const result = new Float32Array(classes * this.#signal.length);
+    const result = new Float32Array(classes * this.#input.length);
     this.run(pixels);
     const layers = [...this.#stages, this.#embedding, ...this.#classifier].reverse();
     for (let label = 0; label < classes; label++) {
       /** @type {Float64Array} */
       let gradient = Float64Array.from({ length: classes }, (_, c) => (c === label ? 1 : 0));
       for (const layer of layers) gradient = layer.backward(gradient);
-      result.set(gradient, label * this.#signal.length);
+      result.set(gradient, label * this.#input.length);
     }
     return result;
   }
-}
-
-/**
- * One density of several.
- *
- * @param {Placement} placement
- * @param {number} density
- * @returns {Placement}
- */
-function only({ locations, scales }, density) {
-  if (!(density >= 0 && 2 * density < locations.length))
-    throw new RangeError(`There is no density ${density}.`);
-  const [from, to] = [2 * density, 2 * density + 2];
-  return { locations: locations.subarray(from, to), scales: scales.subarray(from, to) };
 }
 
 /** @param {Float64Array} logits */

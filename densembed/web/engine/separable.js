@@ -1,9 +1,10 @@
 // @ts-check
 /**
- * Separable densities on images: factors along each axis, and sums of their products.
+ * Separable densities on images and signals: factors along each axis, and sums of their products.
  *
  * Factors are (cells, densities), so that the densities are on the contiguous axis. Locations and
- * scales are pairs (along the columns, along the rows) in pixels; `axis` 0 is that of the columns.
+ * scales are (densities, axes) in pixels, along the columns and then the rows; `axis` 0 is that of
+ * the columns. A signal has one axis: it is a picture of one row, with factors of 1 along the rows.
  *
  * @import { Family } from "./families.js"
  */
@@ -18,15 +19,16 @@ const SAFE = 300;
  * @param {Family} family
  * @param {Float64Array} loc
  * @param {Float64Array} scale
+ * @param {number} axes
  * @param {number} axis
  * @param {number} first place of the first point
  * @param {number} last place of the last point
  * @param {number} step distance of the points
  * @param {(d: number, mu: number, s: number, e: number, q: number) => void} fill
  */
-function eachDensity(family, loc, scale, axis, first, last, step, fill) {
+function eachDensity(family, loc, scale, axes, axis, first, last, step, fill) {
   const logistic = family.name === "logistic";
-  for (let d = 0, at = axis; at < loc.length; d++, at += 2) {
+  for (let d = 0, at = axis; at < loc.length; d++, at += axes) {
     const mu = loc[at];
     const s = scale[at];
     const start = (first - mu) / s;
@@ -42,15 +44,17 @@ function eachDensity(family, loc, scale, axis, first, last, step, fill) {
  * @param {Family} family
  * @param {Float64Array} loc
  * @param {Float64Array} scale
+ * @param {number} axes
  * @param {number} axis
  * @param {number} size
  * @param {number} cells
  * @param {Float64Array} out (cells, densities)
  */
-export function masses(family, loc, scale, axis, size, cells, out) {
-  const count = loc.length / 2;
+export function masses(family, loc, scale, axes, axis, size, cells, out) {
+  const count = loc.length / axes;
   const step = size / cells;
-  eachDensity(family, loc, scale, axis, 0, size, step, (d, mu, s, e, q) => {
+  if (axis === axes) out.fill(1, 0, cells * count);
+  else eachDensity(family, loc, scale, axes, axis, 0, size, step, (d, mu, s, e, q) => {
     if (e) {
       let lower = 1 / (1 + e);
       for (let n = 0, at = d; n < cells; n++, at += count) {
@@ -76,15 +80,17 @@ export function masses(family, loc, scale, axis, size, cells, out) {
  * @param {Family} family
  * @param {Float64Array} loc
  * @param {Float64Array} scale
+ * @param {number} axes
  * @param {number} axis
  * @param {number} size
  * @param {number} cells
  * @param {Float64Array} out (cells, densities)
  */
-export function densitiesAt(family, loc, scale, axis, size, cells, out) {
-  const count = loc.length / 2;
+export function densitiesAt(family, loc, scale, axes, axis, size, cells, out) {
+  const count = loc.length / axes;
   const step = size / cells;
-  eachDensity(family, loc, scale, axis, step / 2, size, step, (d, mu, s, e, q) => {
+  if (axis === axes) out.fill(1, 0, cells * count);
+  else eachDensity(family, loc, scale, axes, axis, step / 2, size, step, (d, mu, s, e, q) => {
     const height = 1 / s;
     if (e)
       for (let n = 0, at = d; n < cells; n++, at += count) {
