@@ -172,8 +172,12 @@ def to_csv(checkpoint: Checkpoint, table: str | None = None, pixels: Tensor | No
         )
     model: Any = checkpoint.model()
     table = table or ("densities" if checkpoint.has_densities else "weights")
-    if table == "weights" or not checkpoint.has_densities:
+    if table == "weights":
         return _weights(checkpoint)
+    if not checkpoint.has_densities:
+        raise ExportError(
+            f"{checkpoint.config.model} has no densities: choose the table of weights."
+        )
     if model.adaptive and pixels is None:
         raise ExportError(
             f"The densities of {checkpoint.config.model} move with the input: name one by --image."

@@ -171,6 +171,9 @@ def test_what_a_table_needs(checkpoints):
         exchange.to_csv(checkpoints[MOVING])
     with pytest.raises(exchange.ExportError, match="not one linear map of the pixels"):
         exchange.to_csv(checkpoints[MOVING], "weights")
+    for table in ("densities", "field"):
+        with pytest.raises(exchange.ExportError, match="linear has no densities: choose"):
+            exchange.to_csv(checkpoints[PLAIN], table)
 
 
 def test_names_of_classes_do_not_break_a_table(checkpoints):

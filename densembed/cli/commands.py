@@ -204,7 +204,6 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype",
         choices=("float32", "float64"),
-        default="float32",
         help="precision of the network (default float32)",
     )
     parser.add_argument(
@@ -218,6 +217,8 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 def _check_export(options: argparse.Namespace) -> None:
     if options.to != "csv" and (options.image or options.table):
         raise UsageError("--image and --table are for --to csv.")
+    if options.to == "csv" and options.dtype:
+        raise UsageError("--dtype is for --to onnx and --to torch.")
     options.out = options.out or Path(options.checkpoint.stem + EXPORTS[options.to])
     check_out(options.out)
 

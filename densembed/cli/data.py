@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from densembed.cli.common import UsageError, warn
@@ -13,7 +12,7 @@ from densembed.data.decode import read_bytes
 from densembed.data.frames import frames_note
 from densembed.data.images import read_picture
 from densembed.data.names import TABLE
-from densembed.data.table import Rows, SignalTable, read_rows
+from densembed.data.table import Rows, SignalTable, as_inputs, read_rows
 from densembed.models.registry import at_grid
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
@@ -79,7 +78,7 @@ def read_signals(checkpoint: Checkpoint, path: Path) -> tuple[Tensor, Rows]:
     Rows may end in a class, or have one in the column of the model's own data.
 
     Raises:
-        DataError: the file is not a table of signals.
+        DataError: the file is not a table of signals, or has values that overflow float32.
         UsageError: the signals have another length, or the model takes several channels.
     """
     channels, length = checkpoint.header.input_shape
@@ -95,4 +94,4 @@ def read_signals(checkpoint: Checkpoint, path: Path) -> tuple[Tensor, Rows]:
         )
     scaling = checkpoint.header.scaling
     assert scaling is not None  # for mypy: a header of signals has one
-    return torch.from_numpy(scaling(rows.values)).float().unsqueeze(1), rows
+    return as_inputs(rows, scaling, printable(path.name)), rows

@@ -12,7 +12,7 @@ from densembed.cli.info import read_all
 from densembed.data import DataError, Split, as_input, is_outside, noun
 from densembed.data.grids import for_axes
 from densembed.data.transform import scaled
-from densembed.text import printable
+from densembed.text import listed, printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.errors import Errors
 from densembed.training.loop import error_rate
@@ -58,7 +58,13 @@ def _errors(
             f"{name} has {len(classes):,} classes, but {dataset.title} has "
             f"{len(dataset.classes):,}: evaluate it on data with the same classes."
         )
-    test = (dataset.in_order(classes) or dataset).scaled_by(checkpoint.header.scaling).test
+    ordered = dataset.in_order(classes)
+    if ordered is None:
+        warn(
+            f"{name} has the classes {listed(classes)}, but {dataset.title} has "
+            f"{listed(dataset.classes)}: they are compared in this order."
+        )
+    test = (ordered or dataset).scaled_by(checkpoint.header.scaling).test
     try:
         grid = options.grid and for_axes(options.grid, len(dataset.input_shape) - 1)
     except ValueError as error:

@@ -28,4 +28,4 @@ def _content(checkpoint: Checkpoint, options: argparse.Namespace) -> bytes:
             pixels = read_image(options.image, checkpoint, shape, "table")
         return exchange.to_csv(checkpoint, options.table, pixels).encode()
     write = {"onnx": exchange.to_onnx, "torch": exchange.to_torch}[options.to]
-    return write(checkpoint, getattr(torch, options.dtype))
+    return write(checkpoint, getattr(torch, options.dtype or "float32"))

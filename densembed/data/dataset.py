@@ -9,6 +9,7 @@ from hashlib import sha256
 import torch
 from torch import Tensor
 
+from densembed.data.names import DataError
 from densembed.data.scaling import Scaling
 
 
@@ -90,7 +91,10 @@ class Dataset:
         return replace(self, classes=tuple(classes), train=train, test=test)
 
     def scaled_by(self, scaling: Scaling | None) -> "Dataset":
-        """The same signals with the scaling of a checkpoint in place of their own."""
+        """The same signals with the scaling of a checkpoint in place of their own.
+
+        Raises DataError for values that overflow float32.
+        """
         if scaling is None or self.scaling is None or scaling == self.scaling:
             return self
         own = self.scaling
@@ -98,6 +102,11 @@ class Dataset:
             replace(part, images=scaling(own.measured(part.images.double())).float())
             for part in (self.train, self.test)
         )
+        if not all(part.images.isfinite().all() for part in (train, test)):
+            raise DataError(
+                f"{self.title} has values that are too large, compared with the training signals "
+                "of the model: check their unit."
+            )
         return replace(self, train=train, test=test, scaling=scaling)
 
     def to(self, device: torch.device | str) -> "Dataset":

@@ -152,11 +152,13 @@ def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]
     training = rows.values[~tested.numpy()]
     with np.errstate(over="ignore", invalid="ignore"):
         mean, std = float(training.mean()), float(training.std())
-    if not 0 < std < math.inf:
-        reason = "are all the same" if std == 0 else "are too large"
+    constant = training.min() == training.max()  # of which std is not 0 if the mean is rounded
+    if constant or not 0 < std < math.inf:
+        reason = "are too large" if std else "differ too little"
+        reason = "are all the same" if constant else reason
         raise DataError(f"The values of the training signals of {title} {reason}.")
     scaling = Scaling(mean=mean, std=std)
-    inputs = torch.from_numpy(scaling(rows.values).astype(np.float32)).unsqueeze(1)
+    inputs = as_inputs(rows, scaling, title)
     return Dataset(
         name=name,
         title=title,
@@ -166,6 +168,22 @@ def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]
         notes=tuple(rows.notes),
         scaling=scaling,
     )
+
+
+def as_inputs(rows: "Rows", scaling: Scaling, title: str) -> torch.Tensor:
+    """The signals of a table as inputs of a model, (N, 1, L).
+
+    Raises DataError for a value that overflows float32.
+    """
+    with np.errstate(over="ignore"):
+        inputs = scaling(rows.values).astype(np.float32)
+    fits = np.isfinite(inputs).all(1)
+    if not fits.all():
+        raise DataError(
+            f"Line {rows.lines[int(fits.argmin())]:,} of {title} has a value that is too large, "
+            "compared with the training signals: check its unit."
+        )
+    return torch.from_numpy(inputs).unsqueeze(1)
 
 
 def _every_fifth(classes: Sequence[str]) -> list[bool]:

@@ -93,6 +93,32 @@ def test_a_file_that_does_not_fit_is_named(run, model, tmp_path):
     assert (status, "No such file" in errors) == (2, True)
 
 
+def test_a_value_that_overflows_is_named_by_its_line(run, model, table, tmp_path):
+    """The probability was NaN, which is not JSON, and the class that of the label."""
+    rows = table.read_text().splitlines()
+    rows[6] = ",".join(["1e300", *rows[6].split(",")[1:]])
+    (tmp_path / "new.csv").write_text("\n".join(rows))
+    says = "Line 7 of new.csv has a value that is too large, compared with the training signals"
+    status, text, _ = run("read", model, tmp_path / "new.csv", "--json")
+    (found,) = json.loads(text, parse_constant=pytest.fail)
+    assert status == 2
+    assert found["error"].startswith(says)
+    out = tmp_path / "a.npz"
+    assert says in fails(run("render", model, "--image", tmp_path / "new.csv", "--out", out))
+    assert not out.exists()
+
+
+def test_classes_of_other_names_are_named(run, model, table, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text(table.read_text().replace("low", "1.0").replace("high", "1"))
+    status, text, errors = run("evaluate", model, "--dataset", f"csv:{other}")
+    assert (status, text) == (0, "test error: 0.00 % of 8 test signals\n")
+    assert errors == (
+        "densembed: own.safetensors has the classes 'high', 'low', but other.csv has "
+        "'1', '1.0': they are compared in this order.\n"
+    )
+
+
 @pytest.mark.parametrize("suffix", ["svg", "pdf", "png"])
 def test_a_figure(run, model, table, tmp_path, suffix):
     out = tmp_path / f"field.{suffix}"

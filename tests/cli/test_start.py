@@ -37,6 +37,7 @@ WRONG = [
     "reproduce;table1;--seeds;0",
     "render;a;--image;b;--out;c.doc",
     "export;a;--to;onnx;--table;field",
+    "export;a;--to;csv;--dtype;float64",
     "info;none.safetensors",
 ]
 

@@ -155,7 +155,25 @@ WRONG = {
     "one class": (text([row for row in rows() if row[-1] == "rest"]), "two classes"),
     "one column": ("1\n2\n", "one column"),
     "constant": (text([[1] * LENGTH + [row[-1]] for row in rows()]), "all the same"),
-    "huge": (text([[1e308] * LENGTH + [row[-1]] for row in rows()]), "too large"),
+    "huge": (text([[k * 1e306] * LENGTH + [row[-1]] for k, row in enumerate(rows())]), "too large"),
+    "constant fraction": (  # whose mean is rounded, so their standard deviation is not 0
+        text([[0.1] * LENGTH + [row[-1]] for row in rows()]),
+        "all the same",
+    ),
+    "nearly constant": (
+        text([[k * 1e-300] * LENGTH + [row[-1]] for k, row in enumerate(rows())]),
+        "differ too little",
+    ),
+    "huge test value": (
+        text(
+            [
+                ["split", *HEADINGS],
+                *(["train", *row] for row in rows()),
+                ["test", "1e300", *rows()[0][1:]],
+            ]
+        ),
+        "Line 22 .* too large, compared with the training signals",
+    ),
     "few": (text(rows(6)), "no test signals"),
     "many classes": (text([[*row[:-1], k] for k, row in enumerate(rows(1200))]), "1,200 classes"),
     "UTF-16": (text(rows()).encode("utf-16"), "not UTF-8"),
@@ -280,3 +298,5 @@ def test_another_scaling(load):
         torch.testing.assert_close(changed.images.double(), (measured + 1) / 4, rtol=0, atol=1e-6)
     assert found.scaling == other
     assert data.scaled_by(data.scaling) is data
+    with pytest.raises(DataError, match="too large, compared with the training signals of the mo"):
+        data.scaled_by(Scaling(mean=0.0, std=1e-60))
