@@ -46,6 +46,8 @@ def count_frames(image: Image, data: bytes) -> int:
 def frames_note(name: str, data: bytes) -> str | None:
     """The sentence about the frames of an image file that are not read; None if there are none.
 
+    It is for a file that is decoded before, as `decode` reports what is wrong with it.
+
     Raises:
         ImageError: the file is not an image.
     """

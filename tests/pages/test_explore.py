@@ -183,9 +183,10 @@ def test_a_picture_is_read_whatever_the_name_of_its_file(small_gallery, pictures
             "The file is a video, or a damaged HEIC",
         ),
         (b"Dear reader, this is no picture.", "The file is not a picture"),
+        (b"", "The picture file is empty"),
         (bytes(41 * 2**20), "The picture has 41.0 MB, more than the 40 MB"),
     ],
-    ids=["video", "letter", "large"],
+    ids=["video", "letter", "empty", "large"],
 )
 def test_another_file_gets_one_sentence(small_gallery, pictures, data, sentence):
     app = upload(visit(), data, "../../photo.png")

@@ -1,7 +1,7 @@
 """Inputs: a test image of a data set, an uploaded picture, and remarks about both."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 import torch
@@ -149,15 +149,16 @@ def upload_picture(checkpoint: Checkpoint) -> Input | None:
 def _input_of(data: bytes, checkpoint: Checkpoint) -> Input:
     """A picture as the model's input; a photograph of digits is shown, with each to choose."""
     shape, digit = checkpoint.header.input_shape, checkpoint.reads_digits
-    note = frames_note("The picture", data)
-    if not digit or shape[0] > 1:
+    if digit and shape[0] == 1:
+        chosen, photograph = show_photograph(data, checkpoint)
+        pixels = torch.zeros(shape, dtype=torch.uint8) if chosen is None else chosen.pixels
+        content = Content.BLANK if chosen is None else Content.DIGIT
+        cut_off = chosen is not None and chosen.cut_off
+        shown = Input(pixels, None, UPLOAD, content, photograph.clean, cut_off)
+    else:
         picture = read_picture(data, shape, digit)
-        return Input(picture.pixels, None, UPLOAD, picture.content, picture.clean, frames_note=note)
-    chosen, photograph = show_photograph(data, checkpoint)
-    if chosen is None:
-        blank = torch.zeros(shape, dtype=torch.uint8)
-        return Input(blank, None, UPLOAD, Content.BLANK, photograph.clean, frames_note=note)
-    return Input(chosen.pixels, None, UPLOAD, Content.DIGIT, photograph.clean, chosen.cut_off, note)
+        shown = Input(picture.pixels, None, UPLOAD, picture.content, picture.clean)
+    return replace(shown, frames_note=frames_note("The picture", data))
 
 
 def _drop_removed() -> None:
