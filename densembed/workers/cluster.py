@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from densembed.text import printable
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
 from densembed.training.threads import limit_threads
@@ -203,7 +204,7 @@ class Cluster:
             str(task.run.path),
             task.data_dir,
             resources=wanted,
-            key=f"densembed-{task.run.identifier}-{secrets.token_hex(4)}",
+            key=f"densembed-{printable(task.run.identifier)}-{secrets.token_hex(4)}",
             pure=False,
         )
         if self.scheduler:

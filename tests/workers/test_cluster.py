@@ -9,6 +9,8 @@ import pytest
 
 from densembed.runs import Run, all_runs, execute
 from densembed.runs.recovery import recover
+from densembed.runs.sweep import Sweep
+from densembed.runs.sweep_plan import make_plan
 from densembed.training.config import RunConfig
 from densembed.workers.cluster import NICENESS, Cluster
 from tests.waiting import wait_for
@@ -67,6 +69,15 @@ def test_it_starts_on_first_use_and_trains(cluster, root):
     assert run.checkpoint().header.outcome == "done"
     assert started(run) in children() - before
     assert started(run) != os.getpid()
+
+
+def test_a_folder_whose_name_is_not_utf_8(cluster, tmp_path):
+    """Dask sends the keys of its tasks as UTF-8; the sweep never began."""
+    plan = make_plan(SHORT, {"model": ["linear", "logistic-el-2"]})
+    sweep = Sweep.create(plan, tmp_path / os.fsdecode(b"caf\xe9"))
+    sweep.submit(cluster)
+    wait_for(lambda: sweep.state() == "done")
+    assert [len(row.errors) for row in sweep.rows()] == [1, 1]
 
 
 def test_workers_have_a_low_priority(cluster, root):
