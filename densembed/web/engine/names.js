@@ -51,6 +51,15 @@ const WINDOW = 2;
  */
 
 /**
+ * The number of densities with `count` per axis. V8 keeps the result of ** as a float, even that of
+ * integers, and loops up to it are then slower.
+ *
+ * @param {number} count
+ * @param {number} axes
+ */
+const onGrid = (count, axes) => (axes === 1 ? count : count * count);
+
+/**
  * @param {Partial<Plan>} parts
  * @param {Arguments} args
  * @returns {Partial<Plan>}
@@ -60,8 +69,8 @@ function densities(parts, { family, frame, axes, sizes: [b, b0 = 0] }) {
     kind: b0 ? "moving" : "fixed",
     family: FAMILIES.get(family),
     frame,
-    densities: b ** axes,
-    locators: b0 ** axes,
+    densities: onGrid(b, axes),
+    locators: onGrid(b0, axes),
     ...parts,
   };
 }
