@@ -88,7 +88,12 @@ def _retry_in_float64(compute: Callable[[Model, Input], Tensor], model: Model, x
 
 
 def _sum(embedding: Embedding, x: Tensor | None, resolution: int) -> Tensor:
-    *rows, columns = embedding.pdf_axes(x, resolution=resolution)
+    return sum_of_products(embedding.pdf_axes(x, resolution=resolution))
+
+
+def sum_of_products(factors: list[Tensor]) -> Tensor:
+    """Sum over the densities of the products of their factors (…, K, cells) along each axis."""
+    *rows, columns = factors
     return rows[0].transpose(-1, -2) @ columns if rows else columns.sum(-2)
 
 
@@ -105,15 +110,17 @@ def finite(values: np.ndarray) -> np.ndarray:
 
 @torch.inference_mode()
 def pixel_field(model: DensityNetwork, x: Tensor | None = None) -> np.ndarray:
-    """Σ_i Γ_i[m, n], the mass of the densities in each pixel: (inputs, channels, H, W)."""
+    """Σ_i Γ_i[m, n], the mass of the densities in each pixel: (inputs, channels, H, W).
+
+    For signals it is their mass in each sample, (inputs, channels, L).
+    """
 
     def summed(model: DensityNetwork, x: Tensor | None) -> Tensor:
         embedding = model.embedding
         loc, scale = embedding.placement(x)
-        rows, columns = axes_gamma(
-            embedding.family, loc, scale, embedding.sizes, truncate=embedding.truncate
+        return sum_of_products(
+            axes_gamma(embedding.family, loc, scale, embedding.sizes, truncate=embedding.truncate)
         )
-        return rows.transpose(-1, -2) @ columns
 
     return finite(_retry_in_float64(summed, model, x).float().cpu().numpy())
 

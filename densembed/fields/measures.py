@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from densembed.fields.field import RESOLUTION, field
+from densembed.fields.field import RESOLUTION, field, sum_of_products
 from densembed.layers import FeatureEmbedding
 from densembed.models.architectures import DensityNetwork
 
@@ -18,9 +18,10 @@ MASS = 0.9
 class Densities:
     """The densities of a network for one input.
 
-    `loc` and `scale` are (D, 2) in pixels, along the columns and then the rows, where D counts the
-    densities of all channels. `weights` (classes, D) are the weights of the densities for each
-    class, summed over feature maps that share a density; None if there is a hidden layer.
+    `loc` and `scale` are (D, 2) in pixels, along the columns and then the rows, or (D, 1) for a
+    signal. D counts the densities of all channels. `weights` (classes, D) are the weights of
+    the densities for each class, summed over feature maps that share a density; None if there is a
+    hidden layer.
     """
 
     loc: np.ndarray
@@ -60,18 +61,20 @@ def weighted_field(
 ) -> np.ndarray:
     """Σ_i w_i φ_i(t, u) for one input (1, C, H, W), per square pixel: (channels, H · r, W · r).
 
+    For a signal (1, C, L) it is (channels, L · r), per sample.
+
     Args:
         weights: (channels or 1, K), e.g. those of one class of `class_weights`.
     """
-    rows, columns = model.embedding.pdf_axes(x, resolution=resolution)
-    summed = (rows[0] * weights[..., None].to(rows)).transpose(-1, -2) @ columns[0]
-    return summed.float().numpy()
+    first, *rest = (each[0] for each in model.embedding.pdf_axes(x, resolution=resolution))
+    weighted = first * weights[..., None].to(first)
+    return sum_of_products([weighted, *rest]).float().numpy()
 
 
 def density_field(
     model: DensityNetwork, x: Tensor, index: int, resolution: int = RESOLUTION
 ) -> np.ndarray:
-    """φ_i(t, u) of one of `densities`, per square pixel: (1, H · r, W · r)."""
+    """φ_i(t, u) of one of `densities`, per square pixel: (1, H · r, W · r), or (1, L · r)."""
     weights = torch.zeros(model.embedding.groups * model.embedding.num_densities)
     weights[index] = 1
     chosen = weights.unflatten(0, (model.embedding.groups, model.embedding.num_densities))
@@ -98,7 +101,7 @@ class Measures:
     `centre` (t, u) of mass; `spread`, the root mean square distance from it; `entropy` in bits,
     which is log₂ of the number of pixels for a uniform field; `area`, the number of pixels with the
     fraction `MASS` of the mass; `variation`, the total variation distance from the field before
-    training.
+    training. The field of a signal has one row: u is 0.5, and the unit is a sample.
     """
 
     centre: tuple[float, float]
@@ -109,14 +112,17 @@ class Measures:
 
 
 def measure(values: np.ndarray, before: np.ndarray, x: np.ndarray, y: np.ndarray) -> Measures:
-    """Compute the measures of a field (C, H · r, W · r), summed over its channels.
+    """Compute the measures of a field (C, H · r, W · r) or (C, L · r), summed over its channels.
 
     Args:
         before: the field before training, of the same shape.
-        x, y: centres of the cells in pixels.
+        x, y: centres of the cells in pixels; `y` is empty for a signal.
     """
+    y = y if len(y) else np.array([0.5])
     cell = float(x[0] * 2 * y[0] * 2)
-    mass, start = (each.sum(0).astype(np.float64) for each in (values, before))
+    mass, start = (
+        each.sum(0).astype(np.float64).reshape(len(y), len(x)) for each in (values, before)
+    )
     mass, start = mass / (mass.sum() or 1), start / (start.sum() or 1)
     along, down = mass.sum(0), mass.sum(1)
     centre = float(along @ x), float(down @ y)
@@ -133,7 +139,7 @@ def measure(values: np.ndarray, before: np.ndarray, x: np.ndarray, y: np.ndarray
 
 
 def mean_displacement(first: Densities, second: Densities) -> float:
-    """Mean distance between the locations of the same densities, in pixels."""
+    """Mean distance between the locations of the same densities, in pixels or samples."""
     return float(np.linalg.norm(second.loc - first.loc, axis=1).mean())
 
 

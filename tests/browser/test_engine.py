@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from densembed.data import as_input
-from densembed.fields.field import TOP_PERCENTILE, field, finite, logits
+from densembed.fields.field import TOP_PERCENTILE, field, finite, logits, pixel_field
 from densembed.fields.measures import (
     class_weights,
     densities,
+    density_field,
     field_statistics,
     input_gradient,
     mean_displacement,
@@ -214,7 +215,7 @@ def expected(
     placed, weights = densities(model, x), class_weights(model)
     with torch.inference_mode():
         scores, readings = model(x)[0], model.embedding(x)[0].flatten()
-        gamma = model.embedding.gamma(x)[0].flatten(0, 1)
+        gamma = model.embedding.gamma(x)[0].flatten(0, 1)[density]
     places = [
         densities(checkpoint.network(k), x.float()).loc[density]
         for k in range(len(checkpoint.steps))
@@ -228,8 +229,8 @@ def expected(
         "box": box(model, x),
         "weights": None,
         "contributions": None,
-        "pixels": gamma.sum(0),
-        "gamma": gamma[density],
+        "pixels": pixel_field(model, x)[0].sum(0),
+        "gamma": gamma,
         "gradient": input_gradient(model, x),
         "path": places,
         "scores": scores,
@@ -242,15 +243,13 @@ def expected(
         wanted["contributions"] = terms.reshape(-1, weights[label].numel()).sum(0)
     for resolution in resolutions:
         values = field(model, x, resolution).values[0]
-        with torch.inference_mode():
-            each = model.receptive_field(x, resolution=resolution)[0]
         wanted |= {
             f"field {resolution}": values.sum(0),
             f"last {resolution}": values[2 % len(values)],
-            f"density {resolution}": each.flatten(0, 1)[density],
+            f"density {resolution}": density_field(model, x, density, resolution),
             f"class {resolution}": None
             if weights is None
-            else torch.einsum("ck,ck...->...", weights[label], each),
+            else weighted_field(model, x, weights[label], resolution).sum(0),
         }
     return wanted
 
@@ -565,11 +564,12 @@ def test_the_example_of_the_documentation(engine):
 # Measures
 
 
-def test_measures(engine):
-    script = """({ engine, packed, bytes, inputOf }, [file, pictures, percent]) => {
+@pytest.mark.parametrize(("shape", "height"), [((3, 12, 28), 36), ((3, 28), 1)], ids=str)
+def test_measures(engine, shape, height):
+    script = """({ engine, packed, bytes, inputOf }, [file, values, height, percent]) => {
       const checkpoint = engine.readCheckpoint(bytes(file).buffer);
-      const cells = { width: 84, height: 36 };
-      const inputs = pictures.map(inputOf);
+      const cells = { width: 84, height };
+      const inputs = values.map(inputOf);
       const [before, after] = [0, -1].map((snapshot) => checkpoint.network(snapshot));
       const placed = [before, after].map((network) => network.run(inputs[0]));
       const [first, last] = [before.field(placed[0], cells), after.field(placed[1], cells)];
@@ -579,18 +579,19 @@ def test_measures(engine):
         measures: [...centre, ...Object.values(rest)],
         tops: [0, 0.01, 50, percent, 99.99, 100].map((each) => engine.percentile(last, each)),
         zeros: engine.percentile([0, 0, 0, 1], percent),
-        moved: engine.meanDisplacement(placed[0].locations, placed[1].locations),
+        moved: engine.meanDisplacement(placed[0].locations, placed[1].locations, after.axes),
         difference: packed(engine.difference(first, last)),
         mean: packed(statistics.mean),
         deviation: packed(statistics.deviation),
       };
     }"""
-    shape = (3, 12, 28)
     name = "logistic-el-mnn-3-2"
-    head = files.header(config={"model": name}, input_shape=shape)
+    own = SIGNALS if len(shape) == 2 else {}
+    head = files.header(config={"model": name}, input_shape=shape, **own)
     data = files.content(head, files.tensors(model=name, input_shape=shape))
-    inputs = pictures(shape)
-    measures = engine.evaluate(script, [text(data), [*map(packed, inputs)], TOP_PERCENTILE])
+    inputs = (signals if own else pictures)(shape)
+    arguments = [text(data), [*map(packed, inputs)], height, TOP_PERCENTILE]
+    measures = engine.evaluate(script, arguments)
     checkpoint, x = Checkpoint.from_bytes(data), as_input(torch.stack(inputs))
     models = [checkpoint.model(0).double(), checkpoint.model(-1).double()]
     first, last = (field(model, x[:1].double(), 3) for model in models)
@@ -610,39 +611,3 @@ def test_measures(engine):
     mean, deviation = field_statistics(models[1], x.double())
     close("mean", numbers(measures["mean"]), mean)
     close("deviation", numbers(measures["deviation"]), deviation)
-
-
-def test_measures_of_a_signal(engine):
-    script = """({ engine, packed, bytes, inputOf }, [file, input]) => {
-      const checkpoint = engine.readCheckpoint(bytes(file).buffer);
-      const [before, after] = [0, -1].map((snapshot) => checkpoint.network(snapshot));
-      const placed = [before, after].map((network) => network.run(inputOf(input)));
-      const [first, last] = [before.field(placed[0]), after.field(placed[1])];
-      const cells = { width: last.length, height: 1 };
-      const { centre, ...rest } = engine.measure(last, first, cells, checkpoint.inputShape);
-      return {
-        measures: [centre[0], ...Object.values(rest)],
-        moved: engine.meanDisplacement(placed[0].locations, placed[1].locations, 1),
-      };
-    }"""
-    shape, name = (2, 30), "logistic-el-mnn-3-2"
-    head = files.header(config={"model": name}, input_shape=shape, **SIGNALS)
-    data = files.content(head, files.tensors(model=name, input_shape=shape))
-    some, *_ = signals(shape)
-    answer = engine.evaluate(script, [text(data), packed(some)])
-    checkpoint, x = Checkpoint.from_bytes(data), some[None].double()
-    models = [checkpoint.model(0).double(), checkpoint.model(-1).double()]
-    found = [field(model, x, 4) for model in models]
-    first, last = (each.values[0].sum(0).astype(float) for each in found)
-    first, last, t = first / first.sum(), last / last.sum(), found[1].x
-    centre = last @ t
-    wanted = [
-        centre,
-        np.sqrt(last @ (t - centre) ** 2),
-        -(last * np.log2(last * 4)).sum(),
-        ((np.sort(last)[::-1].cumsum() < 0.9).sum() + 1) / 4,
-        abs(last - first).sum() / 2,
-    ]
-    close("measures", np.array(answer["measures"]), wanted)
-    locations = [densities(model, x).loc for model in models]
-    assert answer["moved"] == pytest.approx(abs(locations[1] - locations[0]).mean(), CLOSE)

@@ -20,7 +20,7 @@ def seeded():
     torch.manual_seed(4)
 
 
-@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 8, 8), (1, 5, 9), (3, 9, 4)])
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 8, 8), (1, 5, 9), (3, 9, 4), (2, 17)])
 @pytest.mark.parametrize("name", MODELS)
 def test_field_is_the_sum_of_the_densities(name, shape):
     model = build(name, shape).double()
@@ -30,6 +30,8 @@ def test_field_is_the_sum_of_the_densities(name, shape):
     assert result.values.shape == expected.shape
     np.testing.assert_allclose(result.values, expected, rtol=1e-5, atol=1e-9)
     assert result.values.dtype == np.float32
+    masses = model.embedding.gamma(x).sum(2).detach()
+    np.testing.assert_allclose(pixel_field(model, x), masses, rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.parametrize("resolution", [1, 2, 3, 4, 7])

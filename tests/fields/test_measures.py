@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from scipy.stats import logistic
+from scipy.stats import logistic, norm
 
 from densembed.data import as_input
 from densembed.fields.measures import (
@@ -19,7 +19,7 @@ from densembed.fields.measures import (
 from densembed.models.registry import build
 
 NAMES = ["logistic-el-4", "logistic-el-mnn-4-2", "adaptive-conv-pool-logistic-el-mnn-3-2", "linear"]
-SHAPES = [(1, 12, 10), (3, 8, 12)]
+SHAPES = [(1, 12, 10), (3, 8, 12), (2, 20)]
 
 
 def made(name, shape):
@@ -48,13 +48,16 @@ def test_class_weighted_field_is_the_sum_over_dense_densities(name, shape):
 def test_one_density_is_scipys(name, shape):
     model, x = made(name, shape)
     shown = densities(model, x)
-    channels, height, width = shape
-    assert shown.loc.shape == shown.scale.shape == (channels * 16, 2)
-    assert shown.weights.shape == (4, channels * 16)
-    for index in (0, 7, channels * 16 - 1):
-        (t, u), (s_t, s_u) = shown.loc[index], shown.scale[index]
-        x_cells, y_cells = (np.arange(width * 2) + 0.5) / 2, (np.arange(height * 2) + 0.5) / 2
-        phi = np.outer(logistic.pdf(y_cells, u, s_u), logistic.pdf(x_cells, t, s_t))
+    channels, *sizes = shape
+    count = channels * 4 ** len(sizes)
+    assert shown.loc.shape == shown.scale.shape == (count, len(sizes))
+    assert shown.weights.shape == (4, count)
+    for index in (0, 7, count - 1):
+        factors = [
+            logistic.pdf(grid(size, 2), mu, s)
+            for size, mu, s in zip(sizes[::-1], shown.loc[index], shown.scale[index], strict=True)
+        ]
+        phi = np.outer(*factors[::-1]) if len(factors) == 2 else factors[0]
         np.testing.assert_allclose(density_field(model, x, index, 2)[0], phi, 1e-4, 1e-7)
         weight = model.classifier.weight[:, index].numpy()
         np.testing.assert_array_equal(shown.weights[:, index], weight)
@@ -99,6 +102,17 @@ def test_numbers_of_a_normal_density():
     assert measures.spread == pytest.approx(np.sqrt(4 + 9), abs=0.01)
     assert measures.entropy == pytest.approx(np.log2(2 * np.pi * np.e * 6), abs=0.001)
     assert measures.area == pytest.approx(2 * np.pi * 6 * np.log(10), rel=0.01)  # χ² of 2 at 90 %
+    assert measures.variation == pytest.approx(1, abs=0.001)
+
+
+def test_numbers_of_a_normal_density_on_a_signal():
+    x = grid(40)
+    values = np.exp(-(((x - 18) / 2) ** 2) / 2)[None]
+    measures = measure(values, np.roll(values, 24 * 4), x, np.empty(0))
+    assert measures.centre == pytest.approx((18, 0.5), abs=1e-6)
+    assert measures.spread == pytest.approx(2, abs=0.01)
+    assert measures.entropy == pytest.approx(np.log2(2 * np.pi * np.e * 4) / 2, abs=0.001)
+    assert measures.area == pytest.approx(2 * 2 * norm.ppf(0.95), abs=0.25)  # of one cell
     assert measures.variation == pytest.approx(1, abs=0.001)
 
 
