@@ -365,6 +365,14 @@ def test_every_model_and_family_of_signals(engine, name, shape):
     agree(engine, made(name, shape), signals(shape), resolutions=[1, 4])
 
 
+def test_several_snapshots_and_members_of_signals(engine):
+    """The classes are the digits, as those of MNIST-1D, but these are not read from pictures."""
+    name, shape = "stages-2-3-logistic-el-mnn-3-2", (1, 40)
+    head = files.header(2, config={"model": name}, input_shape=shape, **SIGNALS)
+    data = files.content(head, files.tensors(2, model=name, input_shape=shape))
+    agree(engine, data, signals(shape), snapshots=[0, 1, -1])
+
+
 @pytest.mark.parametrize("beta", [-9.0, -7.0, 8.0])
 def test_narrow_and_wide_densities(engine, beta):
     """With −9 and −7, e^−z at the first pixel is beyond float64."""

@@ -105,9 +105,9 @@ export class Checkpoint {
     return describe(this.config.model);
   }
 
-  /** Whether the classes are the digits. */
+  /** Whether the model reads pictures of digits. */
   get readsDigits() {
-    return this.classes.join() === "0,1,2,3,4,5,6,7,8,9";
+    return this.axes === 2 && this.classes.join() === "0,1,2,3,4,5,6,7,8,9";
   }
 
   /** The network after training. */
