@@ -402,6 +402,8 @@ class Explore extends View {
     const { state, parameters, response, inputs } = this;
     keep(STARTED, this.picked ? "" : String(state.model));
     if (response && this.whole !== response) {
+      const ends = response.checkpoint.steps.map((_, k) => () => response.end(k));
+      if (!(await this.doAtRest(ends))) return;
       this.whole = response;
       this.attempt(() => this.update());
     }

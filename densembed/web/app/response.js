@@ -37,6 +37,8 @@ export class Response {
     this.input = Float32Array.from(pixels, (value) => value / 255);
     this.result = kept((k) => checkpoint.network(k).run(this.input));
     this.field = kept((k) => checkpoint.network(k).field(this.result(k), { channel }));
+    /** The value at which a colour scale of one field ends. */
+    this.end = kept((k) => percentile(this.field(k), TOP));
     this.pixelField = kept((k) => checkpoint.network(k).pixelField(this.result(k), { channel }));
     const byClass = kept((label) => kept((k) => {
       const network = checkpoint.network(k);
@@ -73,7 +75,7 @@ export class Response {
    * @param {Iterable<number>} snapshots
    */
   top(snapshots) {
-    return Math.max(...[...snapshots].map((k) => percentile(this.field(k), TOP))) || 1;
+    return Math.max(...[...snapshots].map(this.end)) || 1;
   }
 
   /**

@@ -1,6 +1,6 @@
 // What Explore and Compare share: a state that is drawn when it changes, and told when it rests.
 import { messageOf } from "./host.js";
-import { Pending } from "./served.js";
+import { Pending, settled } from "./served.js";
 
 /**
  * @import { Host } from "./host.js"
@@ -65,6 +65,20 @@ export class View {
       this.root.ariaBusy = "true";
       error.promise.then(() => this.set({}), (reason) => this.host.report([messageOf(reason)]));
     }
+  }
+
+  /**
+   * Do long work one piece at a time, so that a pen that goes on meanwhile does not wait for it.
+   * @param {(() => unknown)[]} pieces
+   * @returns {Promise<boolean>} whether all is done; not if the state has changed meanwhile
+   */
+  async doAtRest(pieces) {
+    for (const piece of pieces) {
+      await new Promise((done) => { setTimeout(done); });
+      if (this.moving) return false;
+      await settled(piece);
+    }
+    return true;
   }
 
   /** Rest after a moment without a change. */
