@@ -160,7 +160,6 @@ def test_the_divider_is_dragged_and_rests_in_the_link(site):
     edge = round(112 * int(place) / 100)
     assert 20 < edge < 36
     shows(page, FIELD, np.hstack([first[:, :edge], last[:, edge:]]))
-    assert "divider" not in page.url
     page.mouse.up()
     rests(page, f"show=swipe&divider={place}")
     page.reload()
