@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.widgets.common.downloads import PRINTED, copy_link
 from pages.widgets.common.page import begin, hide_menu
-from pages.widgets.compare.differences import atlases, curves, table
+from pages.widgets.compare.differences import curves, table
 from pages.widgets.compare.disagreement import confused, disagree
 from pages.widgets.compare.downloads import export_compared
 from pages.widgets.compare.models import (
@@ -29,7 +29,6 @@ DETAILS = {
     "curves": "Training curves",
     "disagreements": "Where they disagree",
     "confusion": "Confusion matrices",
-    "classes": "All classes",
     "export": "Export",
 }
 
@@ -80,7 +79,5 @@ elif opened == "disagreements":
     disagree(compared, moment.indices)
 elif opened == "confusion":
     confused(compared, moment.indices)
-elif opened == "classes":
-    atlases(compared, moment)
 elif opened == "export":
     export_compared(compared, moment, shown, parameters)

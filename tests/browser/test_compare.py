@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 
+from densembed.data import as_input
 from densembed.fields.agreement import align_steps, distinguish
 from densembed.fields.field import view
+from densembed.fields.measures import field_statistics
 from densembed.training.checkpoint import Checkpoint
+from densembed.web.site import EXAMPLES
 from tests.browser.conftest import (
     choose,
     expect,
@@ -79,8 +83,29 @@ def test_two_models_and_one_slider(site):
     )
 
 
+@pytest.mark.parametrize("kind", ["sum", "mean"])
+def test_all_classes_of_each_model_are_means_on_one_scale(site, kind):
+    page = site(f"compare?field={kind}")
+    choose(page, "More", "All classes")
+    images = as_input(torch.stack([sample(6, 1 + k) for k in range(EXAMPLES)]))
+    for index in (-1, -2):
+        tops = set()
+        for part, key in enumerate((MOVING, FIXED), 1):
+            mean, _ = field_statistics(OF[key].model(index), images, 4)
+            count = OF[key].network().embedding.num_densities if kind == "mean" else 1
+            atlas = f".atlases .part:nth-child({part})"
+            shows(page, f"{atlas} figure:nth-child(7)", mean / count)
+            expect(page.locator(f"{atlas} figure")).to_have_count(10)
+            tops.add(ends(page, atlas))
+        assert len(tops) == 1
+        page.get_by_label("Step of training").press("ArrowLeft")
+    choose(page, "More", "All classes")
+    expect(page.locator(".atlases")).to_be_hidden()
+
+
 def test_models_of_other_classes_and_sizes_are_named(site):
-    page = site(f"compare?models=3&second={LETTERS}&third={COLOUR}")
+    page = site(f"compare?models=3&second={LETTERS}&third={COLOUR}&open=classes")
+    expect(page.locator(".atlases .part")).to_have_count(2)
     expect(page.get_by_text("The third model takes pictures of another size.")).to_be_visible()
     letters = Checkpoint.from_bytes(made("logistic-el-3", (1, 28, 28)))
     shows(page, ".columns .field.second", view(letters, sample()).fields[0].sum(0))
@@ -92,7 +117,7 @@ def test_models_of_other_classes_and_sizes_are_named(site):
     expect(page.get_by_role("group", name="Input", exact=True)).to_be_hidden()
     page.get_by_label("First model").select_option(MOVING)
     shows(page, ".columns .field.first", field_of(sample()))
-    rests(page, f"models=3&second={LETTERS}&third={COLOUR}&field=sum")
+    rests(page, f"models=3&second={LETTERS}&third={COLOUR}&field=sum&open=classes")
 
 
 def test_columns_are_titled_as_in_python(site):

@@ -3,32 +3,27 @@
 import contextlib
 import ctypes
 import gc
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from urllib.parse import parse_qsl
 
 import numpy as np
 import psutil
 import pytest
-import torch
 
-from densembed.data import as_input
 from densembed.fields.agreement import disagreement, distinguish, predict, summary
-from densembed.fields.field import field
 from densembed.figures.printed import WIDTHS
 from densembed.runs import Run, execute
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
 from densembed.training.recorder import Recorder
-from pages.widgets.common.cache import averaged_images
 from pages.widgets.common.downloads import printed
 from pages.widgets.compare.models import ComparedModel, moment_of
 from tests.browser.gallery import made
 from tests.pages.conftest import (
     ROOT,
     as_read,
-    assert_shows,
     charts,
     component,
     headings,
@@ -36,7 +31,6 @@ from tests.pages.conftest import (
     sample,
     scale,
     settle,
-    stills,
     values,
     visit,
 )
@@ -72,7 +66,6 @@ def test_the_view_gets_all_models_and_four_of_them_by_default(mnist_model, third
         "curves",
         "disagreements",
         "confusion",
-        "classes",
         "export",
     ]
 
@@ -125,7 +118,6 @@ def test_models_of_other_shapes_compare_but_for_the_input(small_gallery, trained
     for opened in ("disagreements", "confusion"):
         app = compared(open=opened, **link)
         assert any("its predictions cannot be compared" in info.value for info in app.info)
-    assert "second-atlas" not in stills(compared(open="classes", **link))
     curve = charts(compared(open="curves", **link))["curve-test error"]
     assert len(curve["data"]) == 2
 
@@ -241,21 +233,6 @@ def test_the_curves_are_those_of_the_files(small_gallery, trained, third):
         np.testing.assert_allclose(band, [expected[0] + spread, expected[0] - spread])
 
 
-@pytest.mark.parametrize(("kind", "parts"), [("sum", (1, 1)), ("mean", (16, 9))])
-def test_fields_of_all_over_the_same_classes(small_gallery, trained, third, digits, kind, parts):
-    link = {"first": "small", "second": "fixed", "field": kind}
-    drawn = stills(compared(open="classes", **link))
-    tops = set()
-    for side, checkpoint, count in zip(("first", "second"), (trained, third), parts, strict=True):
-        images = digits.test.images[(digits.test.labels == 3).nonzero()[:100, 0]]
-        fields = field(checkpoint.model(), as_input(images), 2).values.sum(1)
-        shown = drawn[f"{side}-atlas"]
-        assert_shows(shown[3], fields.mean(0) / count)
-        assert ("mean" in shown[0]["scale"]["name"]) == (kind == "mean")
-        tops |= {each["scale"]["high"] for each in shown}
-    assert len(tops) == 1
-
-
 def test_a_model_does_not_disagree_with_itself(small_gallery):
     app = compared(first="small", second="small", open="disagreements")
     text = " ".join(element.value for element in app.markdown)
@@ -286,22 +263,6 @@ def test_twenty_sessions_leave_little_memory_in_use(monkeypatch, runs_root):
     for k in range(len(models), len(models) + 20):  # 80 views of some 1.5 MB
         session(k)
     assert held() - before < 60e6
-
-
-def test_the_inputs_of_a_mean_field_are_counted(small_gallery, digits):
-    """The embedded digits have fewer than a hundred test images of each class."""
-    counts = np.bincount(digits.test.labels)
-    assert counts.min() < counts.max() < 100
-    said = f"{counts.min()} to {counts.max()} test images per class"
-    link = {"first": "small", "second": "small"}
-    app = compared(open="classes", **link)
-    assert any(said in caption.value for caption in app.caption)
-
-
-def test_of_large_classes_a_hundred_images_are_averaged(digits):
-    labels = torch.arange(3).repeat(150)
-    test = replace(digits.test, labels=labels)
-    assert averaged_images(replace(digits, test=test, classes=list("abc"))) == "100"
 
 
 def test_an_insignificant_difference_is_described_as_possible_chance(small_gallery):

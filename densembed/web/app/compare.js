@@ -1,12 +1,15 @@
 // Compare: two to four models side by side for one input, and their differences from the first.
 /**
  * @import { Checkpoint } from "../engine/densembed.js"
- * @import { Host } from "./host.js"
+ * @import { Host, Part } from "./host.js"
+ * @import { Scale } from "../panels/types.js"
  * @import { Parameter } from "./parameters.js"
  * @import { Samples } from "./samples.js"
  */
 import { mount as mountColumns } from "../panels/columns.js";
+import { mount as mountStills } from "../panels/stills.js";
 import { colours, scales, style } from "../resources.js";
+import { Atlas, atlasOf, topOf } from "./atlas.js";
 import { choice, list, make, named } from "./controls.js";
 import { distinguish } from "./distinguish.js";
 import { MEASURES, explain } from "./glossary.js";
@@ -35,6 +38,8 @@ const TERMS = "Each panel shows the [receptive field] of a model, made of its [d
   + "In the names, [EL] is a layer of B × B densities ([B] = 10: 100 densities), and mNN a "
   + `[micro network] of B₀ × B₀ densities ([B₀]) that places them. ${MEASURES}`;
 const FIELDS = { mean: "mean", sum: "sum" };
+/** @type {Record<string, string>} */
+const TITLES = { classes: "All classes" };
 /** Parameters without which a link is that of a new view. */
 const OWN = ["models", ...NAMES, "by", ...Object.keys(SLIDERS), "open"];
 
@@ -74,6 +79,13 @@ class Compare extends View {
   responses = {};
   end = new ScaleEnd();
   chosen = "";  // the first model that was chosen last
+  /** @type {{ part: Part, atlas: Atlas }[]} */
+  atlases = [];  // one per model
+  /** @type {{ name: string, model: string, response: Response, share: number, at: number[] }[]} */
+  sides = [];  // the models that are shown
+  current = 0;  // place of the slider, among all
+  /** @type {Omit<Scale, "high">} */
+  scale = { low: 0, name: "", unit: "", open: true, stops: [] };  // of the fields
 
   /**
    * @param {HTMLElement} root
@@ -113,7 +125,9 @@ class Compare extends View {
       make("div", {}, this.count.element,
         make("div", { className: "models" }, ...this.lists.map(({ element }) => element))),
       this.inputPlace);
-    this.more = make("div", { className: "bar details" }, this.details.element);
+    this.classes = make("div", { className: "atlases" });
+    this.more = make("section", { className: "details" },
+      make("div", { className: "bar" }, this.details.element), this.classes);
     root.replaceChildren(
       make("style", {}, style),
       this.choices,
@@ -195,7 +209,7 @@ class Compare extends View {
       field: { ...oneOf("Combine densities by", Object.keys(FIELDS), "mean"), always: true },
       ...Object.fromEntries(Object.entries(SLIDERS).map(([by, label]) =>
         [by, number(label, 0, this.last(by), null)])),
-      open: oneOf("More", Object.keys(this.host.details), null, OLD_DETAILS),
+      open: oneOf("More", Object.keys({ ...TITLES, ...this.host.details }), null, OLD_DETAILS),
       hide: someOf("Hide", PARTS),
     };
   }
@@ -213,6 +227,7 @@ class Compare extends View {
     const link = writeLink(this.parameters, { ...state, ink });
     for (const name of NAMES) if (!this.shown.includes(name)) link.delete(name);
     this.host.rest(link.toString(), inputs.input(state));
+    if (state.open === "classes") await this.showClasses();
   }
 
   /** Align by another unit; the slider keeps its place in the training of the first model. */
@@ -269,7 +284,8 @@ class Compare extends View {
     });
     this.by.show(String(state.by), { step: "step", epoch: "epoch", fraction: "fraction" });
     this.field.show(String(state.field), FIELDS);
-    this.details.show(state.open === null ? null : String(state.open), host.details);
+    this.details.show(state.open === null ? null : String(state.open),
+      { ...TITLES, ...host.details });
     this.hide({
       sidebar: this.choices, change: inputs.changes, ways: this.ways, more: this.more,
       numbers: this.terms,
@@ -335,12 +351,14 @@ class Compare extends View {
     const unit = state.field === "mean" ? "mean density per pixel²" : "density per pixel²";
     const [, height, width] = this.samples.shape;
     const place = state[by] === null ? end : Number(state[by]);
+    const before = places.findLastIndex((each) => each <= place);
+    const scale = { low: 0, name: unit, unit: "per pixel²", open: true, stops: scales.density };
     mountColumns(this.columns.root, {
       steps: places, by, label: SLIDERS[by],
-      step: places.findLast((each) => each <= place) ?? places[0],
+      step: places[Math.max(0, before)],
       shape: sides[0].response.shape, size: [width, height],
       scales: [
-        { low: 0, high: top, name: unit, unit: "per pixel²", open: true, stops: scales.density },
+        { ...scale, high: top },
         { low: -top, high: top, name: `difference, ${unit}`, unit: "per pixel²", open: true,
           stops: scales.signed },
       ],
@@ -350,6 +368,29 @@ class Compare extends View {
       colours: sides.flatMap(({ probabilities }, k) => probabilities ? [colours.series[k]] : []),
       note: input.unread && `none: ${input.unread}`, hidden: this.hidden,
     }, { step: (chosen) => this.set({ [by]: chosen === end ? null : chosen }) });
+    Object.assign(this, { sides, scale, current: Math.max(0, before) });
+    this.classes.hidden = state.open !== "classes";
+  }
+
+  /** The mean field of each class for each model, on one scale. */
+  async showClasses() {
+    const { sides, current, scale, samples } = this;
+    await samples.need(samples.tested);
+    while (this.atlases.length < sides.length)
+      this.atlases.push({ part: part("stills"), atlas: new Atlas() });
+    const fields = sides.map(({ response, at }, k) => (/** @type {number} */ count) =>
+      this.atlases[k].atlas.fields(response.checkpoint, Math.max(0, at[current]), samples, count));
+    const pieces = fields.flatMap((of) => samples.tested.map((_, k) => () => of(k + 1)));
+    if (!(await this.doAtRest(pieces))) return;
+    const shown = sides.map(({ share }, k) => fields[k](samples.tested.length)
+      .map((values) => values.map((value) => share * value)));
+    const high = Math.max(...shown.map(topOf)) || 1;
+    sides.forEach(({ name, model, response: { checkpoint }, at }, k) => {
+      const moment = `${name}, ${checkpoint.moment(checkpoint.steps[Math.max(0, at[current])])}`;
+      mountStills(this.atlases[k].part.root,
+        atlasOf(shown[k], checkpoint, samples, { ...scale, high }, model, moment));
+    });
+    this.classes.replaceChildren(...shown.map((_, k) => this.atlases[k].part.element));
   }
 
   /**

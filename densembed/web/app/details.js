@@ -5,11 +5,12 @@
  * @import { State } from "./parameters.js"
  * @import { Response } from "./response.js"
  * @import { Samples } from "./samples.js"
- * @import { Scale, StillsData, View } from "../panels/types.js"
+ * @import { Scale, View } from "../panels/types.js"
  */
 import { largestValue, percentile } from "../engine/densembed.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { colours, scales } from "../resources.js";
+import { Atlas, atlasOf, topOf } from "./atlas.js";
 import { Chain } from "./chain.js";
 import { choice, count, make } from "./controls.js";
 import { part } from "./host.js";
@@ -23,7 +24,6 @@ const TITLES = {
   classes: "All classes",
 };
 const INSIDE = ["story", "about"];  // details that need the parts of a network
-const AVERAGED = 20;  // test images per class
 const DENSITY = "density per pixel²";
 
 export const DETAILS = Object.keys(TITLES);
@@ -37,8 +37,7 @@ export class Details {
   constructor(host, set, play) {
     this.host = host;
     this.set = set;
-    /** @type {{ of: unknown[], data: StillsData } | undefined} */
-    this.kept = undefined;
+    this.atlas = new Atlas();
     /** @type {State} */
     this.state = {};
     this.titles = choice("More", (more) => set({ more: this.state.more === more ? null : more }),
@@ -80,7 +79,7 @@ export class Details {
     if (opened === "about") this.chain.show(state, response, current, label);
     const figures = opened === "density" ? this.density(response, current)
         : opened === "effect" ? this.effect(response, current, label) : [];
-    const atlas = opened === "classes" ? this.atlas(response, current, samples) : null;
+    const atlas = opened === "classes" ? this.classes(response, current, samples) : null;
     const shown = atlas ?? { columns: figures.length, shared: null, figures };
     this.stills.element.hidden = !shown.figures.length;
     if (shown.figures.length) mountStills(this.stills.root, shown);
@@ -202,45 +201,20 @@ export class Details {
   }
 
   /**
-   * The mean field of each class, kept until the model or the step changes; null until the test
-   * images are loaded.
+   * The mean field of each class; null until the test images are loaded.
    * @param {Response} response
    * @param {number} current
    * @param {Samples} samples
    */
-  atlas(response, current, samples) {
+  classes({ checkpoint }, current, samples) {
     const loading = samples.need(samples.tested);
     if (loading) {
       loading.then(() => this.set({}));
       return null;
     }
-    const of = [response.checkpoint, current, samples];
-    if (!this.kept || this.kept.of.some((value, k) => value !== of[k]))
-      this.kept = { of, data: this.classes(response, current, samples) };
-    return this.kept.data;
-  }
-
-  /**
-   * The mean field of each class, over some of its test images.
-   * @param {Response} response
-   * @param {number} current
-   * @param {Samples} samples
-   * @returns {StillsData}
-   */
-  classes({ checkpoint, shape, size }, current, samples) {
-    const network = checkpoint.network(current);
-    const means = samples.tested.map((name) => {
-      const total = network.adaptive ? Math.min(AVERAGED, samples.count(name)) : 1;
-      return network.meanField(Array.from({ length: total }, (_, k) =>
-        Float32Array.from(samples.image(name, k + 1), (value) => value / 255)));
-    });
-    const scale = this.scale(Math.max(...means.map((values) => percentile(values, TOP))));
-    const note = network.adaptive ? `over up to ${AVERAGED} test images per class`
-      : "the densities are fixed, so it is the same for every input";
-    const figures = means.map((values, k) => ({ values, shape, size, scale,
-      title: samples.tested[k], note: "", alt: "Mean field, a heatmap, class" }));
-    return { columns: 5, figures,
-      shared: { title: "mean field of each class", note, scale } };
+    const fields = this.atlas.fields(checkpoint, current, samples);
+    return atlasOf(fields, checkpoint, samples, this.scale(topOf(fields)),
+      "mean field of each class");
   }
 }
 

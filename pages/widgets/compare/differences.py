@@ -1,19 +1,14 @@
-"""Models and settings in a table, training curves, and mean fields per class."""
+"""Models and settings in a table, and training curves."""
 
 from html import escape
 
-import numpy as np
 import streamlit as st
 
 from densembed.fields.agreement import align_steps, summary
-from densembed.fields.field import TOP_PERCENTILE
 from densembed.figures.curves import curves_figure
-from pages.widgets.canvas.stills import show_classes
-from pages.widgets.common.cache import averaged_images, class_fields
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
-from pages.widgets.compare.models import SLIDERS, ComparedModel, Moment
-from pages.widgets.inputs.test_images import test_images
+from pages.widgets.compare.models import SLIDERS, ComparedModel
 
 STYLE = """
 <style>
@@ -96,49 +91,3 @@ def curves(compared: list[ComparedModel], by: str) -> None:
         apart += " A model without a complete epoch has no curve."
     if text := (band + apart).strip():
         st.caption(text)
-
-
-def atlases(compared: list[ComparedModel], moment: Moment) -> None:
-    """The mean field of each model over the same inputs per class, on one scale."""
-    dataset = test_images(compared[0].checkpoint)
-    if dataset is None:
-        st.info(
-            "No test images of the first model's shape are available, so there is nothing to "
-            "average."
-        )
-        return
-    shape = dataset.input_shape
-    able = [
-        (entry, index)
-        for entry, index in zip(compared, moment.indices, strict=True)
-        if entry.checkpoint.header.input_shape == shape
-    ]
-    progress, fields_of = st.progress(0.0), {}
-    for k, (entry, index) in enumerate(able):
-        for n, name in enumerate(dataset.tested):
-            done = (k + n / len(dataset.tested)) / len(able)
-            progress.progress(done, f"The {entry.name} model’s fields of class {plain(name)} …")
-            label = dataset.classes.index(name)
-            mean, _ = class_fields(entry.checkpoint, dataset, index, label)
-            fields_of.setdefault(entry.name, []).append(mean / moment.parts(entry))
-    progress.empty()
-    every = np.stack([field for fields in fields_of.values() for field in fields])
-    top = max(float(np.percentile(field, TOP_PERCENTILE)) for field in every)
-    for column, (entry, index) in zip(st.columns(len(able), gap="medium"), able, strict=True):
-        with column:
-            show_classes(
-                fields_of[entry.name],
-                dataset.tested,
-                (shape[2], shape[1]),
-                top,
-                entry.model,
-                f"{entry.name}, {entry.moment(index)}",
-                f"{entry.name}-atlas",
-                moment.unit,
-            )
-    fixed = [entry.name for entry, _ in able if not entry.checkpoint.model().adaptive]
-    st.caption(
-        f"The mean field of each model over the same {averaged_images(dataset)} test images per "
-        f"class of {plain(dataset.title)}, on one colour scale."
-        + (f" The densities of the {' and the '.join(fixed)} model are fixed." if fixed else "")
-    )
