@@ -150,6 +150,7 @@ def test_a_link_to_no_network_is_named(small_gallery, name):
     (warning,) = warnings(first_visit(network=name))
     assert name in warning
     assert is_sentence(warning)
+    assert ".." not in warning
 
 
 NETWORKS = [

@@ -205,7 +205,7 @@ def _follow_link() -> None:
         check_name(name)
     except ValueError as error:
         del st.query_params[LINK]
-        expected = f"the name of a model: {plain(str(error).partition(';')[0])}"
+        expected = f"the name of a model: {plain(str(error).partition(';')[0].removesuffix('.'))}"
         name_wrong("Network", name, expected, "the form as it was")
         return
     st.session_state.update(network_fields(name))
