@@ -162,8 +162,8 @@ def _worst(row: Report) -> float:
     return max(*shifts, *row["scale"].values())
 
 
-def _range(values: Sequence[float]) -> str:
-    low, high = (f"{end(values):z.2f}" for end in (min, max))
+def _range(values: Sequence[float], digits: int = 2) -> str:
+    low, high = (f"{end(values):z.{digits}f}" for end in (min, max))
     return low if low == high else f"{low} to {high}"
 
 
@@ -183,8 +183,8 @@ def finding(report: Report) -> str:
         f"({describe(best['model'])}); in the frame of the input it is {plus_minus(whole)} %.",
         f"With shifts of up to {MOST_SHIFT} pixels and scales from {min(scales):g} to "
         f"{max(scales):g}, the error rises by at most {max(mass):.2f} points in the frame of the "
-        f"mass. In the frame of the input, it rises by up to {min(plain):.0f} to {max(plain):.0f} "
-        "points, depending on the network.",
+        f"mass. In the frame of the input, it rises by as much as {_range(plain, 0)} points, "
+        "depending on the network.",
         f"When the digit is shifted by 1 pixel, the field shifts by {moved[1]} pixels in the frame "
         f"of the mass and by {moved[0]} pixels in the frame of the input.",
     ]

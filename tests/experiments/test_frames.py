@@ -81,7 +81,7 @@ def test_the_finding_is_that_of_the_rows():
     assert "3.50 ± 0.14 % (Logistic-EL with mNN, frame of the mass, B = 6, B₀ = 3)" in first
     assert first.endswith("in the frame of the input it is 3.00 ± 0.14 %.")
     assert "at most 1.00 points" in rise  # 4.5 - 3.5: not the shift by 6 pixels
-    assert "by up to 60 to 66 points" in rise
+    assert "by as much as 60 to 66 points" in rise
     assert "0.97 to 0.99 pixels in the frame of the mass" in moved
     assert "0.00 to 0.20 pixels in the frame of the input" in moved
     assert "is 6.50 % in the frame of the mass and 6.00 %" in turned
