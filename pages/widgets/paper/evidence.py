@@ -160,7 +160,6 @@ def frames_section() -> None:
         st.dataframe(
             formatted({**BESIDE_THE_PAPER, **frames.TRANSFORMED}, rows),
             hide_index=True,
-            column_config={"model": st.column_config.TextColumn(pinned=True)},
         )
         st.caption(
             "Test error in % on images that are shifted (pixels, in four directions), scaled, "
