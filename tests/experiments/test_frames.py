@@ -1,14 +1,18 @@
 """The experiment with framed densities: its rows, its numbers, and its table."""
 
 import json
+import statistics
+from pathlib import Path
 
 import pytest
 
 from densembed.cli.main import main
 from densembed.data import load_dataset
 from densembed.data.transform import Transform
-from densembed.experiments.frames import finding, framed
+from densembed.experiments.frames import Frames, finding, framed
 from densembed.training.checkpoint import Checkpoint
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -92,3 +96,13 @@ def test_the_finding_is_that_of_the_rows():
 def test_a_row_without_densities_is_refused(tmp_path, capsys):
     assert main(["reproduce", "frames", "--rows", "linear", "--out", str(tmp_path)]) == 2
     assert "they are logistic-el-3" in capsys.readouterr().err
+
+
+def test_the_documentation_contains_the_shipped_report():
+    report = json.loads((ROOT / "checkpoints/paper/frames-mnist-tuned.json").read_text())
+    documented = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
+    assert Frames().markdown(report).strip() in documented
+    for each in report["rows"]:
+        assert each["parameters"] == each["paper_parameters"]
+        assert each["mean"] == pytest.approx(statistics.mean(each["errors"]), abs=1e-3)
+        assert each["deviation"] == pytest.approx(statistics.stdev(each["errors"]), abs=1e-3)
