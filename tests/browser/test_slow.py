@@ -174,3 +174,28 @@ def test_a_page_can_be_left_before_streamlit_sends_its_report(visit, server, way
     page.wait_for_timeout(1000)  # until what Streamlit sent late would have been answered
     arrived(page, "Explore" if way == "back" else "Paper")
     expect(page.get_by_text("has no parameter")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence"),
+    [
+        (0, "The server cannot be reached: check the connection, then reload the page."),
+        (502, "A web page came instead of the data (status 502): reload the page."),
+        (200, "A web page came instead of the data (status 200): reload the page."),
+    ],
+    ids=["no answer", "error of a proxy", "page of a login"],
+)
+def test_images_that_do_not_come_are_reported_in_a_sentence(browser, server, status, sentence):
+    """The words were the browser's own, which differ, or the page itself."""
+
+    def answer(route) -> None:
+        if status:
+            route.fulfill(status=status, body="<html>x</html>", content_type="text/html")
+        else:
+            route.abort()
+
+    page = browser.new_page()
+    page.route("**/samples/**", answer)
+    page.goto(f"{server}/explore")
+    expect(page.locator(".problems")).to_have_text(sentence)
+    page.close()

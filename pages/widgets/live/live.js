@@ -66,9 +66,19 @@ function shared(key, load) {
   return loader();
 }
 
-/** @param {string} url @param {RequestInit} [options] */
+/**
+ * The response of the server. Errors are sentences: those of the server, or about what came instead
+ * of it, as a browser has its own words, and a proxy between sends web pages.
+ * @param {string} url
+ * @param {RequestInit} [options]
+ */
 async function get(url, options) {
-  const response = await fetch(url, options);
+  const response = await fetch(url, options).catch(() => {
+    throw new Error("The server cannot be reached: check the connection, then reload the page.");
+  });
+  const isPage = response.headers.get("content-type")?.startsWith("text/html");
+  if (isPage) throw new Error(
+    `A web page came instead of the data (status ${response.status}): reload the page.`);
   if (!response.ok) throw new Error(await response.text());
   return response;
 }
