@@ -20,6 +20,7 @@ from tests.browser.conftest import (
 from tests.browser.gallery import (
     FIELD,
     FIXED,
+    INPUT,
     LINEAR,
     MOVING,
     OF,
@@ -108,13 +109,16 @@ def test_a_drawing_on_the_default_site_starts_on_a_model_trained_on_mnist(site, 
 
 
 @pytest.mark.parametrize("kind", ["SVG", "PNG"])
-def test_a_figure_is_saved(site, kind):
+@pytest.mark.parametrize(
+    ("figure", "name"),
+    [(FIELD, f"after-training-epoch-{OF[MOVING].config.epochs}"), (INPUT, "the-input-28-28")],
+)
+def test_a_figure_is_saved(site, kind, figure, name):
     page = site("explore?show=overlay")
     shows(page, FIELD, field_of(sample()))
-    page.locator(".pair .after").hover()
+    page.locator(figure).hover()
     with page.expect_download() as waiting:
-        page.locator(".pair .after").get_by_role("button", name=kind).click()
+        page.locator(figure).get_by_role("button", name=kind).click()
     start = {"SVG": b"<svg", "PNG": b"\x89PNG"}[kind]
     assert waiting.value.path().read_bytes().startswith(start)
-    name = f"densembed-after-training-epoch-{OF[MOVING].config.epochs}.{kind.lower()}"
-    assert waiting.value.suggested_filename == name
+    assert waiting.value.suggested_filename == f"densembed-{name}.{kind.lower()}"

@@ -51,7 +51,7 @@ export class InputPanel {
     const values = channels === 1 ? Float32Array.from(pixels, (value) => value / 255) : null;
     return mountStills(this.picture.root, { columns: 1, shared: null, figures: [{
       values, shape: [height, width], size: [width, height], title: "the input",
-      note: note.includes(",") ? note : `${note} · drag to move`,
+      note, hint: note.includes(",") ? "" : "drag to move",
       alt: `The input of the model${label === null ? "" : `, class ${label}`}:`,
       picture: values ? null : { url: spriteOf([pixels], this.inputs.samples.shape), opacity: 1 },
       scale: { low: 0, high: 1, name: "ink, 0 to 1", unit: "ink", open: false,

@@ -170,7 +170,7 @@ export class Story {
       equation: "φ(t, u) = f((t − μ₁) / s₁) / s₁ · f((u − μ₂) / s₂) / s₂, "
         + "with f(z) = e⁻ᶻ / (1 + e⁻ᶻ)² (eq. 20)",
       figures: [{ values: field, shape, size, title: "a bump over the picture",
-        note: "drag to move it", alt: "A density over the picture,",
+        note: "", hint: "drag to move it", alt: "A density over the picture,",
         picture: { url: spriteOf([response.pixels], checkpoint.inputShape), opacity: 0.62 },
         scale: this.scale(Math.max(...field), "density per pixel²", "per pixel²") }] };
   }
@@ -191,8 +191,8 @@ export class Story {
       equation: "Γₘₙ = (F(m) − F(m − 1)) · (F(n) − F(n − 1)) is the exact mass in a pixel (eq. 8), "
         + "and Γx = Σ Γₘₙ xₘₙ is the reading (eq. 5)",
       figures: [
-        view(mass, "mass of the bump", "drag to move it",
-          this.scale(high, "mass per pixel", "in this pixel")),
+        { hint: "drag to move it", ...view(mass, "mass of the bump", "",
+          this.scale(high, "mass per pixel", "in this pixel")) },
         view(response.input.subarray(0, width * height), "× ink", "",
           this.scale(1, "ink, 0 to 1", "ink", scales.ink)),
         view(product, "= product", "their sum is the reading",

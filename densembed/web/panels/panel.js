@@ -76,9 +76,9 @@ export class Panel {
 
   /** @param {View} view */
   show(view) {
-    const { values, shape, size: [width, height], left, scale, title, note, picture } = view;
+    const { values, shape, size: [width, height], left, scale, title, note, hint, picture } = view;
     this.view = view;
-    fillHeading(this.heading, title, note);
+    fillHeading(this.heading, title, [note, hint].filter(Boolean).join(" · "));
     this.title = note ? `${title}, ${note}` : title;
     mark(this.plot, "style", `--ratio: ${width} / ${height}`);
     this.image.hidden = !picture;

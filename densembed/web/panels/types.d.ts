@@ -42,6 +42,8 @@ export interface View {
   scale: Scale;
   title: string;
   note: string;
+  /** What can be done with it: on the page, but not in the name of what is saved. */
+  hint?: string;
   /** The beginning of the text for screen readers. */
   alt: string;
   picture?: Picture | null;
