@@ -84,7 +84,14 @@ export class View {
   /** Rest after a moment without a change. */
   wait() {
     clearTimeout(this.resting);
-    this.resting = setTimeout(() => { this.moving = false; this.rest(); }, REST);
+    this.resting = setTimeout(async () => {
+      this.moving = false;
+      try {
+        await this.rest();
+      } catch (error) {  // test images or numbers that did not arrive
+        this.host.report([messageOf(error)]);
+      }
+    }, REST);
   }
 
   /** The parts that the link hides. */
