@@ -41,8 +41,8 @@ KEYS = (
     "error",
 )
 """Keys of each object that `--json` prints. `digits` lists every digit in reading order; `class` is
-all of them, `probability` that of the least certain one, `remark` a sentence about what of the
-file was not read."""
+all of them, `probability` that of the least certain one, `remark` a sentence about frames of the
+file that were not read."""
 SIGNAL_KEYS = ("file", "line", "label", "class", "probability", "error")
 """Keys of each object that `--json` prints for a signal."""
 BATCH = 1000
