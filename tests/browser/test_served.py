@@ -29,10 +29,10 @@ def model(request, tmp_path_factory, digits) -> Iterator[tuple[str, Checkpoint]]
     shutil.copy(PAPER / f"{SMALL}.safetensors", folder / "gallery")
     with pytest.MonkeyPatch.context() as patch, restored():
         patch.syspath_prepend(str(folder))
+        patch.setenv(plugins.VARIABLE, "my_densities")  # before `load`, which would set it for good
         plugins.load(["my_densities"])
         path = folder / "gallery/mine.safetensors"
         saved(request.param, digits, path)
-        patch.setenv(plugins.VARIABLE, "my_densities")
         patch.setenv("PYTHONPATH", str(folder))
         with serve(folder, gallery=folder / "gallery") as server:
             yield server, Checkpoint.open(path)
