@@ -355,6 +355,20 @@ def test_compare_and_the_parts_of_the_server_below_it(visit):
     expect(page.locator(".atlases figure")).to_have_count(20)
 
 
+def test_all_classes_are_those_of_a_model_that_is_loaded_late(visit):
+    page = visit(f"/compare?first={MOVING}&second={FIXED}&open=classes&field=sum")
+    last = ".atlases .part:nth-child(2) figure:nth-child(10)"
+    shows(page, last, field(sample(), FIXED))  # of fixed densities, for every class
+    held: list = []
+    page.route(f"**/checkpoints/{SMALL}.safetensors*", lambda route: held.append(route))
+    page.get_by_label("Second model").select_option(SMALL)
+    page.wait_for_url(f"**second={SMALL}*")  # the view has come to rest without the model
+    until(page, lambda: held)
+    for route in held:
+        route.continue_()
+    shows(page, last, field(sample(), SMALL))
+
+
 @pytest.mark.parametrize("kind", ["sum", "mean"])
 def test_what_compare_exports_is_what_it_shows(visit, kind):
     step = OF[MOVING].steps[5]

@@ -158,7 +158,7 @@ class Compare extends View {
       [first, samples] = await load(models[key]);
     } catch (error) {
       this.host.report([messageOf(error)]);
-      this.attempt(() => this.show());
+      this.set({});
       return;
     }
     if (this.chosen !== key) return;  // another one was chosen while this one was loaded
@@ -264,7 +264,10 @@ class Compare extends View {
 
   /** Open what is not open yet, then draw. */
   async update() {
-    if (!this.isOpen) await this.open();
+    if (!this.isOpen) {
+      await this.open();
+      this.wait();  // it may have been at rest while they were loaded
+    }
     // Another model may have been chosen meanwhile; the view is drawn when it is loaded.
     if (this.isOpen) this.attempt(() => this.show());
   }
@@ -376,12 +379,13 @@ class Compare extends View {
   async showClasses() {
     const { sides, current, scale, samples } = this;
     await samples.need(samples.tested);
+    if (sides !== this.sides) return;  // what is shown instead comes to rest, too
     while (this.atlases.length < sides.length)
       this.atlases.push({ part: part("stills"), atlas: new Atlas() });
     const fields = sides.map(({ response, at }, k) => (/** @type {number} */ count) =>
       this.atlases[k].atlas.fields(response.checkpoint, Math.max(0, at[current]), samples, count));
     const pieces = fields.flatMap((of) => samples.tested.map((_, k) => () => of(k + 1)));
-    if (!(await this.doAtRest(pieces))) return;
+    if (!(await this.doAtRest(pieces)) || sides !== this.sides) return;
     const shown = sides.map(({ share }, k) => fields[k](samples.tested.length)
       .map((values) => values.map((value) => share * value)));
     const high = Math.max(...shown.map(topOf)) || 1;

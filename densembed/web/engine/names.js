@@ -26,7 +26,7 @@ const WINDOW = 2;
  * The structure of a network, from which the shapes of its tensors follow.
  *
  * @typedef {object} Plan
- * @property {number[]} inputShape (channels, height, width); a signal is a picture of one row
+ * @property {number[]} inputShape (channels, height, width); the height of a signal is 1
  * @property {number} axes 1 for a signal, 2 for a picture
  * @property {number} classes
  * @property {Stage[]} stages the layers before the densities

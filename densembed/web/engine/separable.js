@@ -4,7 +4,8 @@
  *
  * Factors are (cells, densities), so that the densities are on the contiguous axis. Locations and
  * scales are (densities, axes) in pixels, along the columns and then the rows; `axis` 0 is that of
- * the columns. A signal has one axis: it is a picture of one row, with factors of 1 along the rows.
+ * the columns. A signal has one axis and is treated as an image with one row, in which each density
+ * has the factor 1.
  *
  * @import { Family } from "./families.js"
  */

@@ -19,8 +19,8 @@ history.pushState = function (state, title, url) {
   (same ? history.replaceState : push).call(history, state, title, url);
 };
 
-// Streamlit sends the change of a widget in a later task. If it leaves a page before that task, the
-// change brings the page back: another page is chosen once that task has run.
+// Streamlit sends the change of a widget in a later task. If another page is requested before that
+// task, the change brings the old page back. So the request is passed on after the task.
 let again = false;
 /** @param {Event} event @param {() => void} repeat */
 function postpone(event, repeat) {
