@@ -176,6 +176,47 @@ def test_a_page_can_be_left_before_streamlit_sends_its_report(visit, server, way
     expect(page.get_by_text("has no parameter")).to_have_count(0)
 
 
+def test_forward_returns_to_a_page_whose_answer_came_after_back(visit, server):
+    """Streamlit opens the page of each answer, and a new entry in the history ends Forward."""
+    held: list[Callable[[], None]] = []
+    sent = holding = False
+
+    def relay(socket) -> None:
+        behind = socket.connect_to_server()
+
+        def to_server(message) -> None:
+            nonlocal sent
+            sent = holding
+            behind.send(message)
+
+        socket.on_message(to_server)
+        behind.on_message(
+            lambda message: (
+                held.append(lambda: socket.send(message)) if holding else socket.send(message)
+            )
+        )
+
+    page = visit("/paper")
+    page.route_web_socket(re.compile("stream"), relay)
+    page.goto(server + "/explore")
+    settle(page)
+    go(page, "Compare")
+    page.wait_for_url("**field=*")  # the view has reported
+    settle(page)
+    holding = True
+    choose(page, "Class", "5")
+    until(page, lambda: sent and held)
+    page.evaluate("history.back()")
+    until(page, lambda: "/compare" not in page.url)
+    page.wait_for_timeout(500)  # until Streamlit has asked for the page
+    holding = False
+    for send in held:
+        send()
+    arrived(page, "Explore")
+    page.evaluate("history.forward()")
+    arrived(page, "Compare")
+
+
 @pytest.mark.parametrize(
     ("status", "sentence"),
     [

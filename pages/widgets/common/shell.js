@@ -15,37 +15,52 @@ history.pushState = function (state, title, url) {
   const same = new URL(url ?? "", location.href).pathname === location.pathname;
   // The next page's parameters arrive before its path.
   if (left && !same) history.replaceState(history.state, "", left);
+  // An answer to the page that Back left would open it again in the history.
+  if (asked && !left && !same) return;
   if (!same) left = null;
   (same ? history.replaceState : push).call(history, state, title, url);
 };
 
-// Streamlit sends the change of a widget in a later task. If another page is requested before that
-// task, the change brings the old page back. So the request is passed on after the task.
-let again = false;
-/** @param {Event} event @param {() => void} repeat */
-function postpone(event, repeat) {
-  event.stopImmediatePropagation();
-  event.preventDefault();
-  setTimeout(() => {
-    again = true;
-    repeat();
-    again = false;
-  }, 10);  // the browser may hold a nested timer without a delay back by 4 ms
-}
-addEventListener("popstate", (event) => {
-  if (again) return;
+// Streamlit sends the change of a widget in a later task, as a request for the page that it shows
+// then. After another page was requested, this would bring the old page back, so it is not sent.
+// Streamlit's message is a ClientState, whose field 3 is the page: a hash of 32 characters.
+const PAGE = new RegExp(`${String.fromCharCode(3 << 3 | 2, 32)}([0-9a-f]{32})`);
+let leaving = false;  // the next request is the one for another page
+/** @type {string | null} */
+let asked = null;  // the page that was requested and has not yet arrived
+/** @type {WebSocket | undefined} */
+let socket;
+const { send } = WebSocket.prototype;
+WebSocket.prototype.send = function (data) {
+  const hash = data instanceof Uint8Array && PAGE.exec(new TextDecoder("latin1").decode(data))?.[1];
+  if (hash) {
+    if (this !== socket) asked = null;
+    if (leaving) asked = hash;
+    else if (asked && hash !== asked) return;
+    else asked = null;
+    leaving = false;
+    socket = this;
+  }
+  send.call(this, data);
+};
+const leave = () => {
+  leaving = true;
+  setTimeout(() => { leaving = false; });
+};
+
+addEventListener("popstate", () => {
   left = null;
-  postpone(event, () => dispatchEvent(new PopStateEvent("popstate", { state: event.state })));
+  leave();
 });
 addEventListener("click", (event) => {
   const { target } = event;
   if (!(target instanceof Element)) return;
   const link = target.closest("a");
   const elsewhere = event.button || event.ctrlKey || event.metaKey || event.shiftKey;
-  if (!again && link?.href && link.origin === location.origin && !link.target && !link.download
+  if (link?.href && link.origin === location.origin && !link.target && !link.download
     && !elsewhere) {
     left = link.pathname === location.pathname ? null : location.href;
-    if (left) return postpone(event, () => link.click());
+    if (left) leave();
   }
   // On a phone the menu lies over the page, and Streamlit leaves it open over the next one.
   if (target.closest('[data-testid="stSidebarNavLink"]') && innerWidth <= 768)
@@ -54,12 +69,6 @@ addEventListener("click", (event) => {
       if (close instanceof HTMLElement) close.click();
     });
 }, true);
-
-/**
- * Whether another page was chosen that has not arrived yet. If this one sends something then,
- * Streamlit shows it again instead.
- */
-export const isLeft = () => left !== null;
 
 // A chart is as wide as on the screen: on paper it is scaled, or its right side would be cut off.
 /** @param {string} selector */

@@ -16,7 +16,6 @@ import { Samples } from "densembed/app/samples.js";
 import { ServedCheckpoint } from "densembed/app/served.js";
 import { find } from "densembed/panels/dom.js";
 import { bytes } from "densembed/panels/fields.js";
-import { isLeft } from "../common/shell.js";
 
 /**
  * @typedef {object} ModelData
@@ -172,7 +171,6 @@ class Live {
   shown;
   missing = "";  // a sentence about test images
   reported = "";  // the last report
-  page = location.pathname;
   opening = Promise.resolve();  // the view that is opened last
 
   /** @param {HTMLElement} root */
@@ -223,12 +221,12 @@ class Live {
   }
 
   /**
-   * Report where the view came to rest, if that is new, but not once another page was chosen.
+   * Report where the view came to rest, if that is new.
    * @param {Report} report
    */
   report(report) {
     const text = JSON.stringify(report);
-    if (text === this.reported || isLeft() || location.pathname !== this.page) return;
+    if (text === this.reported) return;
     this.reported = text;
     this.tell?.(report);
   }
