@@ -8,7 +8,7 @@
 
 import { CheckpointError, Unsupported } from "./errors.js";
 import { Damage, parseJson, readHeader } from "./header.js";
-import { describe, plan, shapes } from "./names.js";
+import { describe, plan, planAt, shapes } from "./names.js";
 import { Network } from "./network.js";
 import { printable, quoted } from "./text.js";
 
@@ -31,6 +31,8 @@ const MODULE_NAME = /^[A-Za-z_]\w{0,40}(\.[A-Za-z_]\w{0,40}){0,5}$/;
 export class Checkpoint {
   /** @type {Map<string, Network>} */
   #networks = new Map();
+  /** @type {Checkpoint | null} the last one of another grid */
+  #other = null;
   #plan;
   #tensors;
 
@@ -160,6 +162,25 @@ export class Checkpoint {
       this.#networks.set(key, network);
     }
     return network;
+  }
+
+  /**
+   * The same weights for inputs on another grid, as `at` of Python's networks; the same object each
+   * time until a third grid is asked for.
+   *
+   * @param {number[]} sizes (height, width), or the length of signals
+   * @returns {Checkpoint}
+   */
+  at(sizes) {
+    const [channels, ...own] = this.inputShape;
+    const same = (/** @type {number[]} */ others) => sizes.join() === others.join();
+    if (same(own)) return this;
+    if (!this.#plan) throw new Error("This checkpoint has no networks.");
+    if (!this.#other || !same(this.#other.inputShape.slice(1))) {
+      const header = { ...this.header, input_shape: [channels, ...sizes] };
+      this.#other = new Checkpoint(header, planAt(this.#plan, sizes), this.#tensors, this.members);
+    }
+    return this.#other;
   }
 
   /**

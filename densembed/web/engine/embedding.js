@@ -23,8 +23,9 @@ class Densities {
    * @param {boolean} shared whether all channels have the same densities
    * @param {number} count number of densities per channel
    * @param {"input" | "mass"} frame the box in which the densities are placed
+   * @param {number[]} pixel lengths of a pixel along the columns and the rows
    */
-  constructor(family, maps, axes, shared, count, frame) {
+  constructor(family, maps, axes, shared, count, frame, pixel) {
     const [channels, height, width] = maps;
     const all = (shared ? 1 : channels) * count;
     this.family = family;
@@ -45,7 +46,7 @@ class Densities {
     this.sums = new Float64Array(count);
     /** @type {Float64Array} the last input of an embedding whose densities move */
     this.signal = new Float64Array(0);
-    this.box = new Box(maps, axes);
+    this.box = new Box(maps, axes, pixel);
     /** Whether the box follows the input. */
     this.follows = frame === "mass";
     /** @type {Float64Array[] | null} */
@@ -192,13 +193,13 @@ class Densities {
     }
     if (this.follows) {
       const byLower = box.lower.map(() => 0);
-      let byLength = 0;
+      const byLength = box.lower.map(() => 0);
       for (let entry = 0; entry < loc.length; entry++) {
         const axis = entry % axes;
         const length = box.lengths[axis];
         byLower[axis] += byLoc[entry];
-        byLength += (byLoc[entry] * (loc[entry] - box.lower[axis])) / length;
-        if (scale[entry] > LEAST_SCALE) byLength += (byScale[entry] * scale[entry]) / length;
+        byLength[axis] += (byLoc[entry] * (loc[entry] - box.lower[axis])) / length;
+        if (scale[entry] > LEAST_SCALE) byLength[axis] += (byScale[entry] * scale[entry]) / length;
       }
       box.backward(this.signal, byLower, byLength, back);
     }
@@ -215,11 +216,12 @@ export class FixedEmbedding extends Densities {
    * @param {boolean} shared
    * @param {number} count
    * @param {"input" | "mass"} frame
+   * @param {number[]} pixel
    * @param {Float32Array} alpha
    * @param {Float32Array} beta
    */
-  constructor(family, maps, axes, shared, count, frame, alpha, beta) {
-    super(family, maps, axes, shared, count, frame);
+  constructor(family, maps, axes, shared, count, frame, pixel, alpha, beta) {
+    super(family, maps, axes, shared, count, frame, pixel);
     this.alpha = alpha;
     this.beta = beta;
     this.#place();
@@ -263,11 +265,11 @@ export class FixedEmbedding extends Densities {
 export class MovingEmbedding extends Densities {
   /** @param {Plan} plan @param {(name: string) => Float32Array} tensor */
   constructor(plan, tensor) {
-    super(plan.family, plan.maps, plan.axes, plan.shared, plan.densities, plan.frame);
-    const inner = [tensor("locator.0.alpha"), tensor("locator.0.beta")];
+    const { family, maps, axes, shared, frame, pixel } = plan;
+    super(family, maps, axes, shared, plan.densities, frame, pixel);
     this.inner = new FixedEmbedding(
-      plan.family, plan.maps, plan.axes, plan.shared, plan.locators, plan.frame,
-      inner[0], inner[1],
+      family, maps, axes, shared, plan.locators, frame, pixel,
+      tensor("locator.0.alpha"), tensor("locator.0.beta"),
     );
     this.linear = new Linear(tensor("locator.2.weight"), tensor("locator.2.bias"));
     this.beta = tensor("beta");

@@ -11,12 +11,16 @@ export class Box {
   #variance;
   #whole;
   #shape;
+  #pixel;
 
   /**
    * @param {number[]} shape (channels, height, width) of the input
    * @param {number} axes 1 for a signal, which has one row
+   * @param {number[]} pixel lengths of a pixel along the columns and the rows in a common unit, in
+   *   which the box is a square
    */
-  constructor([, height, width], axes) {
+  constructor([, height, width], axes, pixel) {
+    this.#pixel = pixel.slice(0, axes);
     this.#shape = { height, width };
     this.#whole = [width, height].slice(0, axes);
     /** lower ends along the columns and the rows, in pixels */
@@ -59,9 +63,11 @@ export class Box {
     this.#mass = mass * top;
     this.#centre = centre;
     this.#variance = squares.map((square) => square / mass + 1 / 12);
-    const length = SIDE * Math.sqrt(sum(this.#variance) / whole.length);
-    this.lengths = whole.map(() => length);
-    this.lower = centre.map((each) => each - length / 2);
+    const pixel = this.#pixel;
+    const scaled = this.#variance.map((each, axis) => each * pixel[axis] ** 2);
+    const side = SIDE * Math.sqrt(sum(scaled) / whole.length);
+    this.lengths = pixel.map((each) => side / each);
+    this.lower = centre.map((each, axis) => each - this.lengths[axis] / 2);
   }
 
   /** The centre of a pixel along an axis. @param {number} at @param {number} axis */
@@ -75,21 +81,24 @@ export class Box {
    *
    * @param {Float64Array} x the last input
    * @param {number[]} byLower gradient of `lower`
-   * @param {number} byLength gradient of the length of all axes
+   * @param {number[]} byLength gradient of `lengths`
    * @param {Float64Array} back
    */
   backward(x, byLower, byLength, back) {
     if (this.#mass === 0) return;
-    const [length] = this.lengths;
-    const axes = byLower.length;
-    // lower = centre − length / 2, and length = SIDE √(mean of the variances)
-    const slope = byLength - sum(byLower) / 2;
-    const byVariance = (slope * SIDE * SIDE) / (2 * axes * length);
+    const pixel = this.#pixel;
+    const side = this.lengths[0] * pixel[0];
+    // lower = centre − length / 2, length = side / pixel, and
+    // side = SIDE √(mean of variance · pixel²)
+    const bySide = sum(byLength.map((by, axis) => (by - byLower[axis] / 2) / pixel[axis]));
+    const byVariance = pixel.map((each) =>
+      (bySide * (SIDE * each) ** 2) / (2 * pixel.length * side));
     for (let at = 0; at < x.length; at++) {
       let total = 0;
-      for (let axis = 0; axis < axes; axis++) {
+      for (let axis = 0; axis < pixel.length; axis++) {
         const away = this.#place(at, axis) - this.#centre[axis];
-        total += byLower[axis] * away + byVariance * (away ** 2 + 1 / 12 - this.#variance[axis]);
+        total += byLower[axis] * away
+          + byVariance[axis] * (away ** 2 + 1 / 12 - this.#variance[axis]);
       }
       back[at] += (Math.sign(x[at]) * total) / this.#mass;
     }

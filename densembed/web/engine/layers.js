@@ -58,6 +58,90 @@ export class Linear {
   }
 }
 
+/**
+ * The means of an image over the cells of another grid. Those of whole numbers are exact up to one
+ * division.
+ *
+ * @implements {Layer}
+ */
+export class Means {
+  offset = [0, 0];
+
+  /**
+   * @param {number[]} shape (channels, height, width) of the input
+   * @param {number[]} sizes (height, width) of the output
+   */
+  constructor([channels, height, width], [rows, columns]) {
+    this.channels = channels;
+    this.width = width;
+    this.pixels = height * width;
+    this.stretch = [height / rows, width / columns];
+    this.down = overlaps(height, rows);
+    this.across = overlaps(width, columns);
+    this.inRows = new Float64Array(channels * rows * width);
+    this.output = new Float64Array(channels * rows * columns);
+    this.gradient = new Float64Array(channels * this.pixels);
+  }
+
+  /** @param {ArrayLike<number>} x @returns {Float64Array} */
+  forward(x) {
+    const { channels, width, pixels, down, across, inRows, output } = this;
+    inRows.fill(0);
+    for (let c = 0, row = 0; c < channels; c++)
+      for (const parts of down) {
+        for (const [m, share] of parts)
+          for (let n = 0, from = c * pixels + m * width; n < width; n++)
+            inRows[row + n] += share * x[from + n];
+        row += width;
+      }
+    for (let row = 0, at = 0; row < inRows.length; row += width)
+      for (const parts of across) {
+        let sum = 0;
+        for (const [n, share] of parts) sum += share * inRows[row + n];
+        output[at++] = sum / pixels;
+      }
+    return output;
+  }
+
+  /** @param {Float64Array} gradient */
+  backward(gradient) {
+    const { channels, width, pixels, down, across, inRows } = this;
+    inRows.fill(0);
+    for (let row = 0, at = 0; row < inRows.length; row += width)
+      for (const parts of across) {
+        for (const [n, share] of parts) inRows[row + n] += (share * gradient[at]) / pixels;
+        at++;
+      }
+    const back = this.gradient.fill(0);
+    for (let c = 0, row = 0; c < channels; c++)
+      for (const parts of down) {
+        for (const [m, share] of parts)
+          for (let n = 0, to = c * pixels + m * width; n < width; n++)
+            back[to + n] += share * inRows[row + n];
+        row += width;
+      }
+    return back;
+  }
+}
+
+/**
+ * The pixels of an axis that each cell of another grid overlaps, and by how much: whole numbers
+ * that add up to `size`.
+ *
+ * @param {number} size
+ * @param {number} cells
+ */
+function overlaps(size, cells) {
+  return Array.from({ length: cells }, (_, cell) => {
+    /** @type {[pixel: number, share: number][]} */
+    const parts = [];
+    const [lower, upper] = [cell * size, (cell + 1) * size];
+    for (let n = Math.floor(lower / cells); n * cells < upper; n++)
+      parts.push([n, Math.min(upper, (n + 1) * cells) - Math.max(lower, n * cells)]);
+    return parts;
+  });
+}
+
 /** max(x, 0). @implements {Layer} */
 export class ReLU {
   stretch = [1, 1];

@@ -30,6 +30,9 @@ const WINDOW = 2;
  * @property {number} axes 1 for a signal, 2 for a picture
  * @property {number} classes
  * @property {Stage[]} stages the layers before the densities
+ * @property {number[]} grid (height, width) of the inputs for which the network was made
+ * @property {number[]} pixel lengths of a pixel under the densities along the columns and the rows,
+ *   in pixels of the grid for which they were made
  * @property {number[]} maps (channels, height, width) at the densities
  * @property {"pixels" | "fixed" | "moving"} kind
  * @property {Family} family
@@ -296,11 +299,28 @@ export function plan(name, [channels, ...sizes], classes) {
     hidden: 0,
     ...built,
     inputShape,
+    grid: inputShape.slice(1),
+    pixel: [1, 1],
     axes,
     classes,
     stages,
     maps,
   };
+}
+
+/**
+ * The structure of a network with the same tensors for inputs on another grid. Densities on the
+ * pixels are placed on any grid; all other layers count pixels, and keep their own grid.
+ *
+ * @param {Plan} of
+ * @param {number[]} sizes (height, width), or the length of signals
+ * @returns {Plan}
+ */
+export function planAt(of, sizes) {
+  const inputShape = [of.inputShape[0], ...(of.axes === 1 ? [1] : []), ...sizes];
+  if (of.kind === "pixels" || of.stages.length) return { ...of, inputShape };
+  const pixel = of.grid.map((size, axis) => size / inputShape[axis + 1]).reverse();
+  return { ...of, inputShape, maps: inputShape, pixel };
 }
 
 /**

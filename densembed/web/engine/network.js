@@ -7,7 +7,7 @@
  */
 
 import { FixedEmbedding, MovingEmbedding, PixelEmbedding } from "./embedding.js";
-import { Convolution, Linear, Pool, ReLU } from "./layers.js";
+import { Convolution, Linear, Means, Pool, ReLU } from "./layers.js";
 import { embeddingName } from "./names.js";
 import { densitiesAt, masses, sumOfProducts } from "./separable.js";
 
@@ -105,7 +105,11 @@ export class Network {
   constructor(plan, tensor) {
     this.#plan = plan;
     const own = embeddingName(plan);
-    let maps = plan.inputShape;
+    // Densities on the pixels take any grid, other layers the one for which they were made.
+    const anyGrid = plan.kind !== "pixels" && !plan.stages.length;
+    let maps = anyGrid ? plan.inputShape : [plan.inputShape[0], ...plan.grid];
+    if (maps.join() !== plan.inputShape.join())
+      this.#stages.push(new Means(plan.inputShape, plan.grid));
     plan.stages.forEach((stage, k) => {
       const part = (/** @type {string} */ name) => tensor(`embedding.features.${k}.${name}`);
       const [channels, height, width] = maps;
@@ -130,7 +134,7 @@ export class Network {
         : plan.kind === "fixed"
           ? new FixedEmbedding(
               plan.family, plan.maps, plan.axes, plan.shared, plan.densities, plan.frame,
-              part("alpha"), part("beta"),
+              plan.pixel, part("alpha"), part("beta"),
             )
           : new PixelEmbedding(plan.maps, plan.axes);
     const linear = (/** @type {string} */ name) =>
@@ -230,7 +234,7 @@ export class Network {
    */
   #onInput({ loc, scale }) {
     const placement = { locations: loc.slice(), scales: scale.slice() };
-    if (!this.onPixels)
+    if (this.#stages.length)
       for (let entry = 0; entry < loc.length; entry++) {
         const axis = 1 - (entry % this.axes); // of the stretch, rows first
         placement.locations[entry] = loc[entry] * this.#stretch[axis] + this.#offset[axis];
