@@ -31,7 +31,8 @@ def scaled(split: Split, sizes: tuple[int, ...]) -> Split:
 
 def scaled_images(images: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """Images (..., H, W) of uint8, or signals (..., L), on another grid, as in `scaled`."""
-    means = cell_means(images.float(), sizes)
+    # A mean halfway between two bytes is exact after this, and rounds to the even one.
+    means = cell_means(images.double(), sizes).float()
     return means if images.dtype.is_floating_point else means.round().to(torch.uint8)
 
 

@@ -160,6 +160,19 @@ class View:
         return max(float(np.percentile(values.sum(0), TOP_PERCENTILE)) for values in self.fields)
 
 
+def network_for(
+    checkpoint: Checkpoint, pixels: Tensor, index: int, member: int | None = None
+) -> DensityNetwork:
+    """The network of a snapshot on the grid of an input (C, *sizes).
+
+    Raises ValueError if that is another grid than the model's, and it works on no other one.
+    """
+    network = checkpoint.network(index, member)
+    if pixels.shape != checkpoint.header.input_shape:
+        network = at_grid(network, tuple(pixels.shape[1:]))
+    return cast(DensityNetwork, network)
+
+
 @torch.inference_mode()
 def view(
     checkpoint: Checkpoint,
@@ -181,13 +194,9 @@ def view(
     count = len(checkpoint.steps)
     snapshots = list(range(count)) if snapshots is None else [index % count for index in snapshots]
     x = as_input(pixels[None])
-    sizes = tuple(pixels.shape[1:])
     fields, probabilities = [], []
     for index in snapshots:
-        network = checkpoint.network(index, member)
-        if sizes != checkpoint.header.input_shape[1:]:
-            network = at_grid(network, sizes)
-        model = cast(DensityNetwork, network)
+        model = network_for(checkpoint, pixels, index, member)
         last = field(model, x, resolution)
         fields.append(finite(last.values[0]))
         probabilities.append(logits(model, x)[0].softmax(0).float().numpy())

@@ -66,17 +66,23 @@ def cells(x: np.ndarray, y: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
     return file.getvalue()
 
 
-def snippet(file_name: str, pixels: Tensor, step: int) -> str:
-    """A program that computes the field of this input at a step, and draws it."""
+def snippet(file_name: str, pixels: Tensor, step: int, grid: tuple[int, ...] | None = None) -> str:
+    """A program that computes the field of this input at a step, and draws it.
+
+    Args:
+        grid: height and width to which the input is scaled.
+    """
+    scaling = "from densembed.data.transform import scaled_images\n" if grid else ""
+    scaled = f"pixels = scaled_images(pixels, {grid})\n" if grid else ""
     return f"""\
 from densembed.training.checkpoint import Checkpoint
 from densembed.data.codec import from_text
-from densembed.fields.field import view
+{scaling}from densembed.fields.field import view
 from densembed.figures.export import write_printed
 
 checkpoint = Checkpoint.open({file_name!r})
 pixels = from_text({to_text(pixels)!r}, checkpoint.header.input_shape)
-views = view(checkpoint, pixels)
+{scaled}views = view(checkpoint, pixels)
 index = views.steps.index({step})
 after = views.fields[index]  # (channels, rows, columns), per square pixel
 write_printed("field.pdf", checkpoint, pixels, views, index)

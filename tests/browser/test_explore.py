@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from densembed.data import as_input, load_dataset
-from densembed.data.transform import Transform
+from densembed.data.transform import Transform, scaled_images
 from densembed.fields.field import TOP_PERCENTILE, field, pixel_field, view
 from densembed.fields.measures import (
     class_weights,
@@ -35,6 +35,7 @@ from tests.browser.gallery import (
     FIELD,
     FIXED,
     FRAMED,
+    INPUT,
     LETTERS,
     LINEAR,
     MLP,
@@ -326,6 +327,51 @@ def test_a_model_that_comes_late_or_not_at_all(browser, address, view, label):
     rests(page, f"{key}={MLP}&class=5{combined}")
     page.close()
     assert errors == []
+
+
+@pytest.mark.parametrize("key", [MOVING, FIXED, LINEAR])
+def test_a_network_on_another_grid(site, key):
+    """The picture as the network gets it, its field and its prediction, and all that follows."""
+    page = site(f"explore?model={key}&class=3&right=2")
+    shows(page, FIELD, field_of(Transform(right=2)(sample(3)), key))
+    page.get_by_text("Move, turn, morph").click()
+    resolution = page.get_by_label("Resolution", exact=True)
+    expect(resolution.locator("option:checked")).to_have_text("28 × 28 (training)")
+    for side in (14, 42):
+        resolution.select_option(str(side))
+        pixels = scaled_images(Transform(right=2)(sample(3)), (side, side))
+        expected = view(OF[key], pixels, [-1])
+        shows(page, INPUT, pixels[0].numpy() / 255)
+        shows(page, FIELD, expected.fields[0].sum(0))
+        best = int(expected.probabilities[0].argmax())
+        text = f"{best} ({100 * expected.probabilities[0][best]:.1f} %)"
+        expect(page.locator(".pair .opinion .heading")).to_contain_text(text)
+    choose(page, "Show", "over the input")
+    np.testing.assert_array_equal(decoded(page.locator(".pair .after img")), pixels[0])
+    choose(page, "More", "Effect of each pixel")
+    model = OF[key].network().at((42, 42))
+    gradient = input_gradient(model, as_input(pixels[None]))[:, 0]
+    shows(page, ".detail figure:nth-child(2)", gradient[best])
+    choose(page, "More", "All classes")
+    images = torch.stack([scaled_images(sample(6, 1 + k), (42, 42)) for k in range(EXAMPLES)])
+    mean, _ = field_statistics(model, as_input(images), 4)
+    shows(page, ".detail figure:nth-child(7)", mean)
+    rests(
+        page,
+        f"model={key}&class=3&right=2&grid=42&show=overlay&more=classes".replace(
+            f"model={MOVING}&", ""
+        ),
+    )
+    resolution.select_option("28")
+    shows(page, FIELD, field_of(Transform(right=2)(sample(3)), key))
+
+
+def test_a_drawing_on_another_grid(site):
+    page = site(f"explore?from=draw&ink={INK}&grid=14")
+    pixels = scaled_images(sample(5), (14, 14))
+    shows(page, FIELD, field_of(pixels))
+    np.testing.assert_array_equal(decoded(page.locator(".draw_pad figure canvas")), pixels[0])
+    rests(page, f"from=draw&ink={INK}&grid=14")
 
 
 # Details

@@ -11,7 +11,7 @@ from hypothesis import settings as configure
 from hypothesis import strategies as some
 
 from densembed.data.images import read_picture
-from densembed.data.transform import Transform
+from densembed.data.transform import Transform, scaled_images
 from densembed.fields.field import logits
 from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import ROOT
@@ -85,7 +85,8 @@ DOT = [{"width": 44, "points": [200, 300]}]
 def serve(route) -> None:
     name = route.request.url.removeprefix("http://input/")
     if name:
-        route.fulfill(path=MODULES / name, content_type="text/javascript")
+        folder = MODULES.parent if "/" in name else MODULES
+        route.fulfill(path=folder / name, content_type="text/javascript")
     else:
         route.fulfill(body="<!doctype html>", content_type="text/html")
 
@@ -207,6 +208,31 @@ def test_a_picture_is_transformed_as_in_python(page, shape, seed, how):
     exact = exact.clip(0, 255)
     assert np.abs(exact - expected).max() <= 0.5 + 255e-5  # the limits of rounding, and of floats
     np.testing.assert_array_equal(whole, np.rint(exact))
+
+
+@configure(deadline=None, max_examples=40)
+@given(
+    shape=some.tuples(some.sampled_from([1, 3]), some.integers(1, 32), some.integers(1, 32)),
+    sizes=some.tuples(some.integers(1, 60), some.integers(1, 60)),
+    seed=some.integers(0, 99),
+)
+def test_a_picture_on_another_grid_is_that_of_python(page, shape, sizes, seed):
+    """Both are the means by exact fractions."""
+    pixels = np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
+    shown = page.evaluate(
+        """async ([pixels, shape, sizes]) => {
+          const { onGrid } = await import("/grid.js");
+          return Array.from(onGrid(Uint8Array.from(pixels), shape, sizes));
+        }""",
+        [pixels.ravel().tolist(), shape, sizes],
+    )
+    shown = np.reshape(shown, (shape[0], *sizes))
+    # Each pixel as sizes × sizes cells, so that those of the other grid are whole blocks of them.
+    blocks = pixels.astype(int).repeat(sizes[0], 1).repeat(sizes[1], 2)
+    blocks = blocks.reshape(shape[0], sizes[0], shape[1], sizes[1], shape[2]).sum((2, 4))
+    means = blocks / (shape[1] * shape[2])
+    np.testing.assert_array_equal(shown, np.rint(means))
+    np.testing.assert_array_equal(shown, scaled_images(torch.from_numpy(pixels), sizes))
 
 
 def bar(column: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from densembed.data import as_input
 from densembed.data.images import read_picture
+from densembed.data.transform import scaled_images
 from densembed.fields.field import view
 from densembed.fields.measures import densities, density_field
 from densembed.figures.export import snippet
@@ -302,6 +303,24 @@ def test_downloads_contain_what_is_shown(small_gallery, trained, trained_file, m
     for kind, start in (("SVG", b"<?xml"), ("PDF", b"%PDF"), ("PNG", b"\x89PNG")):
         assert files[f"Figure, {kind}"].startswith(start)
     assert Image.open(io.BytesIO(files["Animation, GIF"])).n_frames == len(trained.steps)
+
+
+def test_downloads_on_another_grid(small_gallery, trained, monkeypatch):
+    app, files = offered(monkeypatch, {"grid": "14", "show": "class", "for": "3"})
+    pixels = scaled_images(sample(), (14, 14))
+    numbers = np.load(io.BytesIO(files["Numbers, NPZ"]))
+    np.testing.assert_array_equal(numbers["after"], view(trained, pixels, [-1]).fields[0])
+    assert numbers["class_weight_after"].shape == (1, 56, 56)
+    np.testing.assert_array_equal(np.array(Image.open(io.BytesIO(files["Input, PNG"]))), pixels[0])
+    assert "grid=14" in files["Page, HTML"]
+    program = snippet("small.safetensors", sample(), trained.steps[-1], (14, 14))
+    assert app.code[0].value == program.strip()
+
+
+@pytest.mark.parametrize("grid", ["x", "0", "1024"])
+def test_downloads_without_a_grid_of_a_view_are_on_that_of_the_data(small_gallery, trained, grid):
+    app = explored(more="export", grid=grid)
+    assert app.code[0].value == snippet("small.safetensors", sample(), trained.steps[-1]).strip()
 
 
 def test_every_shipped_model_is_exported(monkeypatch, runs_root):

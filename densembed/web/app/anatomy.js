@@ -34,7 +34,8 @@ export class Anatomy {
     this.bias = bias;
     /** @type {Micro | null} */
     this.micro = this.kind === "moving" ? this.network.micro(response.input) : null;
-    this.grid = gridOf(values.length, response.checkpoint.inputShape, this.kind);
+    const [channels] = response.checkpoint.inputShape;
+    this.grid = gridOf(values.length, [channels, ...this.network.grid], this.kind);
   }
 
   get count() {
@@ -129,7 +130,7 @@ export class Anatomy {
 /**
  * Rows and columns for the units of a network: pixels as in the picture, others nearly square.
  * @param {number} count
- * @param {number[]} shape of the input
+ * @param {number[]} shape of the inputs for which the network was made
  * @param {Kind} kind
  * @returns {[rows: number, columns: number]}
  */

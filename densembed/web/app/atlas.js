@@ -5,6 +5,7 @@
  * @import { Scale, StillsData } from "../panels/types.js"
  */
 import { percentile } from "../engine/densembed.js";
+import { onGrid } from "../input/grid.js";
 import { RESOLUTION, TOP } from "./response.js";
 
 const COLUMNS = 5;
@@ -12,13 +13,15 @@ const AVERAGED = 20;  // test images per class
 
 /**
  * @param {Network} network
+ * @param {number[]} sizes height and width of its inputs
  * @param {Samples} samples
  * @param {string} name of the class
  */
-function meanOf(network, samples, name) {
+function meanOf(network, sizes, samples, name) {
   const total = network.adaptive ? Math.min(AVERAGED, samples.count(name)) : 1;
   return network.meanField(Array.from({ length: total }, (_, k) =>
-    Float32Array.from(samples.image(name, k + 1), (value) => value / 255)));
+    Float32Array.from(onGrid(samples.image(name, k + 1), samples.shape, sizes),
+      (value) => value / 255)));
 }
 
 /** The upper end of the colour scale of some fields. @param {Float32Array[]} fields */
@@ -43,7 +46,8 @@ export class Atlas {
     if (of.some((value, k) => value !== this.#of[k])) [this.#fields, this.#of] = [[], of];
     // One by one: a server answers for one class at a time.
     for (const name of samples.tested.slice(this.#fields.length, count))
-      this.#fields.push(meanOf(checkpoint.network(current), samples, name));
+      this.#fields.push(
+        meanOf(checkpoint.network(current), checkpoint.inputShape.slice(1), samples, name));
     return this.#fields;
   }
 }

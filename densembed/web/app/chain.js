@@ -192,7 +192,10 @@ export class Chain {
     else if (words.links.units) {
       const map = anatomy.kind === "linear" ? anatomy.weights(label) : anatomy.map(unit);
       const most = Math.max(...map.map(Math.abs)) || 1;
-      views.units = { ...common, values: map.subarray(0, height * width),
+      // The weights of pixels are those of the grid for which the model was made.
+      const [rows, columns] = anatomy.kind === "linear" ? anatomy.network.grid : pixels;
+      views.units = { ...common, values: map.subarray(0, rows * columns), shape: [rows, columns],
+        size: [columns, rows],
         scale: this.signedScale(most, words.map, "per unit of ink"), alt: `${words.map},` };
     }
     const [rows, columns] = anatomy.grid;

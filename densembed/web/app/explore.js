@@ -7,6 +7,7 @@ import { colours, scales, style } from "../resources.js";
 import { choice, list, make, slider, toggle } from "./controls.js";
 import { DETAILS, Details } from "./details.js";
 import { MEASURES, explain, partsOf } from "./glossary.js";
+import { gridTexts, gridsOf, ownGrid } from "./grids.js";
 import { groupsOf, load, messageOf, part, titlesOf } from "./host.js";
 import { InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
@@ -112,6 +113,7 @@ function parametersOf(host, checkpoint, samples, sources) {
   return {
     model: { ...oneOf("Model", keys, defaultOf(host)), always: "model" in host.defaults },
     ...inputParameters(samples, sources),
+    grid: oneOf("Resolution", Object.keys(gridsOf(checkpoint)), ownGrid(checkpoint)),
     step: number("Step of training", steps[0], steps[steps.length - 1], steps[steps.length - 1]),
     show: oneOf("Show", waysOf(checkpoint), "field", OLD_WAYS),
     opacity: number("Opacity", 0, 1, 0.6),
@@ -226,6 +228,7 @@ class Explore extends View {
     this.steps = make("button", { type: "button",
       onclick: () => this.reveal({ more: "story", chapter: 1 }) }, "How it works, in five steps");
     this.inputPlace = make("div");
+    this.grid = list("Resolution", (grid) => set({ grid }));
     this.way = choice("Show", (show) => set({ show }));
     this.opacity = slider("Opacity", { low: 0, high: 1, step: 0.1 },
       (value) => value.toFixed(1), (opacity) => set({ opacity }));
@@ -394,6 +397,7 @@ class Explore extends View {
     explain(this.sentence, leadOf(this.checkpoint));
     this.inputPlace.replaceChildren(this.inputs.bar);
     this.left.replaceChildren(this.panel.element, this.inputs.changes);
+    this.inputs.changes.append(this.grid.element);
     this.attempt(() => this.update());
   }
 
@@ -413,9 +417,11 @@ class Explore extends View {
 
   update() {
     this.follow();
-    const { checkpoint, state, inputs } = this;
+    const { state, inputs } = this;
     inputs.load(state)?.then(() => this.set({}));
-    const input = inputs.input(state);
+    const sizes = gridsOf(this.checkpoint)[String(state.grid)];
+    const checkpoint = this.checkpoint.at(sizes);
+    const input = inputs.input(state, sizes);
     const channel = state.channel === TOGETHER ? null
       : CHANNELS.indexOf(String(state.channel));
     const same = this.response && this.response.checkpoint === checkpoint
@@ -469,6 +475,9 @@ class Explore extends View {
     this.contours.show(Boolean(state.contours));
     this.contours.element.hidden = state.show === "densities";
     const channels = checkpoint.inputShape[0] === CHANNELS.length ? [TOGETHER, ...CHANNELS] : [];
+    const grids = gridTexts(checkpoint);
+    this.grid.show(String(state.grid), grids);
+    this.grid.element.hidden = Object.keys(grids).length === 1;
     this.channel.show(String(state.channel),
       Object.fromEntries(channels.map((name) => [name, name])));
     this.channel.element.hidden = !channels.length;
@@ -513,11 +522,11 @@ class Explore extends View {
   }
 
   /** @param {Input} input */
-  under({ pixels }) {
-    const { state, checkpoint } = this;
+  under({ pixels, shape }) {
+    const { state } = this;
     if (!["overlay", "densities"].includes(String(state.show))) return null;
     const dimmed = state.show === "densities" ? DIM : 1;
-    const url = spriteOf([pixels], checkpoint.inputShape, dimmed);
+    const url = spriteOf([pixels], shape, dimmed);
     return { url, opacity: Number(state.opacity) };
   }
 
@@ -539,7 +548,7 @@ class Explore extends View {
       ({ low: -high || -1, high: high || 1, name: title, unit, open: true, stops: signed });
     const { checkpoint } = response;
     const moving = this.whole !== response;
-    const key = `${state.model} ${state.show} ${state.channel}`;
+    const key = `${state.model} ${state.grid} ${state.show} ${state.channel}`;
     if (state.show === "densities") {
       const { against, for: favour } = colours;
       const weightsAt = (/** @type {number} */ k) => checkpoint.network(k).classWeights(label)

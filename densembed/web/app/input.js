@@ -2,6 +2,7 @@
 // moved, turned and blurred, or be on its way to another test image.
 
 import { fromText, toText, MAX_TEXT } from "../input/codec.js";
+import { onGrid } from "../input/grid.js";
 import { morph } from "../input/morph.js";
 import { permutation } from "../input/permutation.js";
 import { Raster, SIDE, toInput } from "../input/strokes.js";
@@ -22,7 +23,8 @@ import { paint, spriteOf } from "./pictures.js";
 
 /**
  * @typedef {object} Input
- * @property {Uint8Array} pixels channels × height × width
+ * @property {Uint8Array} pixels of `shape`
+ * @property {[channels: number, height: number, width: number]} shape
  * @property {string | null} label the class of a test image
  * @property {string} note what was done to it
  * @property {boolean} blank whether there is no ink
@@ -205,10 +207,9 @@ export class InputControls {
 
   /**
    * Show the pad with the input that the drawing became.
-   * @param {Uint8Array} pixels
+   * @param {Input} input
    */
-  showPad(pixels) {
-    const { shape } = this.samples;
+  showPad({ pixels, shape }) {
     const small = (/** @type {HTMLCanvasElement} */ canvas) => {
       const [, height, width] = shape;
       if (canvas.width !== width || canvas.height !== height)
@@ -289,14 +290,16 @@ export class InputControls {
 
   /**
    * @param {State} state
+   * @param {number[]} [sizes] height and width of the grid on which the network gets it, by default
+   *   those of the test images
    * @returns {Input}
    */
-  input(state) {
+  input(state, sizes = this.samples.shape.slice(1)) {
     const { samples } = this;
     const { shape } = samples;
     const name = String(state.class);
     const example = Math.min(Number(state.example), samples.count(name));
-    const notes = [`${shape[1]} × ${shape[2]}`];
+    const notes = [sizes.join(" × ")];
     const own = state.from === "samples" ? null : this.own(state);
     let pixels = own ?? samples.image(name, example);
     if (state.to !== null && Number(state.between) > 0) {
@@ -317,7 +320,10 @@ export class InputControls {
     // would be taken for that of the picture.
     const unread = state.from === "upload" && !own ? "no picture yet"
       : blank ? "no digit found" : "";
-    return { pixels, label: own ? null : name, note: notes.join(", "), content, blank, unread };
+    return {
+      pixels: onGrid(pixels, shape, sizes), shape: [shape[0], sizes[0], sizes[1]],
+      label: own ? null : name, note: notes.join(", "), content, blank, unread,
+    };
   }
 
   /**

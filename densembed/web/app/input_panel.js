@@ -37,23 +37,24 @@ export class InputPanel {
    * @param {State} state
    * @param {string} prediction repeated beside the pad on a phone, where the other is out of sight
    */
-  show({ pixels, note, label, content, blank }, state, prediction = "") {
+  show(input, state, prediction = "") {
     this.state = state;
-    const [channels, height, width] = this.inputs.samples.shape;
+    const { pixels, shape, note, label, content, blank } = input;
+    const [channels, height, width] = shape;
     this.picture.element.hidden = state.from === "draw";
     this.heading.hidden = this.verdict.hidden = state.from !== "draw";
     this.verdict.textContent = blank ? "" : `Prediction: ${prediction}`;
     fillHeading(this.heading, "draw a digit", blank ? "no digit yet"
       : content === "several digits" ? "several digits: draw one at a time"
-        : this.isUnlike(pixels) ? "unlike the training images"
+        : this.isUnlike(this.inputs.input(state).pixels) ? "unlike the training images"
           : `scaled to ${note} (small picture)`);
-    if (state.from === "draw") return this.inputs.showPad(pixels);
+    if (state.from === "draw") return this.inputs.showPad(input);
     const values = channels === 1 ? Float32Array.from(pixels, (value) => value / 255) : null;
     return mountStills(this.picture.root, { columns: 1, shared: null, figures: [{
       values, shape: [height, width], size: [width, height], title: "the input",
       note, hint: note.includes(",") ? "" : "drag to move",
       alt: `The input of the model${label === null ? "" : `, class ${label}`}:`,
-      picture: values ? null : { url: spriteOf([pixels], this.inputs.samples.shape), opacity: 1 },
+      picture: values ? null : { url: spriteOf([pixels], shape), opacity: 1 },
       scale: { low: 0, high: 1, name: "ink, 0 to 1", unit: "ink", open: false,
         stops: scales.ink },
     }] });

@@ -7,6 +7,7 @@
  */
 import { FAMILIES } from "../engine/families.js";
 import { densitiesAt, masses } from "../engine/separable.js";
+import { onGrid } from "../input/grid.js";
 import { clip, pointIn } from "../panels/dom.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { colours, scales } from "../resources.js";
@@ -264,7 +265,8 @@ export class Story {
       .slice(0, OTHERS);
     samples.need(others)?.then(() => this.set({}));
     const inputs = [{ title: "this picture", pixels: response.pixels }, ...others.map((name) => (
-      { title: `a test image of ${name}`, pixels: samples.image(name, 1) }))];
+      { title: `a test image of ${name}`,
+        pixels: onGrid(samples.image(name, 1), samples.shape, checkpoint.inputShape.slice(1)) }))];
     const fields = inputs.map(({ pixels }) =>
       network.field(network.place(Float32Array.from(pixels, (value) => value / 255))));
     const high = Math.max(...fields.map((values) => percentile(values, TOP)));

@@ -116,7 +116,8 @@ export function wordsOf(anatomy, name, unit) {
     return densities;
   }
   if (anatomy.kind === "linear") {
-    const x = unit % width, y = Math.floor(unit / width) % height;
+    const [rows, columns] = anatomy.network.grid;
+    const x = unit % columns, y = Math.floor(unit / columns) % rows;
     return { ...densities,
       links: { picture,
         units: { title: `Weights for ${name}`, caption: "This model has no densities of its own: "

@@ -170,6 +170,11 @@ export class Network {
     return this.#plan.frame;
   }
 
+  /** Height and width of the inputs for which the network was made. */
+  get grid() {
+    return this.#plan.grid;
+  }
+
   /** Whether the densities are over the pixels, not over the feature maps of other layers. */
   get onPixels() {
     return this.#plan.stages.length === 0;

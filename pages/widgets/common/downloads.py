@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import prod
 
 import numpy as np
 import streamlit as st
@@ -9,7 +10,9 @@ from torch import Tensor
 
 from densembed.data import as_input
 from densembed.data.codec import to_png
-from densembed.fields.field import finite
+from densembed.data.grids import read_grid
+from densembed.data.transform import scaled_images
+from densembed.fields.field import finite, network_for
 from densembed.fields.measures import class_weights, weighted_field
 from densembed.figures import export
 from densembed.figures.film import film
@@ -30,6 +33,8 @@ PRINTED = Parameter(
     "two-columns",
 )
 MIMES = ("image/svg+xml", "application/pdf", "image/png")
+MOST_PIXELS = 2**16
+"""Of a grid that a link names: the fields of all steps are computed on it."""
 _copy = component("pages/common/copy_link")
 
 
@@ -70,8 +75,17 @@ def printed(stem: str, columns: str, page: Callable[[str], bytes]) -> list[tuple
 
 def _class_field(checkpoint: Checkpoint, pixels: Tensor, label: int, index: int) -> np.ndarray:
     """Σ_i w_ci φ_i of one snapshot."""
-    model = checkpoint.network(index)
+    model = network_for(checkpoint, pixels, index)
     return finite(weighted_field(model, as_input(pixels[None]), class_weights(model)[label]))
+
+
+def grid_of(parameters: Mapping[str, str]) -> tuple[int, int] | None:
+    """Height and width of the grid of a view; None for that of the data."""
+    try:
+        sizes = read_grid(parameters["grid"])
+    except (KeyError, ValueError):
+        return None
+    return sizes if prod(sizes) <= MOST_PIXELS else None
 
 
 def export_explored(
@@ -81,8 +95,12 @@ def export_explored(
 
     Args:
         name: the key of the checkpoint.
+        pixels: the input on the grid of the data.
         parameters: of the view's link.
     """
+    given, grid = pixels, grid_of(parameters)
+    if grid:
+        pixels = scaled_images(given, grid)
     response = response_of(checkpoint, pixels)
     step = parameters.get("step", "")
     index = response.steps.index(int(step)) if step in map(str, response.steps) else -1
@@ -113,7 +131,7 @@ def export_explored(
             "Page, HTML",
             f"{stem}.html",
             "text/html",
-            lambda: view_page({name: checkpoint}, pixels, parameters),
+            lambda: view_page({name: checkpoint}, given, parameters),
         ),
         *printed(stem, columns, page),
         ("Animation, GIF", f"{name}.gif", "image/gif", lambda: film(response, "GIF", title)),
@@ -137,4 +155,6 @@ def export_explored(
         "shown, as SVG or PNG, use the buttons at its upper right. This program computes the same "
         "numbers if the file of the model is in its folder:"
     )
-    st.code(export.snippet(f"{name}.safetensors", pixels, response.steps[index]), wrap_lines=True)
+    st.code(
+        export.snippet(f"{name}.safetensors", given, response.steps[index], grid), wrap_lines=True
+    )

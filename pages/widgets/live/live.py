@@ -40,6 +40,7 @@ OWN = (
     "more",
     "open",
     "density",
+    "grid",
 )
 """Parameters of its own that a view has again when the visitor comes back to it."""
 DETAIL = {"explore": "more", "compare": "open"}
