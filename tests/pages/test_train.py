@@ -503,7 +503,14 @@ def test_run_again_repeats_the_run(small_gallery, runs_root, submitted):
 
 def test_a_duplicate_fills_in_the_form(small_gallery, runs_root, submitted):
     config = QUICK.model_copy(
-        update={"seed": 7, "epochs": 9, "learning_rate": 0.5, "weight_decay": 0.1, "batch_size": 50}
+        update={
+            "seed": 7,
+            "epochs": 9,
+            "learning_rate": 0.5,
+            "weight_decay": 0.1,
+            "batch_size": 50,
+            "grid": "14,data",
+        }
     )
     run = Run.create(config)
     run.stop()
@@ -514,6 +521,25 @@ def test_a_duplicate_fills_in_the_form(small_gallery, runs_root, submitted):
     settle(app.run())
     settle(app.button[0].click().run())
     assert submitted[0].config == config.model_copy(update={"seed": 8})
+
+
+@pytest.mark.parametrize(
+    ("written", "grid"), [("14, data,56x56", "14,data,56"), (" 14x20", "14x20"), (" ", "data")]
+)
+def test_the_form_has_the_grids_to_train_on(small_gallery, runs_root, submitted, written, grid):
+    app = visit("train")
+    app.text_input(key="new-grid").set_value(written)
+    settle(app.run())
+    settle(app.button[0].click().run())
+    assert submitted[0].config.grid == grid
+
+
+def test_a_grid_that_is_no_size_gets_one_sentence(small_gallery, runs_root):
+    app = visit("train")
+    app.text_input(key="new-grid").set_value("14;data")
+    settle(app.run())
+    assert is_sentence(app.error[0].value)
+    assert "14;data" in as_read(app.error[0].value)
 
 
 @pytest.mark.parametrize("name", ["my best", "**bold** $x^2$ <b>:smile:", "../../etc"])

@@ -4,6 +4,7 @@ import streamlit as st
 from pydantic import ValidationError
 
 from densembed.data import DATASETS, DataError, is_available, is_signals, load_dataset
+from densembed.data.grids import OWN as OWN_GRID
 from densembed.models.registry import build, parameter_count
 from densembed.training.config import RunConfig, explain
 from densembed.training.device import pick_device
@@ -27,7 +28,13 @@ IMAGES = {name: source.title for name, source in DATASETS.items() if not is_sign
 SOURCES = IMAGES | OWN
 """The choices of data, with their texts."""
 EPOCHS = {"digits": 60, FOLDER: 20, UPLOADED: 20}
-DEFAULTS = {"new-rate": 0.002, "new-batch": 128, "new-seed": 0, "new-device": "auto"}
+DEFAULTS = {
+    "new-rate": 0.002,
+    "new-batch": 128,
+    "new-seed": 0,
+    "new-device": "auto",
+    "new-grid": OWN_GRID,
+}
 
 
 def train_form() -> None:
@@ -105,8 +112,17 @@ def _more_settings() -> dict:
         device = columns[1].selectbox(
             "Device", ["auto", "cpu", "cuda", "mps"], key="new-device", **KEPT
         )
+        grid = st.text_input(
+            "Grid",
+            key="new-grid",
+            max_chars=100,
+            **KEPT,
+            help=f"Pixels to train on: those of the images ({OWN_GRID}), or others, as in 14 or "
+            f"28x20; with several, as in 14,{OWN_GRID},56, each step takes one of them.",
+        )
         other = _others()
-    return {"learning_rate": rate, "batch_size": batch, "seed": seed, "device": device, **other}
+    settings = {"learning_rate": rate, "batch_size": batch, "seed": seed, "device": device}
+    return settings | {"grid": grid.strip() or OWN_GRID, **other}
 
 
 def _duration(config: RunConfig) -> str:
@@ -153,7 +169,8 @@ def fill_in(config: RunConfig) -> None:
         "new-batch": config.batch_size,
         "new-seed": config.seed,
         "new-device": config.device,
+        "new-grid": config.grid,
     }
-    named = {"model", "dataset", "epochs", "learning_rate", "batch_size", "seed", "device"}
+    named = {"model", "dataset", "epochs", "learning_rate", "batch_size", "seed", "device", "grid"}
     st.session_state.update(fields)
     st.session_state["new-other"] = config.model_dump(exclude=named, exclude_defaults=True)
