@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from densembed.data.grids import for_axes
+from densembed.data.grids import for_axes, read_grids
 from densembed.data.transform import scaled
 from densembed.experiments.families import step_milliseconds
 from densembed.experiments.recipes import RECIPES
@@ -24,6 +24,7 @@ from densembed.experiments.report import (
 )
 from densembed.experiments.reproduce import table_jobs
 from densembed.markup import for_markdown
+from densembed.models.names import describe
 from densembed.models.registry import at_grid
 from densembed.runs import gallery
 from densembed.runs.jobs import Job
@@ -34,6 +35,8 @@ MODELS = ("logistic-el-15", "logistic-el-mnn-10-5")
 """Models trained on the grid of the data: the included ones, if there are any for the data."""
 MODEL, GRIDS = "logistic-el-mnn-10-5", "14,20,data"
 """The model that is trained on several grids, and these grids."""
+SAME = 0.005
+"""Errors whose difference in % is below this are the same as they are written."""
 SIDES = (7, 10, 14, 17, 20, 24, 28, 35, 42, 56, 84, 112)
 """Pixels along each axis of the grids on which the models are evaluated."""
 
@@ -128,5 +131,68 @@ class Resolution(Experiment):
             f"(data: the images' own grid, {own}):\n\n"
             f"{markdown_table({**head, **errors}, report['rows'])}\n\n"
             "Milliseconds per training step, scaling of the images included:\n\n"
-            f"{markdown_table({'model': '{model}', **times}, report['milliseconds'])}\n"
+            f"{markdown_table({'model': '{model}', **times}, report['milliseconds'])}\n\n"
+            f"{finding(report)}\n"
         )
+
+
+def errors_by_side(row: Mapping[str, Any]) -> dict[int, float]:
+    """The test error of a row in %, by the pixels along each axis."""
+    return {int(side): errors["mean"] for side, errors in row["by_side"].items()}
+
+
+def trained_on(row: Mapping[str, Any], own: Sequence[int]) -> str:
+    """The grids on which the network of a row was trained, in words.
+
+    >>> trained_on({"grids": "14,20,data"}, [28, 28])
+    'grids of 14 × 14, 20 × 20 and 28 × 28 pixels'
+    """
+    grids = [_pixels(sizes) for sizes in read_grids(row["grids"], tuple(own))]
+    return f"{_listed(grids)} pixels" if len(grids) == 1 else f"grids of {_listed(grids)} pixels"
+
+
+def _pixels(sizes: Sequence[int]) -> str:
+    return " × ".join(map(str, sizes))
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def finding(report: Report) -> str:
+    """The errors of each network on fine and coarse grids, as a list."""
+    own = report["own"]
+    sentences = []
+    for row in report["rows"]:
+        errors = errors_by_side(row)
+        # Half the pixels along each axis, or more, are fine.
+        fine = {side: error for side, error in errors.items() if side >= min(own) / 2}
+        ends = [_pixels([side] * len(own)) for side in (min(fine), max(fine))]
+        low, high = (f"{end(fine.values()):.2f}" for end in (min, max))
+        coarse = [
+            f"{error:.2f} % on {_pixels([side] * len(own))}"
+            for side, error in errors.items()
+            if side not in fine
+        ]
+        seeds = len(row["errors"])
+        mean = f" (mean over {seeds} seeds)" if seeds > 1 else ""
+        sentences.append(
+            f"{describe(row['model'])}, trained on {trained_on(row, own)}, has an error of "
+            f"{low if low == high else f'{low} to {high}'} % on the grids from {ends[0]} to "
+            f"{ends[1]} pixels{f', of {_listed(coarse)}' if coarse else ''}{mean}."
+        )
+    sides = sorted({int(side) for row in report["rows"] for side in row["by_side"]})
+    multiples = [side for side in sides if side > min(own) and not side % min(own)]
+    same = all(
+        abs(error - row["mean"]) < SAME
+        for row in report["rows"]
+        for side, error in errors_by_side(row).items()
+        if side in multiples
+    )
+    if multiples and same and len(set(own)) == 1:
+        grids = _listed([_pixels([side] * len(own)) for side in multiples])
+        sentences.append(
+            f"On {grids} pixels, every error is that on {_pixels(own)}, because these grids "
+            "represent the same image."
+        )
+    return "\n".join(f"- {sentence}" for sentence in sentences)

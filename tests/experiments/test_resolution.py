@@ -50,3 +50,31 @@ def test_resolution(tmp_path, capsys, monkeypatch):
     table = (tmp_path / "resolution-digits-tuned.md").read_text()
     assert table in capsys.readouterr().out
     assert f"{report['rows'][2]['by_side']['14']['mean']:.2f}" in table
+    assert resolution.finding(report) in table
+
+
+def row_of(grids: str, errors: dict[int, float], seeds: int = 1) -> dict:
+    return {
+        "model": "logistic-el-3",
+        "grids": grids,
+        "errors": [errors[28]] * seeds,
+        "mean": errors[28],
+        "by_side": {str(side): {"mean": error} for side, error in errors.items()},
+    }
+
+
+@pytest.mark.parametrize(("fine", "same"), [(8.0, True), (8.01, False)])
+def test_the_finding_has_the_numbers_of_the_report(fine, same):
+    rows = [
+        row_of("data", {7: 30.0, 10: 20.0, 14: 9.0, 28: 8.0, 56: 8.0}),
+        row_of("14,20x24,data", {7: 25.0, 10: 15.0, 14: 8.5, 28: 8.0, 56: fine}, seeds=5),
+    ]
+    one, several, *rest = resolution.finding({"own": [28, 28], "rows": rows}).splitlines()
+    assert one.endswith(
+        "trained on 28 × 28 pixels, has an error of 8.00 to 9.00 % on the grids from 14 × 14 to "
+        "56 × 56 pixels, of 30.00 % on 7 × 7 and 20.00 % on 10 × 10."
+    )
+    assert "trained on grids of 14 × 14, 20 × 24 and 28 × 28 pixels" in several
+    assert "8.00 to 8.50 %" in several
+    assert several.endswith("(mean over 5 seeds).")
+    assert bool(rest) == same

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from densembed.experiments import families, frames, frontier, robustness
+from densembed.experiments import families, frames, frontier, resolution, robustness
 from densembed.experiments.frontier import Candidate, Choice
 from densembed.experiments.paper import TABLES
 from densembed.experiments.report import Settings
@@ -22,6 +22,7 @@ HEADINGS = {
     "frontier": "How low can the error get with few parameters?",
     "robustness": "Does the field follow the digit?",
     "frames": "What if the densities follow the ink?",
+    "resolution": "One network, any resolution",
 }
 
 
@@ -53,6 +54,11 @@ def reports(tmp_path_factory, trained, digits):
         patch.setattr(families, "TIMED", 1)
         patch.setattr(robustness, "FOLLOWED", 10)
         patch.setattr(frames, "FOLLOWED", 10)
+        for name, value in (("MODELS", ()), ("MODEL", "logistic-el-3"), ("SIDES", (7, 14, 28))):
+            patch.setattr(resolution, name, value)
+        for batch in resolution.Resolution().jobs(settings):
+            for job in batch:
+                together([job])
         choice = Choice(
             Candidate("densities", jobs[0].config.model, 3018, 3160),
             {"learning_rate": 0.01, "weight_decay": 0.0},
@@ -72,6 +78,7 @@ def reports(tmp_path_factory, trained, digits):
                 {"logistic-el-mnn-4-2": trained}, digits, title="digits"
             ),
             "frames-digits-tuned": frames.Frames().report(settings),
+            "resolution-digits-tuned": resolution.Resolution().report(settings),
         }
 
 
@@ -136,5 +143,11 @@ def test_sections_show_their_reports(page, reports):
         assert shown["ours, test error %"] == f"{row['mean']:.2f}"
         assert shown["paper, test error %"] == "17.80 ± 0.93"
         assert shown["scale 0.5"] == f"{row['scale']['0.5']:.2f}"
+    (row,) = reports["resolution-digits-tuned"]["rows"]
+    errors = [row["by_side"][side]["mean"] for side in ("7", "14", "28")]
+    assert list(values(drawn["resolution"], "y")) == errors
+    assert f"of {errors[0]:.2f} % on 7 × 7." in text
+    for error in errors[1:]:
+        assert f"{error:.2f}" in text
     (said,) = (part.value for part in app.caption if "reproduce frames" in part.value)
     assert "`python -m densembed reproduce frames --recipe tuned --seeds 1`" in said

@@ -8,11 +8,12 @@ import streamlit as st
 
 from densembed.cli.reproduce import EXPERIMENTS
 from densembed.data import title
-from densembed.experiments import families, frames, frontier, robustness
+from densembed.experiments import families, frames, frontier, resolution, robustness
 from densembed.experiments.report import formatted
 from densembed.experiments.reproduce import BESIDE_THE_PAPER
 from densembed.figures.families import families_figure, family_fields_figure
 from densembed.figures.frontier import frontier_figure
+from densembed.figures.resolution import resolution_figure
 from densembed.figures.robustness import following_figure, robustness_figure
 from densembed.models.names import describe
 from densembed.runs.gallery import results
@@ -33,7 +34,13 @@ STYLE = """
 
 def show() -> None:
     """Show all sections that have results."""
-    for section in (families_section, frontier_section, robustness_section, frames_section):
+    for section in (
+        families_section,
+        frontier_section,
+        robustness_section,
+        frames_section,
+        resolution_section,
+    ):
         section()
 
 
@@ -167,4 +174,27 @@ def frames_section() -> None:
             "column is the displacement of the field per pixel of the digit's. Mean over "
             f"{len(rows[0]['errors'])} seeds, {title(table['dataset'])}. No network was trained on "
             "transformed pictures. " + _made_by(f"frames --recipe {table['recipe']}", rows)
+        )
+
+
+def resolution_section() -> None:
+    """The test error of one set of weights by the grid of the images."""
+    for table in results("resolution-")[:1]:
+        st.header("One network, any resolution", anchor="resolution")
+        st.markdown(
+            "The places and widths of densities are shares of the picture, and a reading is a "
+            "mean. So the same weights take pictures with more or fewer pixels. Each network below "
+            "has one set of weights for all grids.\n\n" + resolution.finding(table)
+        )
+        st.plotly_chart(
+            resolution_figure(table),
+            key="resolution",
+            config=CHART,
+            alt="Test error against the pixels along each axis",
+        )
+        st.caption(
+            f"Test images of {title(table['dataset'])}: each pixel of a grid is the mean of the "
+            "image over its area. To see a network on another grid, choose a resolution in "
+            "Explore, below the input. "
+            + _made_by(f"resolution --recipe {table['recipe']}", table["rows"])
         )
