@@ -1,6 +1,7 @@
 """The experiment with other grids: its rows, its numbers, and its table."""
 
 import json
+from pathlib import Path
 
 import pytest
 from torch.nn.functional import avg_pool2d
@@ -10,6 +11,8 @@ from densembed.data import load_dataset
 from densembed.experiments import resolution
 from densembed.models.registry import build
 from densembed.training.checkpoint import Checkpoint
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
@@ -78,3 +81,9 @@ def test_the_finding_has_the_numbers_of_the_report(fine, same):
     assert "8.00 to 8.50 %" in several
     assert several.endswith("(mean over 5 seeds).")
     assert bool(rest) == same
+
+
+def test_the_documentation_contains_the_shipped_report():
+    report = json.loads((ROOT / "checkpoints/paper/resolution-mnist-tuned.json").read_text())
+    documented = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
+    assert resolution.Resolution().markdown(report).strip() in documented
