@@ -8,13 +8,14 @@ from pages.widgets.compare.differences import curves, table
 from pages.widgets.compare.disagreement import confused, disagree
 from pages.widgets.compare.downloads import export_compared
 from pages.widgets.compare.models import (
+    NAMES,
     compared_models,
     default_models,
     moment_of,
     remark_fields,
     remark_inputs,
 )
-from pages.widgets.inputs.checkpoints import require_models, upload_model
+from pages.widgets.inputs.checkpoints import report_signals, require_models, upload_model
 from pages.widgets.inputs.choose import (
     remark,
     strange_drawing,
@@ -38,6 +39,7 @@ begin(
 )
 hide_menu()
 require_models()
+report_signals(NAMES)
 report = reported("compare")
 parameters = report.parameters if report else {}
 compared = compared_models(parameters)

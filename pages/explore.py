@@ -19,12 +19,14 @@ from pages.widgets.live.live import follow_link, model_of, reported, show_view
 
 begin("What does this network look at?")
 hide_menu()
-tour()
-default = first_choice(require_models())
+default = first_choice(require_models(signals=True))
 report = reported("explore")
 parameters = report.parameters if report else st.query_params.to_dict()
 key, checkpoint = model_of(parameters, "model", default)
-picture = upload_picture(checkpoint) if takes_pictures(parameters) else None
+images = checkpoint.header.scaling is None
+if images:
+    tour()
+picture = upload_picture(checkpoint) if takes_pictures(parameters) and images else None
 shown = report and explored(report, checkpoint, picture)
 if shown and shown.own:
     remark(shown, {"this model": checkpoint})
@@ -39,8 +41,9 @@ if shown and not shown.own:
     # Below the view: above it the pad would move when the visitor begins to draw.
     remark(shown, {"this model": checkpoint})
 with st.container(horizontal=True, vertical_alignment="center"):
-    upload_model("model", key, follow_link)
-    compare_with(key)
+    upload_model("model", key, follow_link, signals=True)
+    if images:
+        compare_with(key)
     offer_download(checkpoint, follow_link)
     copy_link()
 if report and shown and parameters.get("more") == "export":

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from densembed.data.codec import to_text
+from densembed.data.scaling import Scaling
 from densembed.fields.field import View
 from densembed.figures.printed import sheet
 from densembed.figures.signals import signal_sheet
@@ -54,15 +55,17 @@ def csv(views: View, index: int = -1, **more: np.ndarray) -> str:
 def cells(x: np.ndarray, y: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
     """CSV with one line per cell: its column and row in pixels, and each array's value.
 
+    Cells of a signal have their place t in samples.
+
     Args:
-        arrays: (C, H · r, W · r) by name, summed over channels.
+        arrays: (C, H · r, W · r) by name, summed over channels; (C, L · r) of a signal.
     """
-    across, down = np.meshgrid(x, y)
-    table = np.stack([across, down, *(values.sum(0) for values in arrays.values())], -1)
+    places = dict(zip(("column", "row"), np.meshgrid(x, y), strict=True)) if y.size else {"t": x}
+    columns = places | {name: values.sum(0) for name, values in arrays.items()}
+    table = np.stack(list(columns.values()), -1)
     file = io.StringIO()
-    header = ",".join(["column", "row", *arrays])
-    places = ["%.9g", "%.9g", *["%.9g"] * len(arrays)]
-    np.savetxt(file, table.reshape(-1, table.shape[-1]), places, ",", header=header, comments="")
+    rows = table.reshape(-1, table.shape[-1])
+    np.savetxt(file, rows, "%.9g", ",", header=",".join(columns), comments="")
     return file.getvalue()
 
 
@@ -86,6 +89,33 @@ pixels = from_text({to_text(pixels)!r}, checkpoint.header.input_shape)
 index = views.steps.index({step})
 after = views.fields[index]  # (channels, rows, columns), per square pixel
 write_printed("field.pdf", checkpoint, pixels, views, index)
+"""
+
+
+def signal_csv(signal: Tensor, scaling: Scaling) -> str:
+    """The measured values of a scaled signal (C, L), one line per channel."""
+    file = io.StringIO()
+    np.savetxt(file, scaling.measured(signal.double().numpy()), "%.9g", ",")
+    return file.getvalue()
+
+
+def signal_snippet(file_name: str, step: int) -> str:
+    """A program that computes the field of the signal in the file input.csv at a step."""
+    return f"""\
+import numpy as np
+import torch
+
+from densembed.training.checkpoint import Checkpoint
+from densembed.fields.field import view
+from densembed.figures.export import write_printed
+
+checkpoint = Checkpoint.open({file_name!r})
+values = np.loadtxt("input.csv", delimiter=",", ndmin=2)  # (channels, length), as measured
+signal = torch.from_numpy(checkpoint.header.scaling(values)).float()
+views = view(checkpoint, signal)
+index = views.steps.index({step})
+after = views.fields[index]  # (channels, cells), per sample
+write_printed("field.pdf", checkpoint, signal, views, index)
 """
 
 

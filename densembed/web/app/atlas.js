@@ -6,26 +6,34 @@
  */
 import { percentile } from "../engine/densembed.js";
 import { onGrid } from "../input/grid.js";
+import { round } from "../panels/text.js";
+import { colours } from "../resources.js";
+import { asInput, nounsOf, planesOf } from "./kinds.js";
 import { RESOLUTION, TOP } from "./response.js";
 
 const COLUMNS = 5;
 const AVERAGED = 20;  // test images per class
 
 /**
+ * @param {Checkpoint} checkpoint
  * @param {Network} network
- * @param {number[]} sizes height and width of its inputs
  * @param {Samples} samples
  * @param {string} name of the class
  */
-function meanOf(network, sizes, samples, name) {
+function meanOf({ header, inputShape }, network, samples, name) {
   const total = network.adaptive ? Math.min(AVERAGED, samples.count(name)) : 1;
+  const sizes = planesOf(inputShape).slice(1);
   return network.meanField(Array.from({ length: total }, (_, k) =>
-    Float32Array.from(onGrid(samples.image(name, k + 1), samples.shape, sizes),
-      (value) => value / 255)));
+    asInput(onGrid(samples.image(name, k + 1), samples.shape, sizes), header)));
 }
 
-/** The upper end of the colour scale of some fields. @param {Float32Array[]} fields */
-export const topOf = (fields) => Math.max(...fields.map((values) => percentile(values, TOP)));
+/**
+ * The upper end of the colour scale of some fields.
+ * @param {Float32Array[]} fields
+ * @param {number} [share] percentile of each
+ */
+export const topOf = (fields, share = TOP) =>
+  Math.max(...fields.map((values) => percentile(values, share)));
 
 /** The fields of one model, kept until the model, the step or the test images change. */
 export class Atlas {
@@ -46,8 +54,7 @@ export class Atlas {
     if (of.some((value, k) => value !== this.#of[k])) [this.#fields, this.#of] = [[], of];
     // One by one: a server answers for one class at a time.
     for (const name of samples.tested.slice(this.#fields.length, count))
-      this.#fields.push(
-        meanOf(checkpoint.network(current), checkpoint.inputShape.slice(1), samples, name));
+      this.#fields.push(meanOf(checkpoint, checkpoint.network(current), samples, name));
     return this.#fields;
   }
 }
@@ -63,15 +70,20 @@ export class Atlas {
  * @returns {StillsData}
  */
 export function atlasOf(fields, checkpoint, samples, scale, title, moment = "") {
-  const [, height, width] = checkpoint.inputShape;
-  const what = checkpoint.network(0).adaptive ? `over up to ${AVERAGED} test images per class`
+  const [, height, width] = planesOf(checkpoint.inputShape);
+  const signals = checkpoint.axes === 1;
+  const { test } = nounsOf(checkpoint.inputShape);
+  const what = checkpoint.network(0).adaptive ? `over up to ${AVERAGED} ${test}s per class`
     : "the densities are fixed, so it is the same for every input";
   const note = moment && `${moment}, `;
+  const axis = signals ? `, from 0 to ${round(scale.high)} ${scale.unit}` : "";
   return {
-    columns: COLUMNS, shared: { title, note: note + what, scale },
+    columns: COLUMNS, shared: { title, note: note + what + axis, scale },
     figures: fields.map((values, k) => ({
-      values, shape: [height * RESOLUTION, width * RESOLUTION], size: [width, height], scale,
-      title: samples.tested[k], note: "", alt: "Mean field, a heatmap, class",
+      values, shape: [signals ? 1 : height * RESOLUTION, width * RESOLUTION],
+      size: [width, height], scale, title: samples.tested[k], note: "",
+      alt: signals ? "Mean field, a curve, class" : "Mean field, a heatmap, class",
+      curves: signals ? { colours: [colours.after], signs: null } : null,
     })),
   };
 }

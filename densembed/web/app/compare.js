@@ -3,6 +3,7 @@
  * @import { Checkpoint } from "../engine/densembed.js"
  * @import { Host, Part } from "./host.js"
  * @import { Scale } from "../panels/types.js"
+ * @import { Values } from "./kinds.js"
  * @import { Parameter } from "./parameters.js"
  * @import { Samples } from "./samples.js"
  */
@@ -99,7 +100,7 @@ class Compare extends View {
     this.keys = Object.keys(host.models);
     this.checkpoints[key] = first;
     this.samples = samples;
-    this.sources = sourcesOf(host, first.readsDigits);
+    this.sources = sourcesOf(host, first);
     this.parameters = this.parametersOf();
     this.state = readLink(this.parameters, new URLSearchParams()).state;
     this.inputs = this.controls();
@@ -165,7 +166,7 @@ class Compare extends View {
     this.checkpoints[key] = first;
     if (samples !== this.samples) {
       this.samples = samples;
-      this.sources = sourcesOf(this.host, first.readsDigits);
+      this.sources = sourcesOf(this.host, first);
       const link = writeLink(this.parameters, this.state);
       this.parameters = this.parametersOf();
       this.state = readLink(this.parameters, link).state;
@@ -400,7 +401,7 @@ class Compare extends View {
   /**
    * The response of a checkpoint, computed when the input changes.
    * @param {Checkpoint} checkpoint
-   * @param {Uint8Array} pixels
+   * @param {Values} pixels
    */
   response(checkpoint, pixels) {
     const { checkpoints } = this;

@@ -1,6 +1,7 @@
 // The details that Explore shows on demand: about the model, one density, the effect of each pixel,
 // all classes.
 /**
+ * @import { Checkpoint } from "../engine/densembed.js"
  * @import { Host } from "./host.js"
  * @import { State } from "./parameters.js"
  * @import { Response } from "./response.js"
@@ -9,12 +10,13 @@
  */
 import { largestValue, percentile } from "../engine/densembed.js";
 import { mount as mountStills } from "../panels/stills.js";
+import { signed } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
 import { Atlas, atlasOf, topOf } from "./atlas.js";
 import { Chain } from "./chain.js";
 import { choice, count, make } from "./controls.js";
 import { part } from "./host.js";
-import { TOP } from "./response.js";
+import { nounsOf, planesOf } from "./kinds.js";
 import { ServedCheckpoint } from "./served.js";
 import { Story } from "./story.js";
 
@@ -23,10 +25,22 @@ const TITLES = {
   effect: "Effect of each pixel",
   classes: "All classes",
 };
-const INSIDE = ["story", "about"];  // details that need the parts of a network
-const DENSITY = "density per pixel²";
+const INSIDE = ["story", "about"];  // details that need the parts of a network of images
 
 export const DETAILS = Object.keys(TITLES);
+
+/**
+ * The details that there are for a model, with their titles.
+ * @param {Checkpoint} checkpoint
+ * @returns {Record<string, string>}
+ */
+export function detailsOf(checkpoint) {
+  const { cell } = nounsOf(checkpoint.inputShape);
+  const inside = !(checkpoint instanceof ServedCheckpoint) && checkpoint.axes === 2;
+  return Object.fromEntries(Object.entries({ ...TITLES, effect: `Effect of each ${cell}` }).filter(
+    ([slug]) => (slug !== "density" || checkpoint.hasDensities)
+      && (inside || !INSIDE.includes(slug))));
+}
 
 export class Details {
   /**
@@ -63,10 +77,7 @@ export class Details {
   show(state, response, label, samples) {
     this.state = state;
     const { checkpoint } = response;
-    const inside = !(checkpoint instanceof ServedCheckpoint);  // whether every layer is known
-    const titles = Object.fromEntries(Object.entries({ ...TITLES, ...this.host.details }).filter(
-      ([slug]) => (slug !== "density" || checkpoint.hasDensities)
-        && (inside || !INSIDE.includes(slug))));
+    const titles = { ...detailsOf(checkpoint), ...this.host.details };
     const opened = String(state.more) in titles ? String(state.more) : null;
     this.titles.show(opened, titles);
     const current = checkpoint.steps.indexOf(Number(state.step));
@@ -80,7 +91,8 @@ export class Details {
     const figures = opened === "density" ? this.density(response, current)
         : opened === "effect" ? this.effect(response, current, label) : [];
     const atlas = opened === "classes" ? this.classes(response, current, samples) : null;
-    const shown = atlas ?? { columns: figures.length, shared: null, figures };
+    const columns = checkpoint.axes === 1 ? 1 : figures.length;
+    const shown = atlas ?? { columns, shared: null, figures };
     this.stills.element.hidden = !shown.figures.length;
     if (shown.figures.length) mountStills(this.stills.root, shown);
   }
@@ -97,9 +109,16 @@ export class Details {
     this.text.append(make("p", {}, sentence));
   }
 
-  /** @param {number} high @param {string} name @param {string} unit @returns {Scale} */
-  scale(high, name = DENSITY, unit = "per pixel²") {
-    return { low: 0, high: high || 1, name, unit, open: true, stops: scales.density };
+  /**
+   * A scale of values from 0; all of a curve is seen.
+   * @param {Response} response
+   * @param {number} high
+   * @param {string} name
+   * @param {string} unit
+   * @returns {Scale}
+   */
+  scale({ checkpoint: { axes } }, high, name, unit) {
+    return { low: 0, high: high || 1, name, unit, open: axes === 2, stops: scales.density };
   }
 
   /** @param {Response} response */
@@ -112,29 +131,42 @@ export class Details {
       + `to see what raises its score.${learned}`);
   }
 
+  /**
+   * The scale of densities.
+   * @param {Response} response
+   * @param {number} high
+   */
+  densityScale(response, high) {
+    const { per } = response.nouns;
+    return this.scale(response, high, `density ${per}`, per);
+  }
+
   /** @param {Response} response @param {number} current @returns {View[]} */
   density(response, current) {
-    const { checkpoint, shape, size } = response;
+    const { checkpoint, shape, size, nouns: { input, value, cell } } = response;
+    const { axes } = checkpoint;
     const network = checkpoint.network(current);
     const result = response.result(current);
     const number = Math.min(Number(this.state.density), network.densities);
     this.number.show(number, network.densities);
-    const [at, own] = [2 * (number - 1), number - 1];
-    const words = (/** @type {Float64Array} */ values) =>
-      `${values[at].toFixed(2)} columns and ${values[at + 1].toFixed(2)} rows`;
-    this.say(`Location: ${words(result.locations)}. Scale: ${words(result.scales)}, in pixels. The `
-      + "line is the path of its location during training, for this input.");
+    const [at, own] = [axes * (number - 1), number - 1];
+    const words = (/** @type {Float64Array} */ values) => axes === 1 ? values[at].toFixed(2)
+      : `${values[at].toFixed(2)} columns and ${values[at + 1].toFixed(2)} rows`;
+    const way = axes === 1 ? ", from the first step at the top to the last one below" : "";
+    this.say(`Location: ${words(result.locations)}. Scale: ${words(result.scales)}, in ${cell}s. `
+      + `The line is the path of its location during training, for this input${way}.`);
     // A server sends no readings.
     if (network.onPixels && own in result.readings)
-      this.say("It reads the mean ink under it: "
-        + `${result.readings[own].toFixed(3)} for this picture.`);
+      this.say(`It reads the mean ${value} under it: `
+        + `${signed(result.readings[own].toFixed(3))} for this ${input}.`);
     const weights = checkpoint.classes.map((_, label) => network.classWeights(label)?.[own] ?? 0);
     if (network.classWeights(0)) this.text.append(this.bars(checkpoint.classes, weights));
     const values = network.density(result, own);
     const path = checkpoint.steps.flatMap((_, k) =>
-      [...response.result(k).locations.slice(at, at + 2)]);
+      [...response.result(k).locations.slice(at, at + axes)]);
     return [{ values, shape, size, path, title: `density ${number}`, note: "on its own",
-      alt: "One density, a heatmap:", scale: { ...this.scale(Math.max(...values)), open: false } }];
+      alt: `One density, a ${axes === 1 ? "curve" : "heatmap"}:`, curves: curvesOf(checkpoint),
+      scale: { ...this.densityScale(response, Math.max(...values)), open: false } }];
   }
 
   /**
@@ -151,7 +183,7 @@ export class Details {
       bar.style.cssText = `width: ${Math.abs(share)}%; margin-left: ${50 + Math.min(0, share)}%; `
         + `background: ${share < 0 ? against : favour}`;
       return make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, bar),
-        make("td", {}, weights[k].toFixed(2).replace("-", "−")));
+        make("td", {}, signed(weights[k].toFixed(2))));
     });
     const caption = "Its weight for each class: red raises the score, blue lowers it.";
     return make("table", { className: "weights" }, make("caption", {}, caption), ...rows);
@@ -159,10 +191,11 @@ export class Details {
 
   /** @param {Response} response @param {number} current @param {number} label @returns {View[]} */
   effect(response, current, label) {
-    const { checkpoint, size, shape } = response;
+    const { checkpoint, size, shape, nouns } = response;
     const { classes } = checkpoint;
+    const signals = checkpoint.axes === 1;
     const network = checkpoint.network(current);
-    const [channels, height, width] = checkpoint.inputShape;
+    const [channels, height, width] = planesOf(checkpoint.inputShape);
     const plane = height * width;
     const gradient = network.inputGradient(response.input);
     const effects = classes.map((_, c) => {
@@ -173,30 +206,34 @@ export class Details {
     });
     const strength = effects[0].map((_, k) =>
       Math.sqrt(effects.reduce((sum, values) => sum + values[k] ** 2, 0) / classes.length));
-    const bound = largestValue(effects.flatMap((values) => [...values]), TOP) || 1;
+    const bound = largestValue(effects.flatMap((values) => [...values]), response.share) || 1;
     this.say(`${checkpoint.hasDensities ? "The densities show where the network looks. " : ""}`
-      + "These maps show the effect of each pixel: how the score of a class changes with the ink "
-      + "there (the effective receptive field, Luo et al. 2016). Red raises the score of the "
-      + "class, blue lowers it.");
+      + `These ${signals ? "curves" : "maps"} show the effect of each ${nouns.cell}: how the score `
+      + `of a class changes with the ${nouns.value} there (the effective receptive field, Luo et `
+      + "al. 2016). Red raises the score of the class, blue lowers it.");
+    const shown = signals ? "curve" : "map";
     this.say(network.linear
-      ? "Such a linear network is, as a whole, this one map: the "
-        + "score is the sum of weight × ink, plus a bias."
-      : network.adaptive ? "Some blank pixels matter too: ink there would move a density."
-        : "The network is not linear, so the map depends on the input.");
-    const score = "score per unit of ink";
+      ? `Such a linear network is, as a whole, this one ${shown}: the `
+        + `score is the sum of weight × ${nouns.value}, plus a bias.`
+      : network.adaptive && !signals
+        ? "Some blank pixels matter too: ink there would move a density."
+        : `The network is not linear, so the ${shown} depends on the input.`);
+    const score = `score per unit of ${signals ? "the scaled signal" : "ink"}`;
+    const curves = curvesOf(checkpoint);
     const pixels = { shape: /** @type {[number, number]} */ ([height, width]), size };
     return [
-      { values: response.field(current), shape, size, scale: this.scale(response.top([0, current])),
+      { values: response.field(current), shape, size, curves,
+        scale: this.densityScale(response, response.top([0, current])),
         title: "where it looks", note: checkpoint.moment(checkpoint.steps[current]),
-        alt: "Receptive field, a heatmap of the sum of the densities," },
-      { ...pixels, values: effects[label], title: `effect on ${classes[label]}`,
+        alt: `Receptive field, a ${signals ? "curve" : "heatmap"} of the sum of the densities,` },
+      { ...pixels, curves, values: effects[label], title: `effect on ${classes[label]}`,
         note: network.linear ? "the same for every input" : "at this input",
-        alt: "Effect of each pixel on the score,",
-        scale: { low: -bound, high: bound, name: score, unit: score, open: true,
+        alt: `Effect of each ${nouns.cell} on the score,`,
+        scale: { low: -bound, high: bound, name: score, unit: score, open: !signals,
           stops: scales.signed } },
-      { ...pixels, values: strength, title: "overall effect",
-        note: "root mean square over the classes", alt: "Effect of each pixel,",
-        scale: this.scale(percentile(strength, TOP), score, score) },
+      { ...pixels, curves, values: strength, title: "overall effect",
+        note: "root mean square over the classes", alt: `Effect of each ${nouns.cell},`,
+        scale: this.scale(response, percentile(strength, response.share), score, score) },
     ];
   }
 
@@ -206,15 +243,24 @@ export class Details {
    * @param {number} current
    * @param {Samples} samples
    */
-  classes({ checkpoint }, current, samples) {
+  classes(response, current, samples) {
+    const { checkpoint, share } = response;
     const loading = samples.need(samples.tested);
     if (loading) {
       loading.then(() => this.set({}));
       return null;
     }
     const fields = this.atlas.fields(checkpoint, current, samples);
-    return atlasOf(fields, checkpoint, samples, this.scale(topOf(fields)),
-      "mean field of each class");
+    const scale = this.densityScale(response, topOf(fields, share));
+    return atlasOf(fields, checkpoint, samples, scale, "mean field of each class");
   }
 }
+
+/**
+ * How the figures of a model are drawn.
+ * @param {Checkpoint} checkpoint
+ * @returns {View["curves"]}
+ */
+const curvesOf = ({ axes }) => axes === 1
+  ? { colours: [colours.after], signs: [colours.against, colours.for] } : null;
 

@@ -5,12 +5,13 @@ import { find } from "../panels/dom.js";
 import { mount as mountPair } from "../panels/pair.js";
 import { colours, scales, style } from "../resources.js";
 import { choice, list, make, slider, toggle } from "./controls.js";
-import { DETAILS, Details } from "./details.js";
-import { MEASURES, explain, partsOf } from "./glossary.js";
+import { DETAILS, Details, detailsOf } from "./details.js";
+import { MEASURES, explain, forSignals, partsOf } from "./glossary.js";
 import { gridTexts, gridsOf, ownGrid } from "./grids.js";
 import { groupsOf, load, messageOf, part, titlesOf } from "./host.js";
-import { InputControls, inputParameters, sourcesOf } from "./input.js";
+import { InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
 import { InputPanel } from "./input_panel.js";
+import { asInput, isSignal, nounsOf } from "./kinds.js";
 import { flag, number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
 import { Response } from "./response.js";
@@ -25,7 +26,7 @@ import { View } from "./view.js";
  * @import { Input } from "./input.js"
  * @import { Parameter, State } from "./parameters.js"
  * @import { Samples } from "./samples.js"
- * @import { Scale } from "../panels/types.js"
+ * @import { PairData, Scale } from "../panels/types.js"
  */
 
 const WAYS = {
@@ -50,6 +51,7 @@ const TRIED = 20;  // test images among which one is sought that a model reads r
 const TOGETHER = "together";
 const CHANNELS = ["red", "green", "blue"];
 const MOST_UNITS = 10 ** 6;
+const UNDER = ["overlay", "densities"];  // ways of showing a field over the input
 const DIM = 0.4;  // brightness of the input under its densities
 const MOST = 97;  // percentile of the weights at which their colour scale ends
 
@@ -67,14 +69,17 @@ function waysOf(checkpoint) {
  * Test error, data and parameters: on a phone the list of models has no room for them.
  * @param {Checkpoint} checkpoint
  */
-function facts({ errors, parameters, provenance: { dataset_title: data, test_images: images } }) {
-  const tested = `${images.toLocaleString("en")} test image${images === 1 ? "" : "s"}`;
+function facts({ errors, parameters, inputShape, provenance }) {
+  const { dataset_title: data, test_images: images } = provenance;
+  const { test } = nounsOf(inputShape);
+  const tested = `${images.toLocaleString("en")} ${test}${images === 1 ? "" : "s"}`;
   const text = errors ? `${errorText(errors)} error on ${data} (${tested})` : data;
   return `${text}, ${parameters.toLocaleString("en")} parameters.`;
 }
 
 /** What the field of a model shows. @param {Checkpoint} checkpoint */
 function leadOf(checkpoint) {
+  if (checkpoint.axes === 1) return signalLeadOf(checkpoint);
   const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
   if (!checkpoint.hasDensities)
     return "This model has no [densities|density]: it reads every pixel alone, so it looks "
@@ -86,6 +91,23 @@ function leadOf(checkpoint) {
   const reads = onPixels ? "the mean [ink] under it" : "the mean of a [map] of its stages under it";
   return "Bright is where the network looks, its [receptive field]: there lie most of its "
     + `[densities|density], each of which reads ${reads}. ${moves}`;
+}
+
+/** What the field of a model of signals shows. @param {Checkpoint} checkpoint */
+function signalLeadOf(checkpoint) {
+  const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
+  if (!checkpoint.hasDensities)
+    return forSignals("This model has no [densities|density]: it reads every sample alone, so it "
+      + "looks everywhere alike. Choose a model with EL in its name to see where such a network "
+      + "looks.");
+  const box = frame === "mass"
+    ? "They lie in a box around the mass of the signal (dashed), which moves and scales them." : "";
+  const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`
+    : box || "They are fixed; a [micro network] would move them with the input.";
+  const reads = onPixels ? "the mean of the signal under it"
+    : "the mean of a map of its stages under it";
+  return forSignals("The network looks where the curve is high, its [receptive field]: there lie "
+    + `most of its [densities|density], each of which reads ${reads}. ${moves}`);
 }
 
 /** The error of one member, or mean ± standard deviation. @param {number[]} errors */
@@ -108,8 +130,8 @@ function errorText(errors) {
 function parametersOf(host, checkpoint, samples, sources) {
   const { classes, steps } = checkpoint;
   const keys = Object.keys(host.models);
+  const details = checkpoint.axes === 1 ? Object.keys(detailsOf(checkpoint)) : DETAILS;
   const count = checkpoint.hasDensities ? checkpoint.network(0).densities : 0;
-  const channels = checkpoint.inputShape[0] === CHANNELS.length ? CHANNELS : [];
   return {
     model: { ...oneOf("Model", keys, defaultOf(host)), always: "model" in host.defaults },
     ...inputParameters(samples, sources),
@@ -119,8 +141,8 @@ function parametersOf(host, checkpoint, samples, sources) {
     opacity: number("Opacity", 0, 1, 0.6),
     for: oneOf("For class", [PREDICTED, ...classes], PREDICTED, { "its answer": PREDICTED }),
     contours: flag("Contours"),
-    channel: oneOf("Channel", [TOGETHER, ...channels], TOGETHER),
-    more: oneOf("More", [...DETAILS, ...Object.keys(host.details)], null, OLD_DETAILS),
+    channel: oneOf("Channel", [TOGETHER, ...channelsOf(checkpoint)], TOGETHER),
+    more: oneOf("More", [...details, ...Object.keys(host.details)], null, OLD_DETAILS),
     hide: someOf("Hide", PARTS),
     density: number("Density", 1, Math.max(1, count), 1, true),
     chapter: number("Chapter", 1, CHAPTERS, 1, true),
@@ -128,6 +150,10 @@ function parametersOf(host, checkpoint, samples, sources) {
     divider: number("Divider of the swipe", 0, 100, 50, true),
   };
 }
+
+/** The channels of colour images. @param {Checkpoint} checkpoint */
+const channelsOf = ({ inputShape }) =>
+  !isSignal(inputShape) && inputShape[0] === CHANNELS.length ? CHANNELS : [];
 
 /** The model of a link that names none. @param {Host} host */
 const defaultOf = ({ models, defaults }) => defaults.model ?? Object.keys(models)[0];
@@ -221,7 +247,6 @@ class Explore extends View {
     this.story = make("p", { className: "note" });
     this.parts = make("p", { className: "glossed" });
     this.about = make("p", { className: "glossed" });
-    explain(this.about, MEASURES);
     this.sentence = make("p");
     this.watch = make("button", { type: "button", onclick: () => this.play() },
       "▶ Watch it learn");
@@ -279,7 +304,7 @@ class Explore extends View {
   }
 
   get sources() {
-    return sourcesOf(this.host, this.checkpoint.readsDigits);
+    return sourcesOf(this.host, this.checkpoint);
   }
 
   parametersOf() {
@@ -318,15 +343,14 @@ class Explore extends View {
     const label = checkpoint.classes.indexOf(name);
     let right = 1;
     for (let example = 1; example <= Math.min(TRIED, samples.count(name)); example++) {
-      const pixels = Float32Array.from(samples.image(name, example), (value) => value / 255);
+      const pixels = asInput(samples.image(name, example), checkpoint.header);
       const { probabilities } = await settled(() => network.run(pixels));
       if (probabilities.indexOf(Math.max(...probabilities)) !== label) continue;
       right = example;
       break;
     }
     this.state.example = right;
-    this.first = { from: "samples", class: name, example: right, to: null, right: 0, down: 0,
-      size: 1, turn: 0, blur: 0, noise: 0 };
+    this.first = { from: "samples", class: name, example: right, ...unchanged(samples) };
   }
 
   /** Whether the input is the one with which the view opened. */
@@ -393,7 +417,10 @@ class Explore extends View {
       ? ""
       : "Selected because it reads drawings and photographs best; a model you choose stays.";
     this.story.textContent = `${facts(this.checkpoint)} ${models[key]?.story ?? ""} ${why}`;
-    explain(this.parts, partsOf(this.checkpoint.words));
+    const signals = this.checkpoint.axes === 1;
+    this.root.classList.toggle("signals", signals);
+    explain(this.parts, partsOf(this.checkpoint.words, signals));
+    explain(this.about, signals ? forSignals(MEASURES) : MEASURES);
     explain(this.sentence, leadOf(this.checkpoint));
     this.inputPlace.replaceChildren(this.inputs.bar);
     this.left.replaceChildren(this.panel.element, this.inputs.changes);
@@ -437,7 +464,7 @@ class Explore extends View {
       steps: this.watch, numbers: this.about,
     });
     this.showPair(input, response);
-    this.steps.hidden = this.details.element.hidden;
+    this.steps.hidden = this.details.element.hidden || !("story" in detailsOf(checkpoint));
     this.details.show(state, response, this.classIndex, this.samples);
     if (this.whole !== response) this.wait();
   }
@@ -464,22 +491,24 @@ class Explore extends View {
   showWays() {
     const { checkpoint, state } = this;
     const ways = waysOf(checkpoint);
+    const signals = checkpoint.axes === 1;
+    const { cell } = nounsOf(checkpoint.inputShape);
     this.way.show(String(state.show), Object.fromEntries(
-      Object.entries(WAYS).filter(([slug]) => ways.includes(slug))));
+      Object.entries({ ...WAYS, pixels: `per ${cell}` }).filter(([slug]) => ways.includes(slug))));
     this.opacity.show(Number(state.opacity));
-    this.opacity.element.hidden = state.show !== "overlay";
+    this.opacity.element.hidden = state.show !== "overlay" || signals;
     this.label.show(String(state.for), Object.fromEntries(
       checkpoint.classes.map((name) => [name, name])));
     this.label.element.hidden = !["densities", "class"].includes(String(state.show))
       && state.more !== "effect";
     this.contours.show(Boolean(state.contours));
-    this.contours.element.hidden = state.show === "densities";
-    const channels = checkpoint.inputShape[0] === CHANNELS.length ? [TOGETHER, ...CHANNELS] : [];
+    this.contours.element.hidden = state.show === "densities" || signals;
     const grids = gridTexts(checkpoint);
     this.grid.show(String(state.grid), grids);
     this.grid.element.hidden = Object.keys(grids).length === 1;
-    this.channel.show(String(state.channel),
-      Object.fromEntries(channels.map((name) => [name, name])));
+    const channels = channelsOf(checkpoint);
+    this.channel.show(String(state.channel), channels.length
+      ? Object.fromEntries([TOGETHER, ...channels].map((name) => [name, name])) : {});
     this.channel.element.hidden = !channels.length;
   }
 
@@ -493,7 +522,7 @@ class Explore extends View {
     const step = Number(state.step);
     const name = classes[this.classIndex];
     const look = this.look(response, name);
-    const blank = input.blank ? ", for a blank picture" : "";
+    const blank = input.blank ? `, for a blank ${response.nouns.input}` : "";
     mountPair(this.pair.root, {
       size: response.size, shape: response.shape, ...look, step, steps, by: "step",
       titles: { at: (/** @type {number} */ k) => checkpoint.moment(steps[k]) },
@@ -511,23 +540,33 @@ class Explore extends View {
       way: String(state.show), divider: Number(state.divider), contours: Boolean(state.contours),
       hidden: this.hidden,
       picture: this.under(input),
+      curves: this.curves(input),
       boxes: checkpoint.network(0).frame === "mass"
         ? { at: (/** @type {number} */ k) => response.result(k).box ?? undefined } : null,
     }, {
       step: (chosen) => this.set({ step: chosen }),
       divider: (divider) => this.set({ divider }),
       density: (density) => this.set({ density, more: "density" }),
-      why: this.details.element.hidden ? undefined : () => this.reveal({ more: "about" }),
+      why: this.details.element.hidden || !("about" in detailsOf(checkpoint)) ? undefined
+        : () => this.reveal({ more: "about" }),
     });
   }
 
   /** @param {Input} input */
   under({ pixels, shape }) {
     const { state } = this;
-    if (!["overlay", "densities"].includes(String(state.show))) return null;
+    if (!UNDER.includes(String(state.show)) || pixels instanceof Float32Array) return null;
     const dimmed = state.show === "densities" ? DIM : 1;
     const url = spriteOf([pixels], shape, dimmed);
     return { url, opacity: Number(state.opacity) };
+  }
+
+  /** How the fields of a signal are drawn. @param {Input} input @returns {PairData["curves"]} */
+  curves({ pixels: values }) {
+    if (!(values instanceof Float32Array)) return null;
+    const [low, high] = this.samples.range;
+    return { signs: [colours.against, colours.for],
+      under: UNDER.includes(String(this.state.show)) ? { values, low, high } : null };
   }
 
   /**
@@ -539,14 +578,16 @@ class Explore extends View {
     const { state } = this;
     const label = this.classIndex;
     const { density, signed } = scales;
+    const open = response.checkpoint.axes === 2;  // a curve is seen as a whole
     const current = response.checkpoint.steps.indexOf(Number(state.step));
     /** @type {(high: number, name: string, unit: string) => Scale} */
     const positive = (high, title, unit) =>
-      ({ low: 0, high: high || 1, name: title, unit, open: true, stops: density });
+      ({ low: 0, high: high || 1, name: title, unit, open, stops: density });
     /** @type {(high: number, name: string, unit: string) => Scale} */
     const both = (high, title, unit) =>
-      ({ low: -high || -1, high: high || 1, name: title, unit, open: true, stops: signed });
-    const { checkpoint } = response;
+      ({ low: -high || -1, high: high || 1, name: title, unit, open, stops: signed });
+    const { checkpoint, nouns: { cell, per } } = response;
+    const as = checkpoint.axes === 1 ? "a curve" : "a heatmap";
     const moving = this.whole !== response;
     const key = `${state.model} ${state.grid} ${state.show} ${state.channel}`;
     if (state.show === "densities") {
@@ -557,9 +598,17 @@ class Explore extends View {
       const scale = both(bound, `weight for ${name}`, "");
       scale.stops = [[0, against], [0.5, "#55595e"], [1, favour]];
       const chosen = state.more === "density" ? Number(state.density) : null;
+      const signals = checkpoint.axes === 1;
+      const separate = (/** @type {number} */ k) => response.densities(k);
+      const count = checkpoint.network(0).densities;
+      if (signals) Object.assign(scale, positive(this.end.at(key,
+        response.peak([0, response.last], MOST), moving),
+      `density ${per}; red raises the score of ${name}, blue lowers it`, per));
       return {
-        fields: null, scales: [scale],
-        alt: `Densities as ellipses, coloured by their weight for ${name},`,
+        fields: signals ? { at: separate } : null, scales: [scale],
+        ...(signals ? { shape: /** @type {[number, number]} */ ([count, response.shape[1]]) } : {}),
+        alt: `Densities as ${signals ? "curves" : "ellipses"}, coloured by their weight for `
+          + `${name},`,
         densities: { at: (/** @type {number} */ k) => {
           const result = response.result(k);
           return {
@@ -571,11 +620,11 @@ class Explore extends View {
     }
     if (state.show === "class") {
       const fields = (/** @type {number} */ k) => response.classField(k, label);
-      const title = `weight for ${name} × density per pixel²`;
+      const title = `weight for ${name} × density ${per}`;
       return {
         fields: { at: fields }, densities: null,
         scales: [both(this.end.at(`${key} ${label}`, response.bound(fields), moving), title,
-          "per pixel²")],
+          per)],
         alt: `Densities times their weights for ${name}, summed,`,
       };
     }
@@ -583,17 +632,17 @@ class Explore extends View {
       fields: { at: response.pixelField }, densities: null,
       shape: /** @type {[number, number]} */ ([response.size[1], response.size[0]]),
       scales: [positive(this.end.at(key, response.bound(response.pixelField), moving),
-        "mass of the densities in a pixel, ΣΓ", "in this pixel")],
-      alt: "Sum of Γ over the densities, a heatmap of the pixels,",
+        `mass of the densities in a ${cell}, ΣΓ`, `in this ${cell}`)],
+      alt: `Sum of Γ over the densities, ${as} of the ${cell}s,`,
     };
     // While something moves the scale is of the steps that are shown: all are computed at rest.
     const top = this.end.at(key,
       response.top(moving ? [0, current] : checkpoint.steps.keys()), moving);
     return {
       fields: { at: response.field }, densities: null,
-      scales: [positive(top, "density per pixel²", "per pixel²"),
-        both(top, "difference, density per pixel²", "per pixel²")],
-      alt: "Receptive field, a heatmap of the sum of the densities,",
+      scales: [positive(top, `density ${per}`, per),
+        both(top, `difference, density ${per}`, per)],
+      alt: `Receptive field, ${as} of the sum of the densities,`,
     };
   }
 }

@@ -48,7 +48,30 @@ export const GLOSSARY = {
     + "pixels). One bit less means that it covers about half as many pixels.",
   area: "The smallest number of pixels that together hold 90 % of the field.",
   map: "A map is an image that a convolution stage computes from the input, for example its edges.",
+  "density (signal)": "A density is a smooth bump over the axis of the signal with a total mass "
+    + "of 1. The network reads the mean of the signal under it. It has a location (its centre) "
+    + "and a scale (its width).",
+  "receptive field (signal)": "The receptive field is the part of the signal that reaches the "
+    + "network. Here it is the sum of all densities: the higher, the more densities read that "
+    + "place.",
+  "micro network (signal)": "A micro network (mNN) is a small network that reads the signal "
+    + "first and computes from it where the densities of the main network are placed.",
+  "B (signal)": "B is the number of densities.",
+  "B₀ (signal)": "B₀ is the number of densities in the micro network.",
+  "EL (signal)": "EL stands for embedding layer: it reads the mean of the signal under each of "
+    + "its densities. The word before EL is the shape of the densities.",
+  "centre (signal)": "The centre of the field is its mean position t, in samples.",
+  "spread (signal)": "The spread is the root mean square distance of the field from its centre, "
+    + "in samples.",
+  "entropy (signal)": "The entropy tells how evenly the field covers the signal: 0 bits if it "
+    + "lies in one sample, and most if it is equally high everywhere. One bit less means that "
+    + "it covers about half as many samples.",
+  "area (signal)": "The smallest number of samples that together hold 90 % of the field.",
 };
+
+/** The terms that mean something else for signals. @param {string} text for `explain` */
+export const forSignals = (text) => text.replace(MARKED, (marked, words, name = words) =>
+  (`${name} (signal)` in GLOSSARY ? `[${words}|${name} (signal)]` : marked));
 
 /** What the numbers of a field mean, with terms for `explain`. */
 export const MEASURES = "[Centre|centre], [spread], [entropy] and [90 % of the field|area] tell "
@@ -58,12 +81,18 @@ export const MEASURES = "[Centre|centre], [spread], [entropy] and [90 % of the f
  * The parts of a model's name, for `explain`: "Logistic-EL with mNN, B = 10, B₀ = 5" has 10 × 10
  * densities and a micro network with 5 × 5. Empty for a model without densities.
  * @param {string} name
+ * @param {boolean} [signals] whether the model is one of signals, with B densities
  */
-export function partsOf(name) {
+export function partsOf(name, signals = false) {
   const [, layer] = /(?:^|, )([^,]*-EL)\b/.exec(name) ?? [];
   const [, side] = /\bB = (\d+)/.exec(name) ?? [];
   const [, small] = /\bB₀ = (\d+)/.exec(name) ?? [];
   if (!layer || !side) return "";
+  if (signals) {
+    const of = small ? `, placed by a [micro network] (mNN) with ${small} densities ([B₀] = ${
+      small})` : "";
+    return forSignals(`[${layer}|EL]: ${side} [densities|density] ([B] = ${side})${of}.`);
+  }
   const micro = small ? `, placed by a [micro network] (mNN) with ${small} × ${small} densities `
     + `([B₀] = ${small})` : "";
   return `[${layer}|EL]: ${side} × ${side} [densities|density] ([B] = ${side})${micro}.`;

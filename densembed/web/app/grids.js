@@ -11,7 +11,7 @@ const OWN = "data";  // in a checkpoint, the grid of the images of its data set
  * A grid in a link, as `--grid` of the command line: "14", or "14x20" for height and width.
  * @param {number[]} sizes
  */
-const textOf = ([height, width]) => (height === width ? `${height}` : `${height}x${width}`);
+const textOf = (sizes) => (new Set(sizes).size === 1 ? `${sizes[0]}` : sizes.join("x"));
 
 /** The grids on which a model was trained. @param {Checkpoint} checkpoint */
 function trainedOn({ config, inputShape: [, ...own] }) {

@@ -6,16 +6,18 @@ import { onGrid } from "../input/grid.js";
 import { morph } from "../input/morph.js";
 import { permutation } from "../input/permutation.js";
 import { Raster, SIDE, toInput } from "../input/strokes.js";
-import { transform } from "../input/transform.js";
+import { transform, transformSignal } from "../input/transform.js";
 import { mount as mountPad } from "../panels/draw_pad.js";
 import { mount as mountThumbnails } from "../panels/thumbnails.js";
 import { choice, count, list, make, slider } from "./controls.js";
 import { part } from "./host.js";
 import { number, oneOf, text } from "./parameters.js";
-import { paint, spriteOf } from "./pictures.js";
+import { curveSprite, paint, spriteOf } from "./pictures.js";
 
 /**
+ * @import { Checkpoint } from "../engine/densembed.js"
  * @import { Host } from "./host.js"
+ * @import { Values } from "./kinds.js"
  * @import { Parameter, State } from "./parameters.js"
  * @import { Samples } from "./samples.js"
  * @import { Stroke } from "../panels/types.js"
@@ -23,7 +25,7 @@ import { paint, spriteOf } from "./pictures.js";
 
 /**
  * @typedef {object} Input
- * @property {Uint8Array} pixels of `shape`
+ * @property {Values} pixels of `shape`
  * @property {[channels: number, height: number, width: number]} shape
  * @property {string | null} label the class of a test image
  * @property {string} note what was done to it
@@ -40,21 +42,29 @@ const DOT = 0.25;  // largest extent of a dot; a digit takes up 0.7 of the side
 const NONE = "none";
 const SHOWN = 16;  // thumbnails
 const SEEDS = 10 ** 6;
-/** @type {Record<string, { label: string, range: { low: number, high: number, step: number },
- *    usual: number, words: (value: number) => string }>} */
+/** @typedef {{ label: string, range: { low: number, high: number, step: number }, usual: number,
+ *    words: (value: number) => string }} Change */
+/** @type {Record<string, Change>} */
 const CHANGES = {
   right: { label: "Move to the right", range: { low: -8, high: 8, step: 0.5 }, usual: 0,
-    words: inPixels },
+    words: counted("pixel") },
   down: { label: "Move down", range: { low: -8, high: 8, step: 0.5 }, usual: 0,
-    words: inPixels },
+    words: counted("pixel") },
   size: { label: "Size", range: { low: 0.5, high: 1.5, step: 0.05 }, usual: 1,
     words: (value) => `× ${value.toFixed(2)}` },
   turn: { label: "Turn clockwise", range: { low: -90, high: 90, step: 5 }, usual: 0,
     words: (value) => `${signed(value)}°` },
   blur: { label: "Blur", range: { low: 0, high: 3, step: 0.25 }, usual: 0,
-    words: inPixels },
+    words: counted("pixel") },
   noise: { label: "Noise", range: { low: 0, high: 0.5, step: 0.05 }, usual: 0,
     words: (value) => `${value} of full ink` },
+};
+/** Signals have the same changes along their one axis. @type {Record<string, Change>} */
+const SIGNAL_CHANGES = {
+  right: { ...CHANGES.right, words: counted("sample") },
+  size: { ...CHANGES.size, label: "Stretch" },
+  blur: { ...CHANGES.blur, words: counted("sample") },
+  noise: { ...CHANGES.noise, words: (value) => `${value} of the signal’s deviation` },
 };
 
 /** @param {number} value */
@@ -62,10 +72,17 @@ function signed(value) {
   return String(value).replace("-", "−");
 }
 
-/** @param {number} value */
-function inPixels(value) {
-  return `${signed(value)} pixel${Math.abs(value) === 1 ? "" : "s"}`;
+/** Words for a number of units. @param {string} unit @returns {(value: number) => string} */
+function counted(unit) {
+  return (value) => `${signed(value)} ${unit}${Math.abs(value) === 1 ? "" : "s"}`;
 }
+
+/** What can be done to an input. @param {Samples} samples */
+const changesOf = ({ signals }) => (signals ? SIGNAL_CHANGES : CHANGES);
+
+/** The state in which nothing is done to an input. @param {Samples} samples @returns {State} */
+export const unchanged = (samples) => ({ to: null, between: 0, ...Object.fromEntries(
+  Object.entries(changesOf(samples)).map(([key, { usual }]) => [key, usual])) });
 
 /**
  * The parameters of the input in a link.
@@ -84,8 +101,8 @@ export function inputParameters(samples, sources) {
     shuffle: number("Shuffle", 0, SEEDS, null, true),
     to: oneOf("Morph into", tested, null),
     between: number("Between", 0, 1, 0),
-    ...Object.fromEntries(Object.entries(CHANGES).map(([key, { label, range, usual }]) =>
-      [key, number(label, range.low, range.high, usual)])),
+    ...Object.fromEntries(Object.entries(changesOf(samples)).map(
+      ([key, { label, range: { low, high }, usual }]) => [key, number(label, low, high, usual)])),
   };
 }
 
@@ -103,10 +120,10 @@ function shownExamples(total, seed) {
 /**
  * Where inputs come from on a page, for a model.
  * @param {Host} host
- * @param {boolean} readsDigits
+ * @param {Checkpoint} checkpoint
  */
-export const sourcesOf = (host, readsDigits) => Object.keys(SOURCES).filter((source) =>
-  source === "upload" ? host.uploads : source === "samples" || readsDigits);
+export const sourcesOf = (host, { axes, readsDigits }) => Object.keys(SOURCES).filter((source) =>
+  source === "upload" ? host.uploads && axes === 2 : source === "samples" || readsDigits);
 
 export class InputControls {
   /** @type {Stroke[]} */
@@ -122,7 +139,7 @@ export class InputControls {
   content = "digit";  // of the drawing
   /** @type {Record<string, { element: HTMLElement, show: (value: number) => void }>} */
   sliders = {};
-  /** @type {{ from: Uint8Array, to: Uint8Array, at: (t: number) => Uint8Array } | undefined} */
+  /** @type {{ from: Values, to: Values, at: (t: number) => Values } | undefined} */
   ends;
 
   /**
@@ -136,28 +153,28 @@ export class InputControls {
     this.samples = samples;
     this.sources = sources;
     this.set = set;
-    const usual = Object.entries(CHANGES).map(([key, each]) => [key, each.usual]);
-    const unchanged = { ...Object.fromEntries(usual), to: null, between: 0 };
     // A picture that was moved aside would take the drawing with it.
-    this.source = choice("Input", (from) => set({ from, ...unchanged }));
+    this.source = choice("Input", (from) => set({ from, ...unchanged(samples) }));
     this.classes = choice("Class", (name) => set({ class: name, example: 1 }), "pills");
     this.example = count("Example", (example) => set({ example }));
     this.thumbnails = part("thumbnails");
     this.pad = part("draw_pad");
     this.morphTarget = list("Morph into",
       (to) => set(to === NONE ? { to: null, between: 0 } : { to, between: 0.5 }),
-      { [NONE]: "no other image" });
+      { [NONE]: samples.signals ? "no other signal" : "no other image" });
     this.between = slider("Between", { low: 0, high: 1, step: 0.01 },
       (value) => `${Math.round(100 * value)} %`, (between) => set({ between }));
-    for (const [key, { label, range, words }] of Object.entries(CHANGES))
+    for (const [key, { label, range, words }] of Object.entries(changesOf(samples)))
       this.sliders[key] = slider(label, range, words, (value) => set({ [key]: value }));
-    this.reset = make("button", { type: "button", onclick: () => set(unchanged) }, "Reset");
+    this.reset = make("button", { type: "button", onclick: () => set(unchanged(samples)) },
+      "Reset");
     this.samplesBar = make("div", { className: "bar" }, this.classes.element, this.example.element);
     this.bar = make("div", { className: "input-bar" },
       make("div", { className: "bar" }, this.source.element), this.samplesBar,
       this.thumbnails.element);
     this.changes = make("details", { className: "changes" },
-      make("summary", {}, "Move, turn, morph\u00a0…"),
+      make("summary", {}, samples.signals ? "Move, stretch, morph\u00a0…"
+        : "Move, turn, morph\u00a0…"),
       ...Object.values(this.sliders).map(({ element }) => element),
       this.morphTarget.element, this.between.element, this.reset);
   }
@@ -187,11 +204,18 @@ export class InputControls {
     this.listed = key;
     const numbers = shownExamples(total, seed);
     mountThumbnails(this.thumbnails.root, {
-      sprite: spriteOf(numbers.map((each) => samples.image(name, each)), samples.shape),
+      sprite: this.spriteOf(numbers.map((each) => samples.image(name, each))),
       numbers, chosen: Number(state.example), seeds: SEEDS,
+      ground: samples.signals ? "var(--st-secondary-background-color)" : "#000",
     }, {
       pick: (example) => this.set({ example }), shuffle: (shuffle) => this.set({ shuffle }),
     });
+  }
+
+  /** Inputs side by side as one small picture. @param {Values[]} inputs */
+  spriteOf(inputs) {
+    const { samples: { signals, shape } } = this;
+    return signals ? curveSprite(inputs, shape) : spriteOf(inputs, shape);
   }
 
   /** The linked picture as ink on the pad and as black on white; null without one. */
@@ -299,7 +323,8 @@ export class InputControls {
     const { shape } = samples;
     const name = String(state.class);
     const example = Math.min(Number(state.example), samples.count(name));
-    const notes = [sizes.join(" × ")];
+    const grid = samples.signals ? shape.slice(1) : sizes;
+    const notes = [samples.signals ? `${shape[2]} samples` : grid.join(" × ")];
     const own = state.from === "samples" ? null : this.own(state);
     let pixels = own ?? samples.image(name, example);
     if (state.to !== null && Number(state.between) > 0) {
@@ -308,35 +333,39 @@ export class InputControls {
       pixels = this.way(pixels, other)(Number(state.between));
       notes.push(`${Math.round(100 * Number(state.between))} % of the way to ${to}`);
     }
-    const changes = Object.fromEntries(
-      Object.keys(CHANGES).map((key) => [key, Number(state[key])]));
-    if (Object.entries(CHANGES).some(([key, { usual }]) => changes[key] !== usual)) {
-      pixels = transform(pixels, shape, changes);
+    const possible = Object.entries(changesOf(samples));
+    const changes = Object.fromEntries(possible.map(([key]) => [key, Number(state[key])]));
+    if (possible.some(([key, { usual }]) => changes[key] !== usual)) {
+      pixels = pixels instanceof Float32Array ? transformSignal(pixels, shape[2], changes)
+        : transform(pixels, shape, changes);
       notes.push("edited");
     }
     const content = state.from === "draw" ? this.content : "digit";
-    const blank = content === "no ink" || !pixels.some((value) => value > 0);
+    const blank = content === "no ink" || !pixels.some(Boolean);
     // Until there is a picture, an example shows what a field is. Its prediction is left out, as it
     // would be taken for that of the picture.
     const unread = state.from === "upload" && !own ? "no picture yet"
-      : blank ? "no digit found" : "";
+      : blank ? samples.signals ? "no signal" : "no digit found" : "";
     return {
-      pixels: onGrid(pixels, shape, sizes), shape: [shape[0], sizes[0], sizes[1]],
+      pixels: onGrid(pixels, shape, grid), shape: [shape[0], grid[0], grid[1]],
       label: own ? null : name, note: notes.join(", "), content, blank, unread,
     };
   }
 
   /**
    * The inputs between two; the way between them is computed once.
-   * @param {Uint8Array} from
-   * @param {Uint8Array} to
+   * @param {Values} from
+   * @param {Values} to
    */
   way(from, to) {
     const { ends } = this;
-    const same = (/** @type {Uint8Array} */ one, /** @type {Uint8Array} */ two) =>
+    const same = (/** @type {Values} */ one, /** @type {Values} */ two) =>
       one.every((value, k) => value === two[k]);
     if (ends && same(ends.from, from) && same(ends.to, to)) return ends.at;
-    this.ends = { from, to, at: morph(from, to, this.samples.shape) };
+    const at = from instanceof Float32Array
+      ? (/** @type {number} */ t) => from.map((value, k) => (1 - t) * value + t * to[k])
+      : morph(from, /** @type {Uint8Array} */ (to), this.samples.shape);
+    this.ends = { from, to, at };
     return this.ends.at;
   }
 }

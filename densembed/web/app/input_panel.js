@@ -2,11 +2,12 @@
 /**
  * @import { Host } from "./host.js"
  * @import { Input, InputControls } from "./input.js"
+ * @import { Values } from "./kinds.js"
  * @import { State } from "./parameters.js"
  */
 import { fillHeading } from "../panels/panel.js";
 import { mount as mountStills } from "../panels/stills.js";
-import { scales } from "../resources.js";
+import { colours, scales } from "../resources.js";
 import { make } from "./controls.js";
 import { part } from "./host.js";
 import { spriteOf } from "./pictures.js";
@@ -48,12 +49,14 @@ export class InputPanel {
       : content === "several digits" ? "several digits: draw one at a time"
         : this.isUnlike(this.inputs.input(state).pixels) ? "unlike the training images"
           : `scaled to ${note} (small picture)`);
+    const hint = note.includes(",") ? "" : "drag to move";
+    const of = label === null ? "" : `, class ${label}`;
+    if (pixels instanceof Float32Array) return this.showSignal(pixels, note, hint, of);
     if (state.from === "draw") return this.inputs.showPad(input);
     const values = channels === 1 ? Float32Array.from(pixels, (value) => value / 255) : null;
     return mountStills(this.picture.root, { columns: 1, shared: null, figures: [{
       values, shape: [height, width], size: [width, height], title: "the input",
-      note, hint: note.includes(",") ? "" : "drag to move",
-      alt: `The input of the model${label === null ? "" : `, class ${label}`}:`,
+      note, hint, alt: `The input of the model${of}:`,
       picture: values ? null : { url: spriteOf([pixels], shape), opacity: 1 },
       scale: { low: 0, high: 1, name: "ink, 0 to 1", unit: "ink", open: false,
         stops: scales.ink },
@@ -61,8 +64,25 @@ export class InputPanel {
   }
 
   /**
+   * A signal as the step function that a network reads.
+   * @param {Float32Array} values
+   * @param {string} note
+   * @param {string} hint
+   * @param {string} of its class in words
+   */
+  showSignal(values, note, hint, of) {
+    const { shape: [channels, , length], range: [low, high] } = this.inputs.samples;
+    return mountStills(this.picture.root, { columns: 1, shared: null, figures: [{
+      values, shape: [channels, length], size: [length, 1], title: "the input", note, hint,
+      alt: `The input of the model, a step function${of}:`,
+      scale: { low, high, name: "value", unit: "", open: false, stops: scales.ink },
+      curves: { colours: channels === 1 ? ["currentColor"] : colours.series, signs: null },
+    }] });
+  }
+
+  /**
    * Whether the page knows that a drawing is unlike the training images.
-   * @param {Uint8Array} pixels
+   * @param {Values} pixels
    */
   isUnlike(pixels) {
     const { unlike } = this.host;
@@ -82,9 +102,10 @@ export class InputPanel {
     const shift = (/** @type {number} */ from, /** @type {number} */ by) =>
       Math.max(-FAR, Math.min(FAR, Math.round(2 * (from + by / cell)) / 2));
     root.setPointerCapture(event.pointerId);
+    const { signals } = this.inputs.samples;
     root.onpointermove = ({ clientX, clientY }) => this.inputs.set({
       right: shift(Number(right), clientX - event.clientX),
-      down: shift(Number(down), clientY - event.clientY),
+      ...(signals ? {} : { down: shift(Number(down), clientY - event.clientY) }),
     });
     root.onpointerup = root.onpointercancel = () => { root.onpointermove = null; };
   }

@@ -1,7 +1,11 @@
 // The answer of every snapshot of a checkpoint to one input. Everything is computed when it is
 // first asked for, and kept.
-/** @import { Checkpoint } from "../engine/densembed.js" */
+/**
+ * @import { Checkpoint } from "../engine/densembed.js"
+ * @import { Values } from "./kinds.js"
+ */
 import { largestValue, meanDisplacement, measure, percentile } from "../engine/densembed.js";
+import { asInput, nounsOf, planesOf } from "./kinds.js";
 
 export const RESOLUTION = 4;  // cells per pixel on each axis
 export const TOP = 99.5;  // percentile of a field at which its colour scale ends
@@ -24,21 +28,26 @@ function kept(compute) {
 export class Response {
   /**
    * @param {Checkpoint} checkpoint
-   * @param {Uint8Array} pixels (channels, height, width), 0 to 255
+   * @param {Values} pixels (channels, height, width), 0 to 255; or (channels, length) of a signal
    * @param {number | null} [channel] whose field is shown; null for the sum of all
    */
   constructor(checkpoint, pixels, channel = null) {
     this.checkpoint = checkpoint;
     this.pixels = pixels;
     this.channel = channel;
-    const [, height, width] = checkpoint.inputShape;
+    const { inputShape, axes } = checkpoint;
+    const [, height, width] = planesOf(inputShape);
+    this.nouns = nounsOf(inputShape);
     this.size = /** @type {[number, number]} */ ([width, height]);
-    this.shape = /** @type {[number, number]} */ ([height * RESOLUTION, width * RESOLUTION]);
-    this.input = Float32Array.from(pixels, (value) => value / 255);
+    this.shape = /** @type {[number, number]} */ (
+      [axes === 1 ? 1 : height * RESOLUTION, width * RESOLUTION]);
+    this.input = asInput(pixels, checkpoint.header);
+    // All of a curve is seen, while brighter pixels than the scale has are bright.
+    this.share = axes === 1 ? 100 : TOP;
     this.result = kept((k) => checkpoint.network(k).run(this.input));
     this.field = kept((k) => checkpoint.network(k).field(this.result(k), { channel }));
     /** The value at which a colour scale of one field ends. */
-    this.end = kept((k) => percentile(this.field(k), TOP));
+    this.end = kept((k) => percentile(this.field(k), this.share));
     this.pixelField = kept((k) => checkpoint.network(k).pixelField(this.result(k), { channel }));
     const byClass = kept((label) => kept((k) => {
       const network = checkpoint.network(k);
@@ -46,6 +55,14 @@ export class Response {
     }));
     /** The densities times their weights for a class, summed. */
     this.classField = (/** @type {number} */ k, /** @type {number} */ label) => byClass(label)(k);
+    /** Each density of a signal, one after another. */
+    this.densities = kept((k) => {
+      const network = checkpoint.network(k);
+      const all = new Float32Array(network.densities * this.shape[1]);
+      for (let density = 0; density < network.densities; density++)
+        all.set(network.density(this.result(k), density), density * this.shape[1]);
+      return all;
+    });
     this.measures = kept((k) => this.measure(k));
   }
 
@@ -79,11 +96,24 @@ export class Response {
   }
 
   /**
+   * The height of single densities at some snapshots: a percentile of their largest values.
+   * @param {number[]} snapshots
+   * @param {number} percent
+   */
+  peak(snapshots, percent) {
+    const cells = this.shape[1];
+    const peaks = snapshots.flatMap((k) => Array.from({ length: this.densities(k).length / cells },
+      (_, n) => this.densities(k).subarray(n * cells, (n + 1) * cells).reduce((a, b) =>
+        Math.max(a, b))));
+    return percentile(peaks, percent);
+  }
+
+  /**
    * The end of a scale for fields of either sign, by those before and after training.
    * @param {(k: number) => Float32Array} fields
    */
   bound(fields) {
-    return Math.max(...[0, this.last].map((k) => largestValue(fields(k), TOP))) || 1;
+    return Math.max(...[0, this.last].map((k) => largestValue(fields(k), this.share))) || 1;
   }
 
   /**
@@ -93,14 +123,16 @@ export class Response {
    */
   measure(k) {
     const [height, width] = this.shape;
-    const pixels = this.size[0] * this.size[1];
+    const cells = this.size[0] * this.size[1];
+    const { axes } = this.checkpoint;
+    const noun = `${this.nouns.cell}s`;
     const { centre, spread, entropy, area } = measure(
       this.field(k), this.field(0), { width, height }, this.checkpoint.inputShape);
     const texts = {
-      centre: centre.map((value) => value.toFixed(1)).join(", "),
-      spread: `${spread.toFixed(1)} pixels`,
-      entropy: `${entropy.toFixed(1)} of ${Math.log2(pixels).toFixed(1)} bits`,
-      "90 % of the field in": `${area.toFixed(0)} of ${pixels} pixels`,
+      centre: centre.slice(0, axes).map((value) => value.toFixed(1)).join(", "),
+      spread: `${spread.toFixed(1)} ${noun}`,
+      entropy: `${entropy.toFixed(1)} of ${Math.log2(cells).toFixed(1)} bits`,
+      "90 % of the field in": `${area.toFixed(0)} of ${cells} ${noun}`,
     };
     if (this.field(k).some(Boolean)) return texts;
     return Object.fromEntries(Object.keys(texts).map((name) => [name, "not drawn"]));
@@ -113,8 +145,10 @@ export class Response {
   numbers(k) {
     const parts = Object.entries(this.measures(k)).map(([name, text]) => `${name} ${text}`);
     if (this.checkpoint.hasDensities) {
-      const distance = meanDisplacement(this.result(0).locations, this.result(k).locations);
-      parts.push(`densities have moved ${distance.toFixed(1)} pixels on average since the start`);
+      const { axes } = this.checkpoint;
+      const distance = meanDisplacement(this.result(0).locations, this.result(k).locations, axes);
+      parts.push(`densities have moved ${distance.toFixed(1)} ${this.nouns.cell}s on average since `
+        + "the start");
     }
     return parts.join(" · ");
   }

@@ -1,28 +1,39 @@
 // Test images to choose from, by class.
 
-/** @import { Checkpoint } from "../engine/densembed.js" */
+/**
+ * @import { Checkpoint } from "../engine/densembed.js"
+ * @import { Values } from "./kinds.js"
+ */
+import { isSignal, planesOf } from "./kinds.js";
 
 /**
  * @typedef {object} SamplesData
  * @property {string} title of the data set
  * @property {string[]} classes
- * @property {[channels: number, height: number, width: number]} shape
+ * @property {number[]} shape channels, height, width of images; channels, length of signals
  * @property {number[]} counts images of each class
+ * @property {[low: number, high: number]} [range] of all values of signals
  */
 
 export class Samples {
   /**
    * @param {SamplesData} data
-   * @param {(label: number) => Promise<Uint8Array>} load the images of a class, one after another
+   * @param {(label: number) => Promise<Uint8Array>} load the bytes of a class’s images, one after
+   *   another; signals have 32 bits per value
    */
-  constructor({ title, classes, shape, counts }, load) {
+  constructor({ title, classes, shape, counts, range = [0, 1] }, load) {
     this.title = title;
     this.classes = classes;
-    this.shape = shape;
+    this.signals = isSignal(shape);
+    this.shape = planesOf(shape);
+    const [low, high] = range;
+    const bound = Math.max(-low, high);
+    /** The ends of an axis for signals, which has 0 in the middle if they have both signs. */
+    this.range = /** @type {[number, number]} */ (low < 0 && high > 0 ? [-bound, bound] : range);
     this.counts = counts;
-    this.size = shape[0] * shape[1] * shape[2];
+    this.size = this.shape[0] * this.shape[1] * this.shape[2];
     this.load = load;
-    /** @type {Map<string, Uint8Array>} */
+    /** @type {Map<string, Values>} */
     this.loaded = new Map();
     /** @type {Map<string, Promise<void>>} */
     this.loading = new Map();
@@ -33,10 +44,11 @@ export class Samples {
    * @param {Pick<Checkpoint, "classes" | "inputShape">} checkpoint
    */
   static empty({ classes, inputShape }) {
-    const shape = /** @type {SamplesData["shape"]} */ (inputShape);
     const counts = classes.map((_, label) => Number(label === 0));
-    return new Samples({ title: "an empty picture", classes, shape, counts },
-      async () => new Uint8Array(shape[0] * shape[1] * shape[2]));
+    const title = isSignal(inputShape) ? "an empty signal" : "an empty picture";
+    const samples = new Samples({ title, classes, shape: inputShape, counts },
+      async () => new Uint8Array(samples.blank().buffer));
+    return samples;
   }
 
   /** Classes that have images. */
@@ -56,14 +68,30 @@ export class Samples {
   }
 
   /**
-   * A test image, 0 to 255; an empty one until its class is loaded.
+   * A test image, 0 to 255, or a signal; an empty one until its class is loaded.
    * @param {string} name of the class
    * @param {number} example from 1
    */
   image(name, example) {
     const images = this.loaded.get(name);
     return images ? images.subarray((example - 1) * this.size, example * this.size)
-      : new Uint8Array(this.size);
+      : this.blank();
+  }
+
+  /** An empty input. @returns {Values} */
+  blank() {
+    return this.signals ? new Float32Array(this.size) : new Uint8Array(this.size);
+  }
+
+  /**
+   * Keep the images of a class.
+   * @param {string} name
+   * @param {Uint8Array} content
+   */
+  keep(name, content) {
+    const { buffer, byteOffset, length } = content;
+    this.loaded.set(name,
+      this.signals ? new Float32Array(buffer, byteOffset, length / 4) : content);
   }
 
   /**
@@ -76,7 +104,7 @@ export class Samples {
     return Promise.all(missing.map((name) => {
       let promise = this.loading.get(name);
       if (!promise) this.loading.set(name, promise = this.load(this.classes.indexOf(name))
-        .then((images) => { this.loaded.set(name, images); }));
+        .then((content) => this.keep(name, content)));
       return promise;
     }));
   }

@@ -48,6 +48,33 @@ export function transform(pixels, shape, how) {
 }
 
 /**
+ * The same changes of signals: a shift and a stretch about the middle by linear interpolation, a
+ * blur, and noise as a share of the signal's own standard deviation.
+ * @param {Float32Array} values (channels, length); beyond its ends a signal stays as it is there
+ * @param {number} length
+ * @param {Transform} how
+ */
+export function transformSignal(values, length, { right = 0, size = 1, blur = 0, noise = 0 }) {
+  const result = values.map((_, at) => {
+    const first = at - (at % length);
+    const place = ((at % length) - right - (length - 1) / 2) / size + (length - 1) / 2;
+    const [low, high] = [0, 1].map((more) =>
+      Math.min(length - 1, Math.max(0, Math.floor(place) + more)));
+    const share = place - Math.floor(place);
+    return (1 - share) * values[first + low] + share * values[first + high];
+  });
+  if (blur) for (let from = 0; from < result.length; from += length)
+    blurLine(result, from, 1, length, blur);
+  if (noise) {
+    const mean = values.reduce((sum, value) => sum + value) / values.length;
+    const square = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length;
+    const numbers = normal(result.length);
+    for (let i = 0; i < result.length; i++) result[i] += noise * Math.sqrt(square) * numbers[i];
+  }
+  return result;
+}
+
+/**
  * Bilinear interpolation, rounded where torchvision rounds to single precision.
  * @param {Uint8Array} pixels
  * @param {Shape} shape

@@ -27,20 +27,23 @@ export function draw({ loc, scale, weights, bound, against, favour, chosen }) {
 }
 
 /**
- * The density within a pixel of a point, in words; empty if there is none.
+ * The density within a pixel or sample of a point, in words; empty if there is none.
  * @param {Densities} densities
  * @param {number} t
  * @param {number} u
  */
 export function describe({ loc, scale, weights, name = "weight" }, t, u) {
+  const axes = loc.length / weights.length;
   let nearest = 0, least = Infinity;
   for (let k = 0; k < weights.length; k++) {
-    const distance = (loc[2 * k] - t) ** 2 + (loc[2 * k + 1] - u) ** 2;
+    let distance = (loc[axes * k] - t) ** 2;
+    if (axes === 2) distance += (loc[2 * k + 1] - u) ** 2;
     if (distance < least) [nearest, least] = [k, distance];
   }
   if (least > 1) return "";
-  const [x, y, a, b] = [loc, scale].flatMap((array) =>
-    [array[2 * nearest].toFixed(2), array[2 * nearest + 1].toFixed(2)]);
-  return `\ndensity ${nearest + 1} at ${x}, ${y}\nscale ${a} × ${b} pixels`
+  const [place, width] = [loc, scale].map((array) =>
+    Array.from({ length: axes }, (_, axis) => array[axes * nearest + axis].toFixed(2)));
+  return `\ndensity ${nearest + 1} at ${place.join(", ")}`
+    + `\nscale ${width.join(" × ")} ${axes === 2 ? "pixels" : "samples"}`
     + `\n${name} ${signed(weights[nearest].toFixed(3))}`;
 }

@@ -39,7 +39,8 @@ class Pair extends Stage {
   }
 
   /** @param {PairData} data */
-  unpack({ hidden, divider }) {
+  unpack({ hidden, divider, curves }) {
+    this.root.classList.toggle("signals", Boolean(curves));
     if (divider !== this.divider)
       this.after.divider.value = String(this.divider = divider);
     this.root.dataset.columns = String(3 - ["predictions", "before"].filter((name) =>
@@ -60,9 +61,11 @@ class Pair extends Stage {
     const [first, now] = [0, index].map((k) => data.fields?.at(k) ?? null);
     const [title, note] = [data.titles, data.notes].map((texts) => texts.at(index) ?? "");
     const shared = { shape, size, alt, picture, contours };
+    const curves = data.colours.map((colour) =>
+      data.curves && { ...data.curves, colours: [colour] });
     this.before.show({
       ...shared, values: first, densities: data.densities?.at(0), box: data.boxes?.at(0),
-      scale: scales[0],
+      scale: scales[0], curves: curves[0],
       title: data.titles.at(0) ?? "", note: data.notes.at(0) ?? "",
     });
     this.after.show({
@@ -71,7 +74,7 @@ class Pair extends Stage {
       left: way === "swipe" ? first : null,
       densities: data.densities?.at(index),
       box: data.boxes?.at(index),
-      scale: scales[minus ? 1 : 0],
+      scale: scales[minus ? 1 : 0], curves: curves[1],
       title,
       note: (minus ? "minus before training, " : "") + note,
     });

@@ -1,11 +1,13 @@
-// One heatmap with its heading and colour bar. It knows nothing of where its numbers come from.
+// One heatmap with its heading and colour bar, or curves over one axis with the numbers at both
+// axes. It knows nothing of where its numbers come from.
 /** @import { Scale, View } from "./types.js" */
 import { contour } from "./contour.js";
+import { axesInSvg, boxOf, dividerAt, drawCurves, ticksInHtml } from "./curve.js";
 import { describe, draw } from "./densities.js";
 import { clip, fill, find, mark, pointIn, write } from "./dom.js";
 import { SAVE, onSave, svg } from "./save.js";
 import { COLOUR_BAR, barInSvg, fillBar, ramp } from "./scale.js";
-import { escape, shorten, signed } from "./text.js";
+import { escape, round, shorten, signed } from "./text.js";
 
 const LEVELS = [0.2, 0.4, 0.6, 0.8];  // contours, as shares of the colour scale
 /** @type {Record<string, number[]>} */
@@ -18,7 +20,8 @@ const PANEL = `
       aria-label="Divider between before, to its left, and after">
     <div class="tip" hidden></div>
   </div>
-  ${SAVE}${COLOUR_BAR}`;
+  ${SAVE}${COLOUR_BAR}<div class="places" aria-hidden="true" hidden></div>`;
+const FLAT = 0.4;  // height of saved curves, relative to their width
 
 /**
  * Show a title, and a note on a line of its own.
@@ -39,10 +42,12 @@ export class Panel {
    */
   constructor(figure, { divide, choose } = {}) {
     figure.innerHTML = PANEL;
+    this.figure = figure;
     this.heading = find(figure, ".heading", HTMLElement);
     this.plot = find(figure, ".plot", HTMLElement);
     this.tip = find(figure, ".tip", HTMLElement);
     this.bar = find(figure, ".scale", HTMLElement);
+    this.places = find(figure, ".places", HTMLElement);
     this.image = find(figure, "img", HTMLImageElement);
     /** @type {HTMLCanvasElement & { values?: Float32Array | null }} */
     this.canvas = find(figure, "canvas", HTMLCanvasElement);
@@ -77,7 +82,11 @@ export class Panel {
   /** @param {View} view */
   show(view) {
     const { values, shape, size: [width, height], left, scale, title, note, hint, picture } = view;
+    const { curves } = view;
     this.view = view;
+    this.figure.classList.toggle("curves", Boolean(curves));
+    this.places.hidden = !curves;
+    if (curves) fill(this.places, ticksInHtml(width));
     fillHeading(this.heading, title, [note, hint].filter(Boolean).join(" · "));
     this.title = note ? `${title}, ${note}` : title;
     mark(this.plot, "style", `--ratio: ${width} / ${height}`);
@@ -88,8 +97,9 @@ export class Panel {
     this.divider.hidden = !left;
     mark(this.plot, "role", left ? "group" : "img");  // an image has no controls within
     this.canvas.values = values && left && shape ? this.divided(values, left, shape[1]) : values;
-    if (this.canvas.values && shape) this.paint(this.canvas.values, shape, scale);
-    mark(this.overlay, "viewBox", `0 0 ${width} ${height}`);
+    if (curves && shape) [this.canvas.width, this.canvas.height] = [shape[1], shape[0]];
+    else if (this.canvas.values && shape) this.paint(this.canvas.values, shape, scale);
+    mark(this.overlay, "viewBox", curves ? boxOf(width) : `0 0 ${width} ${height}`);
     fill(this.overlay, this.overlaid(view).join(""));
     fillBar(this.bar, scale);
     this.describe();
@@ -128,9 +138,12 @@ export class Panel {
    * What lies over the picture: contours, densities and their box, the divider of a swipe.
    * @param {View} view
    */
-  overlaid({ shape, size, left, scale: { low, high }, contours, densities, box, path }) {
-    const { values } = this.canvas;
+  overlaid(view) {
+    const { shape, size, left, scale: { low, high }, contours, densities, box, path } = view;
+    const { values = null } = this.canvas;
     const [width, height] = size;
+    if (view.curves) return [...drawCurves(view, view.curves, values),
+      ...(left ? [dividerAt(Number(this.divider.value) / 100 * width)] : [])];
     const parts = [];
     if (values && shape && contours) {
       const levels = LEVELS.map((share) => share * high);
@@ -167,12 +180,20 @@ export class Panel {
       mark(this.plot, "aria-label", `${this.view?.alt} ${this.title}`);
       return;
     }
-    const { shape, size, scale, densities } = this.view;
+    const { shape, size, scale, densities, curves } = this.view;
     const [x, y] = this.point;
     const [t, u] = [x * size[0], y * size[1]];
-    let text = `column ${t.toFixed(2)}, row ${u.toFixed(2)}`;
-    text += `\npixel ${Math.floor(t)}, ${Math.floor(u)} `;
-    if (this.canvas.values && shape) {
+    let text = curves ? `t = ${t.toFixed(2)}\nsample ${Math.floor(t)}`
+      : `column ${t.toFixed(2)}, row ${u.toFixed(2)}\npixel ${Math.floor(t)}, ${Math.floor(u)} `;
+    if (curves && densities) {
+      text += describe(densities, t, u);
+    } else if (curves && this.canvas.values && shape) {
+      const [rows, columns] = shape;
+      const at = Math.floor(x * columns);
+      const { values: all } = this.canvas;
+      const values = Array.from({ length: rows }, (_, k) => round(all[k * columns + at]));
+      text += `\n${values.join(", ")} ${scale.unit}`;
+    } else if (this.canvas.values && shape) {
       const value = this.canvas.values[
         Math.floor(y * shape[0]) * shape[1] + Math.floor(x * shape[1])];
       const sign = scale.low < 0 && value > 0 ? "+" : "";
@@ -197,7 +218,8 @@ export class Panel {
    */
   plotInSvg(x, y, width) {
     const [w, h] = this.view?.size ?? [1, 1];
-    const height = h * width / w;
+    const curves = this.view?.curves;
+    const height = this.heightFor(width);
     const box = `y="40" width="${width}" height="${height}"`;
     const image = (/** @type {string} */ url, /** @type {string} */ opacity) =>
       `<image href="${url}" ${box} opacity="${opacity}" preserveAspectRatio="none"
@@ -205,17 +227,30 @@ export class Panel {
     return `<svg x="${x}" y="${y}" width="${width}" height="${height + 40}">
       <text x="${width / 2}" y="26" text-anchor="middle" font-size="18">${
         escape(shorten(this.title, width, 18))}</text>
-      <rect ${box}/>
+      <rect ${box}${curves ? ' fill="none"' : ""}/>
       ${this.image.hidden ? "" : image(this.image.src, "1")}
-      ${this.canvas.hidden ? "" : image(this.canvas.toDataURL(), this.canvas.style.opacity)}
-      <svg ${box} viewBox="0 0 ${w} ${h}">${this.overlay.innerHTML}</svg></svg>`;
+      ${this.canvas.hidden || curves ? ""
+        : image(this.canvas.toDataURL(), this.canvas.style.opacity)}
+      <svg ${box} viewBox="${curves ? boxOf(w) : `0 0 ${w} ${h}`}"${
+        curves ? ' preserveAspectRatio="none"' : ""}>${this.overlay.innerHTML}</svg></svg>`;
+  }
+
+  /** The height of the picture if it is that wide. @param {number} width */
+  heightFor(width) {
+    const [w, h] = this.view?.size ?? [1, 1];
+    return this.view?.curves ? FLAT * width : h * width / w;
   }
 
   /** The panel with its title and colour bar. */
   asSvg() {
     if (!this.view) return "";
-    const { size: [w, h], scale } = this.view;
-    const end = 40 + 480 * h / w;
+    const { scale, curves } = this.view;
+    if (curves) {
+      const plot = { x: 70, y: 40, width: 600, height: this.heightFor(600) };
+      return svg(700, plot.height + 100,
+        [this.plotInSvg(plot.x, 0, plot.width), axesInSvg(this.view, plot)]);
+    }
+    const end = 40 + this.heightFor(480);
     return svg(480, end + 64, [this.plotInSvg(0, 0, 480), barInSvg(scale, 480, end)]);
   }
 }

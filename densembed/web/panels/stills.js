@@ -52,11 +52,11 @@ class Stills {
   asSvg() {
     const { figures, columns, shared } = this.data;
     if (!shared) return "";
-    const [w, h] = figures[0].size;
-    const [width, height] = [150, 40 + 140 * h / w];
+    const [width, height] = [150, 40 + this.panels[0].panel.heightFor(140)];
     const rows = Math.ceil(figures.length / columns);
     const parts = this.panels.map(({ panel }, k) =>
       panel.plotInSvg(width * (k % columns) + 5, height * Math.floor(k / columns), 140));
+    if (figures[0].curves) return svg(width * columns, height * rows, parts);
     return svg(width * columns, height * rows + 64,
       [...parts, barInSvg(shared.scale, width * columns, height * rows)]);
   }

@@ -17,13 +17,14 @@ function button(label, onclick) {
  * @param {ThumbnailsData} data
  * @param {{ pick: (number: number) => void, shuffle: (seed: number) => void }} callbacks
  */
-export function mount(parent, { sprite, numbers, chosen, seeds }, { pick, shuffle }) {
+export function mount(parent, data, { pick, shuffle }) {
+  const { sprite, numbers, chosen, seeds, ground = "#000" } = data;
   const row = find(parent, ".row", HTMLElement);
   const buttons = numbers.map((number, k) => {
     const thumbnail = button(`Example ${number}`, () => pick(number));
     thumbnail.ariaPressed = String(number === chosen);
     thumbnail.style.background =
-      `url(${sprite}) ${-30 * k}px 0 / ${30 * numbers.length}px padding-box #000`;
+      `url(${sprite}) ${-30 * k}px 0 / ${30 * numbers.length}px padding-box ${ground}`;
     return thumbnail;
   });
   const last = button("Shuffle", () => shuffle(Math.floor(seeds * Math.random())));

@@ -16,7 +16,17 @@ export interface Picture {
   opacity: number;
 }
 
-/** Densities of one moment: two numbers each in `loc` and `scale`, one in `weights`. */
+/** What draws the values of one axis as curves, one per row, in place of a heatmap. */
+export interface Curves {
+  /** The colours of the rows. */
+  colours: string[];
+  /** Those of what lies below and above 0, if the scale has both. */
+  signs: [against: string, favour: string] | null;
+  /** The input behind them, on a scale of its own. */
+  under?: { values: Float32Array, low: number, high: number } | null;
+}
+
+/** Densities of one moment: a number per axis in `loc` and `scale`, one in `weights`. */
 export interface Densities {
   loc: ArrayLike<number>;
   scale: ArrayLike<number>;
@@ -49,10 +59,13 @@ export interface View {
   picture?: Picture | null;
   contours?: boolean;
   densities?: Densities | null;
-  /** A box: its left and upper edge, width and height in pixels of the picture. */
+  /** A box: its left and upper edge, width and height in pixels of the picture; of a signal its
+   * left edge and width. */
   box?: number[] | null;
-  /** The path of a density: column and row, column and row …. */
+  /** The path of a density: column and row, column and row …; of a signal its places. */
   path?: number[];
+  /** For a view of one axis, whose size is its length and 1. */
+  curves?: Curves | null;
   /** The text at a point in shares, for what is not a picture. */
   tip?: (point: number[]) => string;
 }
@@ -106,6 +119,8 @@ export interface PairData extends StageData {
   legend: string[];
   picture: Picture | null;
   contours: boolean;
+  /** How the fields of signals are drawn, in the colours of before and after; null for images. */
+  curves: Omit<Curves, "colours"> | null;
 }
 
 /** A model of Compare, whose series have an entry per snapshot. */
@@ -186,4 +201,6 @@ export interface ThumbnailsData {
   numbers: number[];
   chosen: number;
   seeds: number;
+  /** The colour behind them, by default black. */
+  ground?: string;
 }

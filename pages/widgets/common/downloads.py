@@ -98,7 +98,8 @@ def export_explored(
         pixels: the input on the grid of the data.
         parameters: of the view's link.
     """
-    given, grid = pixels, grid_of(parameters)
+    scaling = checkpoint.header.scaling
+    given, grid = pixels, None if scaling else grid_of(parameters)
     if grid:
         pixels = scaled_images(given, grid)
     response = response_of(checkpoint, pixels)
@@ -119,6 +120,20 @@ def export_explored(
     def page(kind: str) -> bytes:
         return export.printed(checkpoint, pixels, response, index, kind, columns)
 
+    only_images = (
+        ("Animation, GIF", f"{name}.gif", "image/gif", lambda: film(response, "GIF", title)),
+        ("Animation, WebP", f"{name}.webp", "image/webp", lambda: film(response, "WEBP", title)),
+        ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
+    )
+    only_signals = (
+        ("Input, CSV", "input.csv", "text/csv", lambda: export.signal_csv(pixels, scaling)),
+    )
+    web = (
+        "Page, HTML",
+        f"{stem}.html",
+        "text/html",
+        lambda: view_page({name: checkpoint}, given, parameters),
+    )
     files = (
         ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(response, index, **more())),
         (
@@ -127,16 +142,9 @@ def export_explored(
             "application/octet-stream",
             lambda: export.npz(pixels, response, index, **more()),
         ),
-        (
-            "Page, HTML",
-            f"{stem}.html",
-            "text/html",
-            lambda: view_page({name: checkpoint}, given, parameters),
-        ),
+        *(() if scaling else (web,)),
         *printed(stem, columns, page),
-        ("Animation, GIF", f"{name}.gif", "image/gif", lambda: film(response, "GIF", title)),
-        ("Animation, WebP", f"{name}.webp", "image/webp", lambda: film(response, "WEBP", title)),
-        ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
+        *(only_signals if scaling else only_images),
         (
             "Model",
             f"{name}.safetensors",
@@ -147,6 +155,17 @@ def export_explored(
     with st.container(horizontal=True):
         for label, file_name, mime, data in files:
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
+    file_name, step = f"{name}.safetensors", response.steps[index]
+    if scaling:
+        st.caption(
+            "The numbers are densities per sample at the centres of the cells, whose places t are "
+            "in samples. The figures for print show the signal, and the field before training and "
+            "at the step of the slider. To save a curve as it is shown, as SVG or PNG, use the "
+            "buttons at its upper right. This program computes the same numbers if the files of "
+            "the model and the input are in its folder:"
+        )
+        st.code(export.signal_snippet(file_name, step), wrap_lines=True)
+        return
     st.caption(
         "The numbers are densities per square pixel at the centres of the cells, whose coordinates "
         "are in pixels from the upper left corner. The figures for print show the field before "
@@ -155,6 +174,4 @@ def export_explored(
         "shown, as SVG or PNG, use the buttons at its upper right. This program computes the same "
         "numbers if the file of the model is in its folder:"
     )
-    st.code(
-        export.snippet(f"{name}.safetensors", given, response.steps[index], grid), wrap_lines=True
-    )
+    st.code(export.snippet(file_name, given, step, grid), wrap_lines=True)

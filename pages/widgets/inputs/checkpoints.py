@@ -22,10 +22,7 @@ OWN = "upload-"
 BRING = "Upload a model"
 KEPT = "Your file, which is deleted when this session ends. Links to it work only until then."
 DELETED = "This model was deleted."
-SIGNALS = (
-    "This is a model of signals, but this page shows models of images. On the command line, "
-    "evaluate, read and render take it."
-)
+SIGNALS = "This is a model of signals, but this page shows models of images. Explore shows both."
 MAX_BYTES = 5 * 2**20
 MAX_KEPT = 3
 MAX_VALUES = 2**20
@@ -65,21 +62,25 @@ def _shown() -> set[str]:
     return set()
 
 
-def titles(also: Iterable[str] = ()) -> dict[str, str]:
-    """The titles of all readable checkpoints of images by key, uploaded files first.
+def titles(also: Iterable[str] = (), signals: bool = False) -> dict[str, str]:
+    """The titles of all readable checkpoints by key, uploaded files first.
 
-    Members of sweeps are left out, except those with a key in `also`.
+    Members of sweeps are left out, except those with a key in `also`; models of signals are, too,
+    unless `signals`.
     """
-    by_key = {key: upload.title for key, upload in reversed(uploads().items())}
+    by_key = {
+        key: upload.title
+        for key, upload in reversed(uploads().items())
+        if signals or not upload.checkpoint.header.scaling
+    }
     entries = {entry.key: entry for entry in gallery.entries()}
     for key in also:
         if key not in by_key | entries and (member := gallery.find(key)):
             entries[key] = member
     for entry in entries.values():
         try:
-            if entry.header.scaling:
-                continue  # a model of signals
-            by_key[entry.key] = entry.title
+            if signals or not entry.header.scaling:
+                by_key[entry.key] = entry.title
         except CheckpointError:
             continue  # a file that is being deleted, or that is no checkpoint
     several = Counter(by_key.values())
@@ -175,9 +176,9 @@ def file_of(key: str) -> Callable[[], bytes]:
     return gallery.find(key).path.read_bytes
 
 
-def require_models() -> dict[str, str]:
-    """The titles of all checkpoints by key; stops the page without any."""
-    options = titles()
+def require_models(signals: bool = False) -> dict[str, str]:
+    """The `titles` of all checkpoints by key; stops the page without any."""
+    options = titles(signals=signals)
     if not options:
         st.info("There is no trained model yet. Training one takes a few seconds.")
         st.page_link("pages/train.py", label="Train a model")
@@ -185,13 +186,14 @@ def require_models() -> dict[str, str]:
     return options
 
 
-def upload_model(key: str, shown: str, follow: Follow) -> None:
+def upload_model(key: str, shown: str, follow: Follow, signals: bool = False) -> None:
     """A button to upload a checkpoint, which the view then shows.
 
     Args:
         key: the parameter that names the model in the link.
         shown: the key of the model that is shown.
         follow: makes the view follow the link, after a function has changed its parameters.
+        signals: whether the view shows models of signals, too.
     """
     with (
         st.container(key=f"bring-{key}", width="content"),
@@ -201,7 +203,7 @@ def upload_model(key: str, shown: str, follow: Follow) -> None:
             "A densembed checkpoint",
             key=f"file-{key}",
             on_change=_take,
-            args=(key, follow),
+            args=(key, follow, signals),
             help="A .safetensors file written by densembed, up to 5 MB. It is kept in memory for "
             "this session only, and never executed.",
         )
@@ -247,7 +249,22 @@ def report_deleted_uploads(names: Iterable[str]) -> None:
         del st.query_params[name]
 
 
-def _take(key: str, follow: Follow) -> None:
+def report_signals(names: Iterable[str]) -> None:
+    """Report a link to models of signals, on a page that shows models of images.
+
+    The report stays while the page is open.
+
+    Args:
+        names: the parameters that name models.
+    """
+    if st.session_state["arrived"]:
+        headers = [_header_of(st.query_params.get(name, "")) for name in names]
+        st.session_state["signals-linked"] = any(each and each.scaling for each in headers)
+    if st.session_state["signals-linked"]:
+        st.info("Models of signals cannot be compared yet. Explore shows them.")
+
+
+def _take(key: str, follow: Follow, signals: bool) -> None:
     """Keep the file that was just uploaded and show it; or drop the one that was removed."""
     files, brought = uploaded_files(f"file-{key}"), st.session_state.pop(f"file-{key}-brought", "")
     st.session_state.pop(f"file-{key}-refused", None)
@@ -256,7 +273,7 @@ def _take(key: str, follow: Follow) -> None:
         return
     (file,) = files
     try:
-        brought = keep(file.getvalue(), file.name)
+        brought = keep(file.getvalue(), file.name, signals)
     except CheckpointError as error:
         st.session_state[f"file-{key}-refused"] = str(error)
         return
@@ -275,15 +292,18 @@ def _remove(key: str) -> None:
         drop([upload.checkpoint.digest])
 
 
-def keep(data: bytes, name: str) -> str:
-    """Keep a file for this session; returns its key. Raises CheckpointError with one sentence."""
+def keep(data: bytes, name: str, signals: bool = False) -> str:
+    """Keep a file for this session; returns its key. Raises CheckpointError with one sentence.
+
+    Models of signals are refused, unless `signals`.
+    """
     if len(data) > MAX_BYTES:
         raise CheckpointError(
             f"The file has {len(data) / 2**20:,.1f} MB, more than the {MAX_BYTES >> 20} MB that "
             "are allowed. Choose a smaller file."
         )
     checkpoint = Checkpoint.from_bytes(data)
-    if checkpoint.header.scaling:
+    if checkpoint.header.scaling and not signals:
         raise CheckpointError(SIGNALS)
     if len(checkpoint.steps) * prod(checkpoint.header.input_shape) > MAX_VALUES:
         raise CheckpointError(

@@ -3,6 +3,7 @@
 /**
  * @import { Host, Model } from "densembed/app/host.js"
  * @import { Input } from "densembed/app/input.js"
+ * @import { Values } from "densembed/app/kinds.js"
  * @import { SamplesData } from "densembed/app/samples.js"
  * @import { Checkpoint } from "densembed/engine/densembed.js"
  * @import { Component } from "densembed/panels/types.js"
@@ -102,7 +103,7 @@ const samplesAt = (url, name) => shared(url, async () => {
   return shared(JSON.stringify(data), async () => {
     const samples = new Samples(data, (label) => imagesAt(`label=${label}`));
     const early = name || samples.usual;
-    await first?.then((images) => { samples.loaded.set(early, images); }, () => {});
+    await first?.then((images) => samples.keep(early, images), () => {});
     return samples;
   });
 });
@@ -150,10 +151,11 @@ function modelOf(key, data, report, wanted) {
   } };
 }
 
-/** @param {Uint8Array} values */
-function base64(values) {
+/** @param {Values} values */
+function base64({ buffer, byteOffset, byteLength }) {
   let letters = "";
-  for (const value of values) letters += String.fromCharCode(value);
+  for (const value of new Uint8Array(buffer, byteOffset, byteLength))
+    letters += String.fromCharCode(value);
   return btoa(letters);
 }
 

@@ -56,18 +56,29 @@ _component = component("pages/live/live", isolate_styles=False)
 
 @dataclass(frozen=True)
 class Report:
-    """Where a view came to rest: the parameters of its link, and the input of the models."""
+    """Where a view came to rest: the parameters of its link, and the input of the models.
+
+    `pixels` are bytes of an image, or measured values of a signal as float32.
+    """
 
     parameters: dict[str, str]
     pixels: bytes
     label: str | None
 
     def input(self, checkpoint: Checkpoint) -> Tensor | None:
-        """The input (C, H, W) uint8, or None if the model takes others."""
-        shape = checkpoint.header.input_shape
-        if len(self.pixels) != prod(shape):
+        """The input (C, H, W) uint8, or None if the model takes others.
+
+        It is a scaled signal (C, L) if the model takes signals.
+        """
+        header = checkpoint.header
+        kind = torch.float32 if header.scaling else torch.uint8
+        if len(self.pixels) != kind.itemsize * prod(header.input_shape):
             return None
-        return torch.frombuffer(bytearray(self.pixels), dtype=torch.uint8).reshape(shape)
+        pixels = torch.frombuffer(bytearray(self.pixels), dtype=kind).reshape(header.input_shape)
+        if header.scaling is None:
+            return pixels
+        signal = header.scaling(pixels.double()).float()
+        return signal if signal.isfinite().all() else None
 
 
 def reported(view: str) -> Report | None:
@@ -126,7 +137,7 @@ def show_view(
         _keep_own(view, followed)
     data = {
         "view": view,
-        "models": _models([*st.query_params.values(), *defaults.values()]),
+        "models": _models([*st.query_params.values(), *defaults.values()], view == "explore"),
         "defaults": dict(defaults),
         "link": urlencode(
             {name: value for name, value in st.query_params.items() if name not in SERVERS}
@@ -200,15 +211,16 @@ def _keep_input(parameters: Mapping[str, str]) -> None:
     st.session_state["input"] = {name: value for name, value in parameters.items() if name in INPUT}
 
 
-def _models(also: list[str]) -> dict[str, dict]:
-    """What the browser needs of every model, by its key."""
+def _models(also: list[str], signals: bool) -> dict[str, dict]:
+    """What the browser needs of every model, by its key; `signals` as of `titles`."""
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     base = f"/{base}" if base else ""
     models = {}
-    for key, title in titles(also).items():
+    for key, title in titles(also, signals).items():
         if upload := uploads().get(key):
             dataset, name = test_images(upload.checkpoint), ""
-            of = dataset.name if dataset else "none"
+            none = "no-signals" if upload.checkpoint.header.scaling else "none"
+            of = dataset.name if dataset else none
             place = {
                 "url": None,
                 "content": base64.b64encode(upload.data).decode(),

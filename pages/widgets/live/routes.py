@@ -14,7 +14,6 @@ from densembed.data import (
     Dataset,
     is_available,
     is_folder,
-    is_signals,
     load_dataset,
 )
 from densembed.runs import gallery
@@ -81,6 +80,11 @@ def _samples_of_model(request: Request) -> Response:
     if dataset := test_images(checkpoint):
         return _samples(dataset, request)
     title = checkpoint.header.provenance.dataset_title
+    if checkpoint.header.scaling:
+        return _missing(
+            f"The table “{title}”, on which the model was trained, was not found or has changed, "
+            "so there are no test signals. Restore the table."
+        )
     return _missing(
         f"The folder “{title}”, on which the model was trained, was not found or has changed, so "
         "there are no test images. Restore the folder, or upload a picture."
@@ -92,7 +96,9 @@ def _samples_of_model(request: Request) -> Response:
 def _samples_of_data(request: Request) -> Response:
     """The test images of a data set with a name of its own, never of a folder."""
     name = request.path_params["name"]
-    if name not in DATASETS or is_signals(name) or not is_available(name):
+    if name == "no-signals":
+        return _missing("No test signals for this model are available.")
+    if name not in DATASETS or not is_available(name):
         return _missing("No test images for this model are available. Upload a picture instead.")
     try:
         return _samples(load_dataset(name), request)
@@ -101,12 +107,14 @@ def _samples_of_data(request: Request) -> Response:
 
 
 def _samples(dataset: Dataset, request: Request) -> Response:
-    """What the images are, or the images of one class.
+    """What the images are, or the images of one class: bytes, or measured values of signals.
 
     A class is named by its number, or by its name, so that the browser can ask for it before it
     knows what the images are; with an empty name it is the class that a view shows first.
     """
-    labels = dataset.test.labels
+    labels, images = dataset.test.labels, dataset.test.images
+    if dataset.scaling:
+        images = dataset.scaling.measured(images.double()).float()
     counts = [int((labels == k).sum()) for k in range(len(dataset.classes))]
     if not {"label", "class"} & request.query_params.keys():
         facts = {
@@ -117,6 +125,8 @@ def _samples(dataset: Dataset, request: Request) -> Response:
             "shape": dataset.input_shape,
             "counts": counts,
         }
+        if dataset.scaling:
+            facts["range"] = [float(images.min()), float(images.max())]
         return Response(json.dumps(facts), media_type="application/json")
     if "label" in request.query_params:
         wanted = {str(label): label for label in range(len(counts))}
@@ -126,8 +136,8 @@ def _samples(dataset: Dataset, request: Request) -> Response:
     label = wanted.get(request.query_params.get("label", request.query_params.get("class", "")))
     if label is None:
         return _missing("There is no such class.")
-    images = dataset.test.images[labels == label]
-    return Response(images.contiguous().numpy().tobytes(), media_type="application/octet-stream")
+    content = images[labels == label].numpy().tobytes()
+    return Response(content, media_type="application/octet-stream")
 
 
 def _missing(sentence: str) -> Response:

@@ -119,7 +119,7 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig, course:
         st.warning(f"{text.capitalize()}: {plain(reason)}")
     else:
         (st.success if state == "done" else st.info)(f"{text.capitalize()}.")
-    if run.checkpoint_path.is_file() and not is_signals(config.dataset):
+    if run.checkpoint_path.is_file():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.page_link(
                 "pages/explore.py",
@@ -128,7 +128,8 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig, course:
                 query_params={"model": run.identifier},
                 width="content",
             )
-            compare_with(run.identifier)
+            if not is_signals(config.dataset):
+                compare_with(run.identifier)
 
 
 def _starting(events: list[dict], config: RunConfig) -> tuple[float, str]:
@@ -169,9 +170,11 @@ def pictures(
     with curve:
         _curves(course, name, ended)
     if checkpoint and checkpoint.header.scaling:
-        fields.caption(
-            "This is a model of signals. Download it, and draw its field on the command line: "
-            f"`python -m densembed render {name}.safetensors --image signals.csv --out field.svg`."
+        fields.page_link(
+            "pages/explore.py",
+            label="The receptive fields of signals are shown in Explore.",
+            icon=":material/arrow_forward:",
+            query_params={"model": name},
         )
         return
     if checkpoint is None:

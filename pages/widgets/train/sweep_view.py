@@ -88,7 +88,9 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
 def _compare(sweep: Sweep, rows: list[Row]) -> None:
     """A link to the two models with the lowest errors in Compare."""
     if _has_signals(sweep):
-        st.caption("Explore and Compare show models of images, not those of signals.")
+        st.caption(
+            "Models of signals cannot be compared yet. Each link in the table opens one in Explore."
+        )
         return
     best = sorted((row for row in rows if row.errors), key=lambda row: row.errors.mean)[:2]
     if len(best) == 2:
@@ -102,7 +104,7 @@ def _compare(sweep: Sweep, rows: list[Row]) -> None:
 
 
 def _has_signals(sweep: Sweep) -> bool:
-    """Whether models of signals are among those of a sweep, which the other pages do not show."""
+    """Whether models of signals are among those of a sweep, which Compare does not show."""
     return any(is_signals(job.config.dataset) for job in sweep.jobs())
 
 
@@ -141,7 +143,6 @@ def _delete(sweep: Sweep) -> None:
 
 
 def _table(sweep: Sweep, rows: list[Row]) -> list[dict]:
-    opens = not _has_signals(sweep)
     return [
         {
             **{
@@ -152,7 +153,7 @@ def _table(sweep: Sweep, rows: list[Row]) -> list[dict]:
             "test error, %": round(row.errors.mean, 2) if row.errors else None,
             "±": round(row.errors.deviation, 2) if len(row.errors) > 1 else None,
             "finished": _finished(row),
-            OPENS: f"/?model={sweep.key(row.typical)}" if opens and row.typical else None,
+            OPENS: f"/?model={sweep.key(row.typical)}" if row.typical else None,
         }
         for row in rows
     ]

@@ -1,0 +1,47 @@
+// What an input is: an image of pixels, or a signal of samples. Both are computed and drawn by the
+// same code, in which a signal is an image with one row.
+/** @import { Header } from "../engine/header.js" */
+
+/**
+ * The numbers of an input: the bytes of an image, or the measured values of a signal.
+ * @typedef {Uint8Array | Float32Array} Values
+ *
+ * @typedef {object} Nouns
+ * @property {string} input
+ * @property {string} test an input that was not trained on
+ * @property {string} cell what has one number of an input
+ * @property {string} per the unit of a density
+ * @property {string} value what a density reads the mean of
+ */
+
+/** @type {Nouns} */
+const IMAGE = { input: "picture", test: "test image", cell: "pixel", per: "per pixel²",
+  value: "ink" };
+/** @type {Nouns} */
+const SIGNAL = { input: "signal", test: "test signal", cell: "sample", per: "per sample",
+  value: "value" };
+
+/** Whether inputs of that shape are signals. @param {number[]} shape */
+export const isSignal = (shape) => shape.length === 2;
+
+/** What the parts of an input of that shape are called. @param {number[]} shape */
+export const nounsOf = (shape) => (isSignal(shape) ? SIGNAL : IMAGE);
+
+/**
+ * Channels, rows and columns of an input; a signal has one row.
+ * @param {number[]} shape
+ * @returns {[channels: number, height: number, width: number]}
+ */
+export const planesOf = ([channels, ...sizes]) =>
+  [channels, sizes.length === 1 ? 1 : sizes[0], sizes[sizes.length - 1]];
+
+/**
+ * What a network takes: ink from 0 to 1, or values scaled as those of the training signals.
+ * @param {Values} values
+ * @param {Pick<Header, "scaling">} header of the checkpoint
+ */
+export function asInput(values, { scaling }) {
+  if (!scaling) return Float32Array.from(values, (value) => value / 255);
+  const { mean, std } = scaling;
+  return Float32Array.from(values, (value) => (value - mean) / std);
+}
