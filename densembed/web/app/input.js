@@ -341,7 +341,8 @@ export class InputControls {
       notes.push("edited");
     }
     const content = state.from === "draw" ? this.content : "digit";
-    const blank = content === "no ink" || !pixels.some(Boolean);
+    const blank = content === "no ink" || (samples.signals ? samples.empty
+      : !pixels.some(Boolean));
     // Until there is a picture, an example shows what a field is. Its prediction is left out, as it
     // would be taken for that of the picture.
     const unread = state.from === "upload" && !own ? "no picture yet"

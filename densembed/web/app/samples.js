@@ -31,6 +31,7 @@ export class Samples {
     /** The ends of an axis for signals, which has 0 in the middle if they have both signs. */
     this.range = /** @type {[number, number]} */ (low < 0 && high > 0 ? [-bound, bound] : range);
     this.counts = counts;
+    this.empty = false;  // whether there are none
     this.size = this.shape[0] * this.shape[1] * this.shape[2];
     this.load = load;
     /** @type {Map<string, Values>} */
@@ -40,14 +41,18 @@ export class Samples {
   }
 
   /**
-   * One empty picture, for a model without test images.
-   * @param {Pick<Checkpoint, "classes" | "inputShape">} checkpoint
+   * One empty picture, for a model without test images; of signals the mean of what it trained on.
+   * @param {Pick<Checkpoint, "classes" | "inputShape" | "header">} checkpoint
    */
-  static empty({ classes, inputShape }) {
+  static empty({ classes, inputShape, header }) {
     const counts = classes.map((_, label) => Number(label === 0));
     const title = isSignal(inputShape) ? "an empty signal" : "an empty picture";
-    const samples = new Samples({ title, classes, shape: inputShape, counts },
-      async () => new Uint8Array(samples.blank().buffer));
+    const { mean, std } = header.scaling ?? { mean: 0, std: 0 };
+    /** @type {[number, number]} */
+    const range = [mean - std, mean + std];
+    const samples = new Samples({ title, classes, shape: inputShape, counts, range },
+      async () => new Uint8Array(samples.blank().fill(mean).buffer));
+    samples.empty = true;
     return samples;
   }
 

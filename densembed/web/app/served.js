@@ -82,6 +82,15 @@ export class ServedCheckpoint extends Checkpoint {
   }
 
   /**
+   * An input as the server takes it: bytes of an image, 32 bits per value of a signal.
+   * @param {ArrayLike<number>} input as a network takes it
+   */
+  bytesOf(input) {
+    return this.axes === 1 ? new Uint8Array(Float32Array.from(input).buffer)
+      : Uint8Array.from(input, (value) => Math.round(255 * value));
+  }
+
+  /**
    * Numbers of the server. One request is made at a time: while the input changes, the next one is
    * for the last input.
    * @param {string} what
@@ -133,18 +142,18 @@ class ServedNetwork {
     return values.subarray(this.#snapshot * size, (this.#snapshot + 1) * size);
   }
 
-  /** @param {ArrayLike<number>} input from 0 to 1 */
+  /** @param {ArrayLike<number>} input */
   run(input) {
-    const pixels = bytesOf(input);
+    const pixels = this.#checkpoint.bytesOf(input);
     const values = this.#own("predictions", {}, pixels);
-    const { length } = this.#checkpoint.classes;
-    const places = 2 * length + 2 * this.densities;
+    const { classes: { length }, axes } = this.#checkpoint;
+    const places = 2 * length + axes * this.densities;
     const part = (/** @type {number} */ from, /** @type {number} */ to) =>
       Float64Array.from(values.subarray(from, to));
     return {
       pixels, readings: new Float64Array(0),
       logits: part(0, length), probabilities: part(length, 2 * length),
-      locations: part(2 * length, places), scales: part(places, places + 2 * this.densities),
+      locations: part(2 * length, places), scales: part(places, places + axes * this.densities),
     };
   }
 
@@ -175,13 +184,15 @@ class ServedNetwork {
 
   /** @param {ArrayLike<number>} input */
   inputGradient(input) {
-    return this.#checkpoint.numbers("gradient", { snapshot: this.#snapshot }, bytesOf(input));
+    return this.#checkpoint.numbers("gradient", { snapshot: this.#snapshot },
+      this.#checkpoint.bytesOf(input));
   }
 
   /** @param {ArrayLike<number>[]} inputs */
   meanField(inputs) {
-    const all = new Uint8Array(inputs.length * inputs[0].length);
-    inputs.forEach((input, k) => all.set(bytesOf(input), k * input.length));
+    const parts = inputs.map((input) => this.#checkpoint.bytesOf(input));
+    const all = new Uint8Array(parts.length * parts[0].length);
+    parts.forEach((part, k) => all.set(part, k * part.length));
     return this.#checkpoint.numbers("mean-field", { snapshot: this.#snapshot }, all);
   }
 
@@ -190,6 +201,3 @@ class ServedNetwork {
     return this.#weights && this.#weights[label];
   }
 }
-
-/** @param {ArrayLike<number>} input from 0 to 1 */
-const bytesOf = (input) => Uint8Array.from(input, (value) => Math.round(255 * value));

@@ -12,8 +12,8 @@ import { Means } from "../engine/layers.js";
  */
 export function onGrid(pixels, shape, sizes) {
   if (shape[1] === sizes[0] && shape[2] === sizes[1]) return pixels;
+  const means = new Means(shape, sizes).forward(pixels);
   if (pixels instanceof Float32Array) return Float32Array.from(means);
   // A clamped array rounds halves to the even number, as torch does.
-  const means = new Means(shape, sizes).forward(pixels);
   return new Uint8Array(Uint8ClampedArray.from(means).buffer);
 }

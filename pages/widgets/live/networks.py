@@ -87,7 +87,8 @@ async def _numbers(request: Request) -> Response:
 def _answer(compute: Callable, key: str, body: bytes, query: Query) -> Response:
     checkpoint = opened_anywhere(key)
     shape = checkpoint.header.input_shape
-    pixels = torch.from_numpy(np.frombuffer(body, np.uint8).reshape(-1, *shape).copy())
+    kind = np.float32 if checkpoint.header.scaling else np.uint8
+    pixels = torch.from_numpy(np.frombuffer(body, kind).reshape(-1, *shape).copy())
     if not 0 < len(pixels) <= MOST:
         raise ValueError("too many inputs")
     models = [_model(checkpoint, index) for index in range(len(checkpoint.steps))]

@@ -1,0 +1,367 @@
+"""Explore on models of signals: its curves, details and links are Python's."""
+
+import csv
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Page
+from scipy.ndimage import gaussian_filter1d
+
+from densembed.data import load_dataset
+from densembed.fields.field import field, logits, pixel_field, view
+from densembed.fields.measures import (
+    class_weights,
+    densities,
+    density_field,
+    field_statistics,
+    input_gradient,
+    mean_displacement,
+    measure,
+    weighted_field,
+)
+from densembed.training.checkpoint import Checkpoint
+from densembed.training.config import RunConfig
+from densembed.training.loop import train
+from densembed.training.recorder import Recorder
+from tests.browser.conftest import (
+    choose,
+    expect,
+    numbers,
+    press,
+    serve,
+    shows,
+    until,
+    visitor,
+)
+from tests.browser.gallery import PAPER, SMALL
+from tests.browser.views import ends
+
+LENGTH, COUNT = 24, 60
+BEFORE, AFTER, SIGNAL = ".pair .before", ".pair .after", ".left .stills figure"
+NAMES = ("low", "high")
+
+
+def table(path: Path) -> None:
+    """Bumps in the first or second half, around 100: far from what a network takes."""
+    random = np.random.default_rng(1)
+    places = np.arange(LENGTH)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        for k in range(COUNT):
+            middle = random.uniform(3, 9) + 12 * (k % 2)
+            bump = 100 + 30 * np.exp(-((places - middle) ** 2) / 8) + random.normal(0, 2, LENGTH)
+            writer.writerow([*bump.round(3), NAMES[k % 2]])
+
+
+def trained(config: RunConfig, path: Path) -> None:
+    data = load_dataset(config.dataset)
+    recorder = Recorder(config, data)
+    for event in train(config, data):
+        recorder.add(event)
+    recorder.checkpoint("done").save(path)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[tuple[str, Path]]:
+    """A server with two models of signals and one of images, and its folder."""
+    folder = tmp_path_factory.mktemp("signals")
+    gallery = folder / "gallery"
+    gallery.mkdir()
+    (folder / "data").mkdir()  # a file of a gallery names no data elsewhere
+    table(folder / "data/bumps.csv")
+    shutil.copy(PAPER / f"{SMALL}.safetensors", gallery)
+    common = {"batch_size": 16, "learning_rate": 0.05, "device": "cpu", "epochs": 5}
+    for key, model in (("bumps", "gaussian-el-mnn-6-3"), ("plain", "linear")):
+        config = RunConfig(model=model, dataset=f"csv:{folder / 'data/bumps.csv'}", **common)
+        trained(config, gallery / f"{key}.safetensors")
+    with serve(folder, gallery=gallery) as address:
+        yield address, folder
+
+
+@pytest.fixture
+def visit(browser, server):
+    with visitor(browser, server[0]) as open_link:
+        yield open_link
+
+
+@pytest.fixture
+def checkpoint(server) -> Checkpoint:
+    return Checkpoint.open(server[1] / "gallery/bumps.safetensors")
+
+
+@pytest.fixture
+def tested(server):
+    return load_dataset(f"csv:{server[1] / 'data/bumps.csv'}")
+
+
+def measured(tested, name: str, example: int = 1) -> np.ndarray:
+    """A test signal as it is in the table."""
+    label = tested.classes.index(name)
+    chosen = tested.test.images[tested.test.labels == label][example - 1, 0]
+    return tested.scaling.measured(chosen.double().numpy())
+
+
+def scaled(checkpoint, values: np.ndarray) -> torch.Tensor:
+    header = checkpoint.header.scaling
+    return torch.from_numpy((values - header.mean) / header.std).float()[None]
+
+
+def field_of(checkpoint, x: torch.Tensor, index: int = -1) -> np.ndarray:
+    return view(checkpoint, x, [index]).fields[0]
+
+
+def rests(page: Page, **wanted: str) -> None:
+    """Wait until the link of the page has these parameters."""
+    until(
+        page,
+        lambda: (
+            {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}.items()
+            >= wanted.items()
+        ),
+    )
+
+
+def line(page: Page, figure: str) -> np.ndarray:
+    """The points of the curve of a figure, as shares of its plot's width and height."""
+    paths = page.locator(f"{figure} .plot svg path[stroke-linejoin]")
+    d = paths.last.get_attribute("d")
+    box = page.locator(f"{figure} .plot svg").get_attribute("viewBox").split()
+    points = np.array([pair.split() for pair in d[1:].split("L")], float)
+    return points / np.array(box[2:], float)
+
+
+def test_every_way_shows_the_numbers_of_python(visit, checkpoint, tested):
+    page = visit("/?model=bumps&class=high&example=2&for=high&tour=0")
+    x = scaled(checkpoint, measured(tested, "high", 2))
+    last = len(checkpoint.steps) - 1
+    first, after = checkpoint.network(0), checkpoint.network()
+    label = tested.classes.index("high")
+    shows(page, SIGNAL, measured(tested, "high", 2)[None])
+    shows(page, BEFORE, field_of(checkpoint, x, 0))
+    shows(page, AFTER, field_of(checkpoint, x))
+    # One scale, up to the largest value of all steps.
+    top = max(float(field_of(checkpoint, x, k).max()) for k in range(last + 1))
+    for figure in (BEFORE, AFTER):
+        until(page, lambda figure=figure: np.allclose(ends(page, figure), (0, top), 0.006))
+    # The curve itself.
+    points, values = line(page, AFTER), field_of(checkpoint, x)[0]
+    np.testing.assert_allclose(points[:, 0], (np.arange(4 * LENGTH) + 0.5) / 4 / LENGTH, 0, 1e-4)
+    np.testing.assert_allclose(1 - points[:, 1], values / top, 0, 2e-3)
+
+    choose(page, "Show", "difference")
+    shows(page, AFTER, field_of(checkpoint, x) - field_of(checkpoint, x, 0))
+    choose(page, "Show", "per sample")
+    shows(page, BEFORE, pixel_field(first, x[None])[0])
+    shows(page, AFTER, pixel_field(after, x[None])[0])
+    steps = line(page, AFTER)
+    assert len(steps) == 2 * LENGTH  # each sample is a step from its beginning to its end
+    np.testing.assert_allclose(steps[::2, 0] * LENGTH, np.arange(LENGTH), 0, 1e-3)
+    np.testing.assert_allclose(steps[::2, 1], steps[1::2, 1])
+
+    choose(page, "Show", "weight for a class")
+    for figure, model in ((BEFORE, first), (AFTER, after)):
+        shows(page, figure, weighted_field(model, x[None], class_weights(model)[label]))
+    low, high = ends(page, AFTER)
+    assert low == -high
+    choose(page, "Show", "swipe")
+    half = np.arange(4 * LENGTH) < 2 * LENGTH
+    shows(page, AFTER, np.where(half, field_of(checkpoint, x, 0), field_of(checkpoint, x)))
+    choose(page, "Show", "over the input")
+    shows(page, AFTER, field_of(checkpoint, x))
+    expect(page.locator(f"{AFTER} .heading")).to_contain_text("after training")
+    scores = logits(after, x[None])[0].softmax(0)
+    name = tested.classes[int(scores.argmax())]
+    expect(page.locator(".pair .opinion .heading small")).to_have_text(
+        f"{name} ({100 * scores.max():.1f} %)"
+    )
+
+
+def test_densities_are_curves_and_one_opens_by_a_click(visit, checkpoint, tested):
+    page = visit("/?model=bumps&class=low&show=densities&tour=0")
+    x = scaled(checkpoint, measured(tested, "low"))[None]
+    for figure, index in ((BEFORE, 0), (AFTER, -1)):
+        model = checkpoint.network(index)
+        each = [density_field(model, x, k)[0] for k in range(6)]
+        shows(page, figure, np.stack(each))
+    placed = densities(checkpoint.network(), x)
+    marks = page.locator(f"{AFTER} [data-number]")
+    expect(marks).to_have_count(6)
+    middles = [
+        float(d.split()[0][1:]) for d in marks.evaluate_all("m => m.map(e => e.getAttribute('d'))")
+    ]
+    np.testing.assert_allclose(middles, placed.loc[:, 0], 1e-4, 1e-3)
+    # One that no other covers.
+    inside = [k for k in range(6) if 1 < placed.loc[k, 0] < LENGTH - 1]
+    number = max(inside, key=lambda k: np.delete(abs(placed.loc[:, 0] - placed.loc[k, 0]), k).min())
+    marks.nth(number).dispatch_event("click")
+    rests(page, more="density", density=str(number + 1))
+    shows(page, ".detail figure", density_field(checkpoint.network(), x, number))
+    loc, scale = placed.loc[number, 0], placed.scale[number, 0]
+    expect(page.locator(".detail .text p").first).to_contain_text(
+        f"Location: {loc:.2f}. Scale: {scale:.2f}, in samples."
+    )
+    d = page.locator(".detail .path").get_attribute("d")
+    path = np.array([pair.split() for pair in d[1:].split("L")], float)
+    wanted = [
+        densities(checkpoint.network(k), x).loc[number, 0] for k in range(len(checkpoint.steps))
+    ]
+    np.testing.assert_allclose(path[:, 0], wanted, 1e-4, 1e-3)
+    assert (np.diff(path[:, 1]) > 0).all()
+
+
+def test_steps_numbers_and_a_reload(visit, checkpoint, tested):
+    step = checkpoint.steps[1]
+    page = visit(f"/?model=bumps&class=high&step={step}&show=difference&size=1.25&tour=0")
+    place = (np.arange(LENGTH) - (LENGTH - 1) / 2) / 1.25 + (LENGTH - 1) / 2
+    stretched = np.interp(place, np.arange(LENGTH), measured(tested, "high"))
+    x = scaled(checkpoint, stretched)
+
+    def there() -> None:
+        shows(page, SIGNAL, stretched[None])
+        # A difference has the rounding of the fields, which are larger.
+        shows(page, AFTER, field_of(checkpoint, x, 1) - field_of(checkpoint, x, 0), 1e-3)
+        expect(page.locator(".pair .steps output")).to_have_text(f"step {step}")
+
+    there()
+    page.reload()
+    there()
+    rests(page, step=str(step), show="difference", size="1.25")
+    now, before = (field(checkpoint.network(k), x[None]) for k in (1, 0))
+    own = measure(now.values[0], before.values[0], now.x, now.y)
+    moved = mean_displacement(*(densities(checkpoint.network(k), x[None]) for k in (0, 1)))
+    expect(page.locator(".pair .numbers")).to_have_text(
+        f"centre {own.centre[0]:.1f} · spread {own.spread:.1f} samples · "
+        f"entropy {own.entropy:.1f} of {np.log2(LENGTH):.1f} bits · "
+        f"90 % of the field in {own.area:.0f} of {LENGTH} samples · "
+        f"densities have moved {moved:.1f} samples on average since the start"
+    )
+    page.get_by_label("Step of training").press("Home")
+    shows(page, AFTER, field_of(checkpoint, x, 0))
+
+
+def test_a_signal_is_moved_blurred_noisy_and_morphed(visit, checkpoint, tested):
+    page = visit("/?model=bumps&class=high&tour=0")
+    own = measured(tested, "high")
+    shows(page, SIGNAL, own[None])
+    press(page, f"{SIGNAL} .plot", [(0.5, 0.5), (0.5 + 3 / LENGTH, 0.9)])
+    page.mouse.up()
+    moved = own[np.maximum(np.arange(LENGTH) - 3, 0)]  # the first value is repeated
+    shows(page, SIGNAL, moved[None])
+    shows(page, AFTER, field_of(checkpoint, scaled(checkpoint, moved)))
+    rests(page, right="3")
+    assert "down" not in page.url
+    page.get_by_text("Move, stretch, morph").click()
+    page.get_by_role("button", name="Reset", exact=True).click()
+    shows(page, SIGNAL, own[None])
+    page.get_by_label("Blur").fill("1")
+    blurred = gaussian_filter1d(own, 1, mode="mirror", truncate=4)
+    shows(page, SIGNAL, blurred[None])
+    page.get_by_role("button", name="Reset", exact=True).click()
+    page.get_by_label("Noise").fill("0.2")
+    noise = torch.randn(LENGTH, generator=torch.Generator().manual_seed(0)).numpy()
+    shows(page, SIGNAL, (own + 0.2 * own.std() * noise)[None])
+    page.get_by_role("button", name="Reset", exact=True).click()
+    page.get_by_label("Morph into").select_option("low")
+    shows(page, SIGNAL, (own + measured(tested, "low"))[None] / 2)
+
+
+def test_details(visit, checkpoint, tested):
+    page = visit("/?model=bumps&class=low&more=effect&for=low&tour=0")
+    x = scaled(checkpoint, measured(tested, "low"))[None]
+    gradient = input_gradient(checkpoint.network(), x)[:, 0]
+    shows(page, ".detail figure:nth-child(1)", field_of(checkpoint, x[0]))
+    shows(page, ".detail figure:nth-child(2)", gradient[[tested.classes.index("low")]])
+    shows(page, ".detail figure:nth-child(3)", np.sqrt((gradient**2).mean(0))[None])
+    choose(page, "More", "All classes")
+    for label in range(2):
+        images = tested.test.images[tested.test.labels == label][:20]
+        mean, _ = field_statistics(checkpoint.network(), images, 4)
+        shows(page, f".detail figure:nth-child({label + 1})", mean[None])
+    choose(page, "More", "Export")
+    page.get_by_role("button", name="Numbers, CSV").click(trial=True)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Numbers, CSV").click()
+    saved = np.genfromtxt(download.value.path(), delimiter=",", names=True)
+    np.testing.assert_allclose(saved["t"], (np.arange(4 * LENGTH) + 0.5) / 4)
+    np.testing.assert_allclose(saved["before"], field_of(checkpoint, x[0], 0)[0], 1e-4, 1e-6)
+    np.testing.assert_allclose(saved["after"], field_of(checkpoint, x[0])[0], 1e-4, 1e-6)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Input, CSV").click()
+    np.testing.assert_allclose(
+        np.loadtxt(download.value.path(), delimiter=","), measured(tested, "low"), 1e-5
+    )
+
+
+def test_a_curve_is_read_by_pointer_and_keyboard_and_saved(visit, checkpoint, tested):
+    page = visit("/?model=bumps&class=low&tour=0")
+    values = field_of(checkpoint, scaled(checkpoint, measured(tested, "low")))
+    shows(page, AFTER, values)
+    plot = page.locator(f"{AFTER} .plot")
+    expect(plot).to_have_attribute(
+        "aria-label", re.compile("^Receptive field, a curve of the sum of the densities, after")
+    )
+    plot.focus()
+    page.keyboard.press("ArrowRight")  # from the middle to the next sample
+    sample = LENGTH // 2 + 1
+    label = plot.get_attribute("aria-label")
+    assert f"sample {sample}, " in label
+    read = float(label.split(", ")[-1].split()[0])
+    assert read == pytest.approx(values[0, 4 * sample + 2], 0.01)
+    with page.expect_download() as download:
+        page.locator(f"{AFTER} > .save").get_by_text("SVG").dispatch_event("click")
+    root = ET.parse(download.value.path()).getroot()
+    texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"0", "5", "20"} <= texts
+    assert any("density per sample" in (text or "") for text in texts)
+
+
+def test_the_page_has_what_a_signal_has(visit):
+    page = visit("/?model=bumps&tour=0")
+    expect(page.locator(f"{SIGNAL} canvas")).to_be_visible()
+    for name in ("How it works, in five steps", "Why this answer?"):
+        expect(page.get_by_role("button", name=name)).to_be_hidden()
+    expect(page.get_by_text("Contours")).to_be_hidden()
+    expect(page.get_by_role("group", name="Input", exact=True)).to_be_hidden()
+    expect(page.get_by_label("Turn clockwise")).to_have_count(0)
+    expect(page.locator(".problems")).to_be_hidden()
+    page.get_by_label("Model", exact=True).select_option("plain")  # without densities
+    expect(page.locator(".pair .numbers")).not_to_contain_text("moved")
+    expect(page.get_by_role("group", name="Show").get_by_role("button")).to_have_text(
+        ["field", "over the input", "difference", "swipe", "weight for a class"]
+    )
+    page.get_by_label("Model", exact=True).select_option(SMALL)
+    expect(page.locator(f"{SIGNAL} canvas")).to_have_js_property("height", 28)
+    until(page, lambda: numbers(page, AFTER).shape == (112, 112))
+    expect(page.get_by_role("button", name="How it works, in five steps")).to_be_visible()
+    page.get_by_label("Model", exact=True).select_option("bumps")
+    until(page, lambda: numbers(page, AFTER).shape == (1, 4 * LENGTH))
+
+
+def test_compare_has_a_sentence_and_images(visit):
+    page = visit("/compare?first=bumps")
+    expect(page.get_by_test_id("stAlert")).to_contain_text("Explore shows them")
+    until(page, lambda: numbers(page, ".columns .field.first").shape == (112, 112))
+    choices = page.get_by_label("First model").locator("option")
+    assert choices.evaluate_all("all => all.map(each => each.value)") == [SMALL]
+
+
+def test_an_uploaded_model_of_signals(visit, server):
+    page = visit("/?tour=0")
+    page.get_by_role("button", name="Upload a model").click()
+    mine = server[1] / "mine.safetensors"
+    trained(RunConfig(model="logistic-el-4", dataset="mnist1d", epochs=1, device="cpu"), mine)
+    page.locator("input[type=file]").set_input_files(mine)
+    until(page, lambda: numbers(page, AFTER).shape == (1, 160))
+    checkpoint = Checkpoint.open(mine)
+    data = load_dataset("mnist1d")
+    expect(page.locator(".choices .note").first).to_contain_text("1,000 test signals")
+    choose(page, "Class", "3")
+    shows(page, SIGNAL, data.test.images[data.test.labels == 3][0].numpy())
+    shows(page, AFTER, field_of(checkpoint, data.test.images[:1][0]))
