@@ -176,42 +176,54 @@ def test_a_page_can_be_left_before_streamlit_sends_its_report(visit, server, way
     expect(page.get_by_text("has no parameter")).to_have_count(0)
 
 
-def test_forward_returns_to_a_page_whose_answer_came_after_back(visit, server):
-    """Streamlit opens the page of each answer, and a new entry in the history ends Forward."""
-    held: list[Callable[[], None]] = []
-    sent = holding = False
+class Held:
+    """What the server sends to a page, held back while `holding`."""
 
-    def relay(socket) -> None:
+    def __init__(self, page: Page):
+        self.holding = False
+        self.sent = 0  # messages to the server
+        self.messages: list[Callable[[], None]] = []
+        page.route_web_socket(re.compile("stream"), self.relay)
+
+    def relay(self, socket) -> None:
         behind = socket.connect_to_server()
 
         def to_server(message) -> None:
-            nonlocal sent
-            sent = holding
+            self.sent += 1
             behind.send(message)
 
         socket.on_message(to_server)
-        behind.on_message(
-            lambda message: (
-                held.append(lambda: socket.send(message)) if holding else socket.send(message)
-            )
-        )
+        behind.on_message(lambda message: self.take(lambda: socket.send(message)))
 
+    def take(self, send: Callable[[], None]) -> None:
+        if self.holding:
+            self.messages.append(send)
+        else:
+            send()
+
+    def release(self) -> None:
+        self.holding = False
+        for send in self.messages:
+            send()
+        self.messages.clear()
+
+
+def test_forward_returns_to_a_page_whose_answer_came_after_back(visit, server):
+    """Streamlit opens the page of each answer, and a new entry in the history ends Forward."""
     page = visit("/paper")
-    page.route_web_socket(re.compile("stream"), relay)
+    held = Held(page)
     page.goto(server + "/explore")
     settle(page)
     go(page, "Compare")
     page.wait_for_url("**field=*")  # the view has reported
     settle(page)
-    holding = True
+    held.holding, before = True, held.sent
     choose(page, "Class", "5")
-    until(page, lambda: sent and held)
+    until(page, lambda: held.sent > before and held.messages)
+    before = held.sent
     page.evaluate("history.back()")
-    until(page, lambda: "/compare" not in page.url)
-    page.wait_for_timeout(500)  # until Streamlit has asked for the page
-    holding = False
-    for send in held:
-        send()
+    until(page, lambda: held.sent > before)  # Streamlit has asked for the page
+    held.release()
     arrived(page, "Explore")
     page.evaluate("history.forward()")
     arrived(page, "Compare")

@@ -70,6 +70,12 @@ addEventListener("click", (event) => {
     });
 }, true);
 
+/**
+ * Whether another page was chosen by a link and has not arrived yet. What the left page sends until
+ * its elements are gone would interrupt the first run of the other one.
+ */
+export const isLeft = () => left !== null;
+
 // A chart is as wide as on the screen: on paper it is scaled, or its right side would be cut off.
 /** @param {string} selector */
 const charts = (selector) => /** @type {NodeListOf<HTMLElement>} */ (

@@ -17,6 +17,7 @@ import { Samples } from "densembed/app/samples.js";
 import { ServedCheckpoint } from "densembed/app/served.js";
 import { find } from "densembed/panels/dom.js";
 import { bytes } from "densembed/panels/fields.js";
+import { isLeft } from "../common/shell.js";
 
 /**
  * @typedef {object} ModelData
@@ -173,6 +174,7 @@ class Live {
   shown;
   missing = "";  // a sentence about test images
   reported = "";  // the last report
+  page = location.pathname;
   opening = Promise.resolve();  // the view that is opened last
 
   /** @param {HTMLElement} root */
@@ -223,12 +225,12 @@ class Live {
   }
 
   /**
-   * Report where the view came to rest, if that is new.
+   * Report where the view came to rest, if that is new, but not once another page was chosen.
    * @param {Report} report
    */
   report(report) {
     const text = JSON.stringify(report);
-    if (text === this.reported) return;
+    if (text === this.reported || isLeft() || location.pathname !== this.page) return;
     this.reported = text;
     this.tell?.(report);
   }
