@@ -6,7 +6,8 @@
 Prints shares in percent: of the data set's own test images, as they are and as scans; of empty
 pages; of pages with several of its digits; and of the photographs below a folder, such as CIFAR's.
 `--skip` leaves out those that the rule was made with. With `--models`, what the app says at each
-model of a gallery of its data set's test images and of the photographs.
+model of a gallery of its data set's test images, of the photographs, and of letters, stars and
+scribbles that are made.
 """
 
 import argparse
@@ -14,22 +15,23 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from densembed.data import Dataset, load_dataset
 from densembed.data.images import Content, ModelInput, read_picture
-from densembed.fields.novelty import detector, unlike
+from densembed.fields.novelty import detector, unlike_training
 from densembed.training.checkpoint import Checkpoint
 
 SCALE = 6  # pixels of a scan a pixel of the digit
 
 
-def saved(ink: np.ndarray) -> bytes:
+def saved(ink: np.ndarray, scale: int = SCALE) -> bytes:
     """Ink (h, w) uint8 as a PNG, dark on light paper."""
     file = io.BytesIO()
-    grey = 250 - 0.9 * np.kron(ink.astype(np.float32), np.ones((SCALE, SCALE)))
+    grey = 250 - 0.9 * np.kron(ink.astype(np.float32), np.ones((scale, scale)))
     Image.fromarray(grey.astype(np.uint8)).save(file, "PNG")
     return file.getvalue()
 
@@ -83,29 +85,64 @@ def shares(pictures: list[ModelInput], dataset: Dataset) -> dict[str, float]:
     return {name: 100 * float(values.mean()) for name, values in named.items()}
 
 
-def by_model(gallery: Path, photos: Path, data_dir: str | None, count: int, skip: int, seed: int):
-    """Rows (model, its data set, percent of test images, percent of photographs) called unlike.
+def letters() -> Iterator[bytes]:
+    """The capitals that look like no digit, in two fonts, dark on light paper."""
+    for font in ("DejaVuSans.ttf", "DejaVuSerif.ttf"):
+        face = ImageFont.truetype(str(Path(matplotlib.get_data_path(), "fonts/ttf", font)), 90)
+        for letter in "ACEFHKMNPRTUVWXY":
+            page = Image.new("L", (200, 200), 250)
+            ImageDraw.Draw(page).text((100, 100), letter, 25, face, anchor="mm")
+            yield saved(255 - np.asarray(page), 1)
 
-    As in the app: a photograph counts too where no single digit on a page was found in it.
+
+def stars(rng: np.random.Generator, count: int) -> Iterator[bytes]:
+    """Five-pointed stars drawn in one line, each a little different."""
+    for _ in range(count):
+        angles = np.pi * (-0.5 + 0.8 * np.arange(6)) + rng.normal(0, 0.06, 6)
+        radii = rng.uniform(55, 80) * rng.uniform(0.9, 1.1, 6)
+        yield drawn(100 + radii * np.cos(angles), 100 + radii * np.sin(angles))
+
+
+def scribbles(rng: np.random.Generator, count: int) -> Iterator[bytes]:
+    """A line through 14 places at random."""
+    for _ in range(count):
+        yield drawn(*rng.uniform(40, 160, (2, 14)))
+
+
+def drawn(x: np.ndarray, y: np.ndarray) -> bytes:
+    page = Image.new("L", (200, 200), 0)
+    places = list(zip(x.tolist(), y.tolist(), strict=True))
+    ImageDraw.Draw(page).line(places, 255, 11, "curve")
+    return saved(np.asarray(page), 1)
+
+
+def by_model(gallery: Path, photos: Path, data_dir: str | None, count: int, skip: int, seed: int):
+    """Rows (model, its data set, percent of each kind that is called unlike).
+
+    As in the app: a picture counts, too, where no single digit on a page was found in it.
     """
     rng = np.random.default_rng(seed)
-    files = list(photographs(photos, rng, count, skip))
-    shares = {}
+    kinds = {
+        "photographs": list(photographs(photos, rng, count, skip)),
+        "letters": list(letters()),
+        "stars": list(stars(rng, 100)),
+        "scribbles": list(scribbles(rng, 100)),
+    }
     for path in sorted(gallery.glob("*.safetensors")):
         checkpoint = Checkpoint.open(path)
-        name = checkpoint.config.dataset
-        if name not in shares:
-            dataset = load_dataset(name, data_dir)
-            pictures = [
-                read_picture(file, dataset.input_shape, checkpoint.reads_digits) for file in files
-            ]
-            strange = unlike(dataset, torch.stack([picture.pixels for picture in pictures]))
-            remarked = [
-                picture.content != Content.DIGIT or not picture.clean for picture in pictures
-            ]
-            own = unlike(dataset, dataset.test.images).mean()
-            shares[name] = 100 * own, 100 * np.mean(strange | np.array(remarked))
-        yield path.stem, name, *shares[name]
+
+        def strange(image: ModelInput, checkpoint=checkpoint) -> bool:
+            return image.content != Content.DIGIT or bool(
+                unlike_training(image, checkpoint, data_dir)
+            )
+
+        tested = load_dataset(checkpoint.config.dataset, data_dir).test.images
+        inputs = {"its test images": [ModelInput(pixels, Content.DIGIT) for pixels in tested]}
+        for kind, files in kinds.items():
+            shape = checkpoint.header.input_shape
+            inputs[kind] = [read_picture(file, shape, checkpoint.reads_digits) for file in files]
+        shares = {kind: 100 * np.mean([*map(strange, images)]) for kind, images in inputs.items()}
+        yield path.stem, checkpoint.config.dataset, shares
 
 
 def compare(dataset: Dataset, photos: Path | None, count: int, seed: int = 0, skip: int = 0):
@@ -139,7 +176,6 @@ def main() -> None:
     if options.models:
         if not options.photos:
             parser.error("--models asks for --photos")
-        print(f"{'% called unlike':30}{'learned from':>14}{'its test set':>14}{'photographs':>14}")
         rows = by_model(
             options.gallery,
             options.photos,
@@ -148,8 +184,10 @@ def main() -> None:
             options.skip,
             options.seed,
         )
-        for model, data, own, strange in rows:
-            print(f"{model:30}{data:>14}{own:14.1f}{strange:14.1f}")
+        for number, (model, data, shares) in enumerate(rows):
+            if not number:
+                print(f"{'% called unlike':42}{'learned from':>14}", *(f"{k:>16}" for k in shares))
+            print(f"{model:42}{data:>14}", *(f"{share:16.1f}" for share in shares.values()))
         return
     dataset = load_dataset(options.dataset, options.data_dir)
     names = ("no ink", "several", "no page", "unlike", "any")
