@@ -44,7 +44,7 @@ report = reported("compare")
 parameters = report.parameters if report else {}
 compared = compared_models(parameters)
 first = compared[0].checkpoint
-picture = upload_picture(first) if takes_pictures(parameters) else None
+picture = upload_picture(first, follow_link) if takes_pictures(parameters) else None
 shown = report and explored(report, first, picture)
 able = {
     f"the {entry.name} model": entry.checkpoint

@@ -26,7 +26,7 @@ key, checkpoint = model_of(parameters, "model", default)
 images = checkpoint.header.scaling is None
 if images:
     tour()
-picture = upload_picture(checkpoint) if takes_pictures(parameters) and images else None
+picture = upload_picture(checkpoint, follow_link) if takes_pictures(parameters) and images else None
 shown = report and explored(report, checkpoint, picture)
 if shown and shown.own:
     remark(shown, {"this model": checkpoint})

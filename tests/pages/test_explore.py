@@ -248,8 +248,14 @@ def test_a_picture_survives_other_pages_and_can_be_removed(small_gallery, pictur
         app.switch_page(f"pages/{page}.py").run()
         report(app, page, sample(), "7", **{"from": "upload"})
         assert pixels_sent(app) == sent
+    app.query_params["from"], app.query_params["ink"] = "upload", "AAAA"
     (button,) = [each for each in app.button if each.label == "Remove the picture"]
-    assert not live(settle(button.click().run()))["upload"]
+    before = live(app)["order"]
+    after = live(settle(button.click().run()))
+    assert not after["upload"]
+    # The view may not have met the picture but in its link, which it reads again.
+    assert "ink" not in after["link"]
+    assert after["order"] > before
 
 
 # Downloads

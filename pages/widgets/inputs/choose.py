@@ -21,6 +21,7 @@ from pages.widgets.common.link import in_link, plain
 from pages.widgets.common.parameter import Numbers, Parameter, Slugs
 from pages.widgets.common.uploaded import uploaded_files
 from pages.widgets.inputs import thumbnails
+from pages.widgets.inputs.checkpoints import Follow
 from pages.widgets.inputs.test_images import usual_class
 from pages.widgets.photograph.photograph import show_photograph
 
@@ -111,23 +112,27 @@ def takes_pictures(parameters: Mapping[str, str]) -> bool:
     return shown
 
 
-def upload_picture(checkpoint: Checkpoint) -> Input | None:
+def upload_picture(checkpoint: Checkpoint, follow: Follow) -> Input | None:
     """A widget for a picture, and the picture as the model's input.
 
     Any file is accepted, so that the error message is our own.
+
+    Args:
+        follow: makes the view follow the link, after a function has changed its parameters.
     """
     digit = checkpoint.reads_digits
     file = st.file_uploader(
         "A picture of a handwritten digit" if digit else "A picture",
         key="upload",
         on_change=_drop_removed,
+        args=(follow,),
         help=f"Photograph, scan or drawing, up to {MAX_BYTES >> 20} MB. It is processed in memory "
         "and never stored. The link of the page contains the small picture that is the model's "
         "input.",
     )
     if file is not None:
         if file.size > MAX_BYTES:
-            _forget_picture()
+            _forget_picture(follow)
             st.error(
                 f"The picture has {file.size / 2**20:,.1f} MB, more than the {MAX_BYTES >> 20} MB "
                 "that are allowed, so an example is shown. Choose a smaller picture."
@@ -135,7 +140,7 @@ def upload_picture(checkpoint: Checkpoint) -> Input | None:
         else:
             st.session_state["picture"] = file.getvalue()
     elif "picture" in st.session_state:  # chosen on another page
-        st.button("Remove the picture", on_click=_forget_picture)
+        st.button("Remove the picture", on_click=_forget_picture, args=(follow,))
     if "picture" not in st.session_state:
         return None
     try:
@@ -161,14 +166,16 @@ def _input_of(data: bytes, checkpoint: Checkpoint) -> Input:
     return replace(shown, frames_note=frames_note("The picture", data))
 
 
-def _drop_removed() -> None:
+def _drop_removed(follow: Follow) -> None:
     """Remove a picture from the page and its link when it is removed from the uploader."""
     if not uploaded_files("upload"):
-        _forget_picture()
+        _forget_picture(follow)
 
 
-def _forget_picture() -> None:
+def _forget_picture(follow: Follow) -> None:
     st.session_state.pop("picture", None)
+    if st.query_params.get("from") == UPLOAD:  # the ink may also be of a drawing
+        follow(lambda link: {name: value for name, value in link.items() if name != "ink"})
 
 
 def show_picture(pixels: Tensor, note: str) -> None:
