@@ -5,6 +5,7 @@
  * @import { Densities, Scale, View } from "../panels/types.js"
  * @import { Words } from "./words.js"
  */
+import { unitOf } from "../panels/densities.js";
 import { find, pointIn } from "../panels/dom.js";
 import { Panel, fillHeading } from "../panels/panel.js";
 import { signed } from "../panels/text.js";
@@ -227,15 +228,17 @@ export class Chain {
   }
 
   /** The way of the chosen density from its place for a blank picture. @param {Anatomy} anatomy */
-  moved({ micro, result }) {
+  moved({ micro, result, response }) {
     const { unit = 0 } = this;
+    const line = unitOf(response.size);
     if (!micro) return;
     const [x, y] = micro.start.locations.slice(2 * unit, 2 * unit + 2);
     const [u, v] = result.locations.slice(2 * unit, 2 * unit + 2);
     this.panels.units.overlay.insertAdjacentHTML("beforeend",
-      `<circle cx="${x}" cy="${y}" r="0.4" fill="none" stroke="#fff" stroke-width="0.15"/>
-       <line x1="${x}" y1="${y}" x2="${u}" y2="${v}" stroke="#fff" stroke-width="0.18"
-         stroke-dasharray="0.5 0.4"/>`);
+      `<circle cx="${x}" cy="${y}" r="${0.4 * line}" fill="none" stroke="#fff"
+         stroke-width="${0.15 * line}"/>
+       <line x1="${x}" y1="${y}" x2="${u}" y2="${v}" stroke="#fff" stroke-width="${0.18 * line}"
+         stroke-dasharray="${0.5 * line} ${0.4 * line}"/>`);
   }
 
   /**

@@ -3,7 +3,7 @@
 /** @import { Scale, View } from "./types.js" */
 import { contour } from "./contour.js";
 import { axesInSvg, boxOf, dividerAt, drawCurves, ticksInHtml } from "./curve.js";
-import { describe, draw } from "./densities.js";
+import { describe, draw, unitOf } from "./densities.js";
 import { clip, fill, find, mark, pointIn, write } from "./dom.js";
 import { SAVE, onSave, svg } from "./save.js";
 import { COLOUR_BAR, barInSvg, fillBar, ramp } from "./scale.js";
@@ -144,25 +144,27 @@ export class Panel {
     const [width, height] = size;
     if (view.curves) return [...drawCurves(view, view.curves, values),
       ...(left ? [dividerAt(Number(this.divider.value) / 100 * width)] : [])];
+    const unit = unitOf(size);
     const parts = [];
     if (values && shape && contours) {
       const levels = LEVELS.map((share) => share * high);
       for (const level of low < 0 ? [...levels, ...levels.map((l) => -l)] : levels) {
         const line = contour(values, shape[1], shape[0], level, width / shape[1]);
         parts.push(`<path d="${line}" fill="none" stroke="${low < 0 ? "#333" : "#fff"}"
-          stroke-width="0.12" stroke-opacity="0.8"/>`);
+          stroke-width="${0.12 * unit}" stroke-opacity="0.8"/>`);
       }
     }
-    if (densities) parts.push(...draw(densities));
+    if (densities) parts.push(...draw(densities, unit));
     if (box) parts.push(`<rect class="box" x="${box[0]}" y="${box[1]}" width="${box[2]}"
       height="${box[3]}" fill="none" stroke="${low < 0 && values ? "#333" : "#fff"}"
-      stroke-width="0.15" stroke-opacity="0.8" stroke-dasharray="0.6 0.4"/>`);
+      stroke-width="${0.15 * unit}" stroke-opacity="0.8"
+      stroke-dasharray="${0.6 * unit} ${0.4 * unit}"/>`);
     if (path) parts.push(`<polyline points="${path.join()}" fill="none" stroke="#fff"
-      stroke-width="0.15" stroke-opacity="0.8"/>`);
+      stroke-width="${0.15 * unit}" stroke-opacity="0.8"/>`);
     if (left) {
       const x = Number(this.divider.value) / 100 * width;
       parts.push(`<line x1="${x}" x2="${x}" y1="0" y2="${height}" stroke="#fff"
-        stroke-width="0.3"/>`);
+        stroke-width="${0.3 * unit}"/>`);
     }
     return parts;
   }
@@ -186,7 +188,7 @@ export class Panel {
     let text = curves ? `t = ${t.toFixed(2)}\nsample ${Math.floor(t)}`
       : `column ${t.toFixed(2)}, row ${u.toFixed(2)}\npixel ${Math.floor(t)}, ${Math.floor(u)} `;
     if (curves && densities) {
-      text += describe(densities, t, u);
+      text += describe(densities, t, u, 1);
     } else if (curves && this.canvas.values && shape) {
       const [rows, columns] = shape;
       const at = Math.floor(x * columns);
@@ -199,7 +201,7 @@ export class Panel {
       const sign = scale.low < 0 && value > 0 ? "+" : "";
       text += `\n${sign}${signed(value.toFixed(4))} ${scale.unit}`;
     } else if (densities) {
-      text += describe(densities, t, u);
+      text += describe(densities, t, u, unitOf(size));
     }
     if (this.view.tip) text = this.view.tip([x, y]);
     write(this.tip, text);
