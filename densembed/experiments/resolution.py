@@ -179,7 +179,7 @@ def finding(report: Report) -> str:
         sentences.append(
             f"{describe(row['model'])}, trained on {trained_on(row, own)}, has an error of "
             f"{low if low == high else f'{low} to {high}'} % on the grids from {ends[0]} to "
-            f"{ends[1]} pixels{f', of {_listed(coarse)}' if coarse else ''}{mean}."
+            f"{ends[1]} pixels{mean}.{f' It is {_listed(coarse)}.' if coarse else ''}"
         )
     sides = sorted({int(side) for row in report["rows"] for side in row["by_side"]})
     multiples = [side for side in sides if side > min(own) and not side % min(own)]

@@ -146,7 +146,7 @@ def test_sections_show_their_reports(page, reports):
     (row,) = reports["resolution-digits-tuned"]["rows"]
     errors = [row["by_side"][side]["mean"] for side in ("7", "14", "28")]
     assert list(values(drawn["resolution"], "y")) == errors
-    assert f"of {errors[0]:.2f} % on 7 × 7." in text
+    assert f"It is {errors[0]:.2f} % on 7 × 7." in text
     for error in errors[1:]:
         assert f"{error:.2f}" in text
     (said,) = (part.value for part in app.caption if "reproduce frames" in part.value)

@@ -195,6 +195,6 @@ def resolution_section() -> None:
         st.caption(
             f"Test images of {title(table['dataset'])}: each pixel of a grid is the mean of the "
             "image over its area. To see a network on another grid, choose a resolution in "
-            "Explore, below the input. "
+            "Explore, under “Move, turn, morph …”. "
             + _made_by(f"resolution --recipe {table['recipe']}", table["rows"])
         )
