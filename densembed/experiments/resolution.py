@@ -145,10 +145,10 @@ def trained_on(row: Mapping[str, Any], own: Sequence[int]) -> str:
     """The grids on which the network of a row was trained, in words.
 
     >>> trained_on({"grids": "14,20,data"}, [28, 28])
-    'grids of 14 × 14, 20 × 20 and 28 × 28 pixels'
+    '14 × 14, 20 × 20 and 28 × 28 pixels'
     """
     grids = [_pixels(sizes) for sizes in read_grids(row["grids"], tuple(own))]
-    return f"{_listed(grids)} pixels" if len(grids) == 1 else f"grids of {_listed(grids)} pixels"
+    return f"{_listed(grids)} pixels"
 
 
 def _pixels(sizes: Sequence[int]) -> str:

@@ -77,7 +77,7 @@ def test_the_finding_has_the_numbers_of_the_report(fine, same):
         "trained on 28 × 28 pixels, has an error of 8.00 to 9.00 % on the grids from 14 × 14 to "
         "56 × 56 pixels. It is 30.00 % on 7 × 7 and 20.00 % on 10 × 10."
     )
-    assert "trained on grids of 14 × 14, 20 × 24 and 28 × 28 pixels" in several
+    assert "trained on 14 × 14, 20 × 24 and 28 × 28 pixels" in several
     assert "8.00 to 8.50 %" in several
     assert "(mean over 5 seeds)" in several
     assert bool(rest) == same
