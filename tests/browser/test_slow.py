@@ -229,6 +229,33 @@ def test_forward_returns_to_a_page_whose_answer_came_after_back(visit, server):
     arrived(page, "Compare")
 
 
+@pytest.mark.parametrize("way", ["back", "menu"])
+def test_a_page_has_its_own_parameters_whatever_the_last_one_writes_late(visit, server, way):
+    """Streamlit writes an answer to the page that was left into the address of the next one."""
+    page = visit("/lab?tour=0")
+    held = Held(page)
+    page.goto(server + "/lab")
+    settle(page)
+    go(page, "Explore")
+    page.wait_for_url("**model=*")  # the view has reported
+    settle(page)
+    held.holding, before = True, held.sent
+    choose(page, "Class", "5")
+    until(page, lambda: held.sent > before and held.messages)
+    before = held.sent
+    if way == "back":
+        page.evaluate("history.back()")
+    else:
+        page.get_by_role("link", name="Lab", exact=True).evaluate("link => link.click()")
+    until(page, lambda: held.sent > before)
+    held.release()
+    arrived(page, "Lab")
+    until(page, lambda: "class=" not in page.url)
+    settle(page).reload()
+    settle(page)
+    expect(page.get_by_text("has no parameter")).to_have_count(0)
+
+
 @pytest.mark.parametrize(
     ("status", "sentence"),
     [

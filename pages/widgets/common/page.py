@@ -67,8 +67,12 @@ def begin(question: str, answer: str = "") -> None:
         # as the first request would come without the menu.
         runpy.run_path(str(ROUTER), run_name="__main__")
         st.stop()
-    st.session_state["arrived"] = st.session_state.get("page") != question
+    last = st.session_state.get("page")
+    st.session_state["arrived"] = last != question
     st.session_state["page"] = question
+    if last not in (None, question):
+        # What the last page wrote late may stand in the address: send the one that counts.
+        st.query_params.from_dict(st.query_params.to_dict())
     st.html(STYLE)
     st.title(question, anchor=False)
     if answer:
