@@ -24,18 +24,19 @@ report = reported("explore")
 parameters = report.parameters if report else st.query_params.to_dict()
 key, checkpoint = model_of(parameters, "model", default)
 images = checkpoint.header.scaling is None
+st.session_state["signals"] = not images
 if images:
     tour()
 picture = upload_picture(checkpoint, follow_link) if takes_pictures(parameters) and images else None
 shown = report and explored(report, checkpoint, picture)
-if shown and shown.own:
+if shown and shown.own and images:
     remark(shown, {"this model": checkpoint})
 show_view(
     "explore",
     {"model": default},
     {"export": "Export"},
     None if picture is None else picture.pixels,
-    strange_drawing(shown, [checkpoint]),
+    strange_drawing(shown, [checkpoint]) if images else None,
 )
 if shown and not shown.own:
     # Below the view: above it the pad would move when the visitor begins to draw.

@@ -328,7 +328,8 @@ def test_the_page_has_what_a_signal_has(visit):
     for name in ("How it works, in five steps", "Why this answer?"):
         expect(page.get_by_role("button", name=name)).to_be_hidden()
     expect(page.get_by_text("Contours")).to_be_hidden()
-    expect(page.get_by_role("group", name="Input", exact=True)).to_be_hidden()
+    inputs = page.get_by_role("group", name="Input", exact=True).get_by_role("button")
+    expect(inputs).to_have_text(["Test signals", "Numbers", "Draw"])
     expect(page.get_by_label("Turn clockwise")).to_have_count(0)
     expect(page.locator(".problems")).to_be_hidden()
     page.get_by_label("Model", exact=True).select_option("plain")  # without densities
@@ -357,7 +358,7 @@ def test_an_uploaded_model_of_signals(visit, server):
     page.get_by_role("button", name="Upload a model").click()
     mine = server[1] / "mine.safetensors"
     trained(RunConfig(model="logistic-el-4", dataset="mnist1d", epochs=1, device="cpu"), mine)
-    page.locator("input[type=file]").set_input_files(mine)
+    page.get_by_test_id("stFileUploader").locator("input").set_input_files(mine)
     until(page, lambda: numbers(page, AFTER).shape == (1, 160))
     checkpoint = Checkpoint.open(mine)
     data = load_dataset("mnist1d")
@@ -365,3 +366,70 @@ def test_an_uploaded_model_of_signals(visit, server):
     choose(page, "Class", "3")
     shows(page, SIGNAL, data.test.images[data.test.labels == 3][0].numpy())
     shows(page, AFTER, field_of(checkpoint, data.test.images[:1][0]))
+
+
+def pasted(page: Page, text: str) -> None:
+    page.get_by_label("Numbers of a signal").fill(text)
+
+
+def test_numbers_become_the_signal_and_stay_in_the_link(visit, checkpoint):
+    page = visit("/?model=bumps&from=upload&tour=0")
+    expect(page.locator(".pair .opinion .heading small")).to_have_text("none: no numbers yet")
+    random = np.random.default_rng(5)
+    values = (100 + 20 * random.random(LENGTH)).round(2)
+    x = scaled(checkpoint, values)
+    # A row, a column, and the first row of a table with headings, decimal commas and a class.
+    german = "".join(f"{value:.2f}".replace(".", ",") + ";" for value in values)
+    headings = ";".join(f"t{k}" for k in range(LENGTH)) + ";class\n"
+    for text in (
+        " ".join(map(str, values)),
+        "\n".join(map(str, values)),
+        f"{headings}{german}high\n{german.replace('1', '2')}low\n",
+    ):
+        pasted(page, "")
+        pasted(page, text)
+        shows(page, SIGNAL, values[None])
+        shows(page, AFTER, field_of(checkpoint, x))
+    expect(page.locator(".input-bar .note")).to_have_text("")
+    # Half as many are repeated, each for two samples.
+    pasted(page, ", ".join(map(str, values[::2])))
+    shows(page, SIGNAL, np.repeat(values[::2], 2)[None])
+    expect(page.get_by_text(f"{LENGTH // 2} numbers, resampled to {LENGTH}.")).to_be_visible()
+    pasted(page, "1 2 three 4")
+    expect(page.get_by_text("“three” is not a number.")).to_be_visible()
+    shows(page, SIGNAL, np.repeat(values[::2], 2)[None])
+    until(page, lambda: "ink=" in page.url)
+    page.reload()
+    shows(page, SIGNAL, np.repeat(values[::2], 2)[None])
+    page.locator(".input-bar input[type=file]").set_input_files(
+        {"name": "new.csv", "mimeType": "text/csv", "buffer": ",".join(map(str, values)).encode()}
+    )
+    shows(page, AFTER, field_of(checkpoint, x))
+
+
+def test_a_signal_is_drawn_over_the_test_signal(visit, checkpoint, tested):
+    page = visit("/?model=bumps&class=high&tour=0")
+    own = measured(tested, "high")
+    shows(page, SIGNAL, own[None])
+    choose(page, "Input", "Draw")
+    shows(page, SIGNAL, own[None])
+    low, high = ends(page, SIGNAL)
+    press(page, f"{SIGNAL} .plot", [(2.5 / LENGTH, 0.25), (9.5 / LENGTH, 0.25)])
+    page.mouse.up()
+    until(page, lambda: np.ptp(numbers(page, SIGNAL)[0, 2:10]) == 0)
+    drawn = numbers(page, SIGNAL)[0]
+    np.testing.assert_allclose(drawn[2:10], high - 0.25 * (high - low), 0, 0.02 * (high - low))
+    np.testing.assert_allclose(np.delete(drawn, range(2, 10)), np.delete(own, range(2, 10)), 1e-6)
+    shows(page, AFTER, field_of(checkpoint, scaled(checkpoint, drawn)))
+    until(page, lambda: "ink=" in page.url)
+    page.reload()
+    shows(page, SIGNAL, drawn[None])
+    page.get_by_role("button", name="Clear", exact=True).click()
+    until(page, lambda: np.ptp(numbers(page, SIGNAL)) == 0)
+    page.get_by_role("button", name="Test signal", exact=True).click()
+    shows(page, SIGNAL, own[None])
+    page.get_by_label("Model", exact=True).select_option(SMALL)
+    until(page, lambda: numbers(page, AFTER).shape == (112, 112))
+    page.get_by_role("link", name="Compare").click()
+    until(page, lambda: numbers(page, ".columns .field.first").shape == (112, 112))
+    expect(page.locator(".problems")).to_be_hidden()

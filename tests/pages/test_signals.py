@@ -9,6 +9,7 @@ import torch
 from densembed.data import load_dataset
 from densembed.fields.field import view
 from densembed.figures import export
+from densembed.models.registry import build, parameter_count
 from densembed.runs import Run, execute
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
@@ -49,12 +50,16 @@ def test_a_run_of_signals_links_to_explore(run):
     assert not any("compare-with" in (box.key or "") for box in app.selectbox)
 
 
-def test_lists_of_data_have_images_only(run):
+def test_the_form_trains_on_signals(run):
     app = visit("train")
     choices = app.selectbox(key="new-data")
-    assert "MNIST" in choices.options
-    assert "MNIST-1D" not in choices.options
-    assert "command line" in choices.help
+    assert "csv:signals.csv" in choices.help
+    choices.select("mnist1d").run()
+    assert not app.exception
+    (size,) = [each.value for each in app.caption if "parameters" in each.value]
+    model = size.split("`")[1]
+    assert f"{parameter_count(build(model, (1, 40), classes=10)):,} parameters" in size
+    assert any(button.label == "Start training" for button in app.button)
 
 
 def test_models_of_signals_are_in_the_list_of_explore_alone(run):

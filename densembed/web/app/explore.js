@@ -1,7 +1,7 @@
 // Explore: one model, one input, and the field at every saved step of training.
 
 import { largestValue } from "../engine/densembed.js";
-import { find } from "../panels/dom.js";
+import { find, mark } from "../panels/dom.js";
 import { mount as mountPair } from "../panels/pair.js";
 import { colours, scales, style } from "../resources.js";
 import { choice, list, make, slider, toggle } from "./controls.js";
@@ -393,7 +393,9 @@ class Explore extends View {
       this.samples = samples;
       this.inputs = this.controls();
       this.inputs.strokes = strokes;
-      this.inputs.linked = linked?.length === samples.size ? linked : null;
+      const blank = samples.blank();
+      const fits = linked?.length === blank.length && linked.constructor === blank.constructor;
+      this.inputs.linked = fits ? linked : null;
       this.panel = new InputPanel(this.host, this.inputs);
     }
     this.parameters = this.parametersOf();
@@ -457,6 +459,7 @@ class Explore extends View {
     const response = same && this.response || new Response(checkpoint, input.pixels, channel);
     this.response = response;
     inputs.show(state);
+    mark(this.root, "data-from", String(state.from));
     this.panel.show(input, state, response.predictionText(response.last));
     this.showWays();
     this.hide({

@@ -4,6 +4,7 @@
 import { fromText, toText, MAX_TEXT } from "../input/codec.js";
 import { onGrid } from "../input/grid.js";
 import { morph } from "../input/morph.js";
+import { readSignal } from "../input/numbers.js";
 import { permutation } from "../input/permutation.js";
 import { Raster, SIDE, toInput } from "../input/strokes.js";
 import { transform, transformSignal } from "../input/transform.js";
@@ -37,11 +38,14 @@ import { curveSprite, paint, spriteOf } from "./pictures.js";
 /** @type {Record<string, string>} */
 const SOURCES = { samples: "Test images", upload: "Upload", draw: "Draw" };
 /** @type {Record<string, string>} */
+const SIGNAL_SOURCES = { samples: "Test signals", upload: "Numbers", draw: "Draw" };
+/** @type {Record<string, string>} */
 const OLD_SOURCES = { Samples: "samples", Upload: "upload", Draw: "draw" };
 const DOT = 0.25;  // largest extent of a dot; a digit takes up 0.7 of the side
 const NONE = "none";
 const SHOWN = 16;  // thumbnails
 const SEEDS = 10 ** 6;
+const MOST_BYTES = 2 ** 20;  // of a table that are read for its first row
 /** @typedef {{ label: string, range: { low: number, high: number, step: number }, usual: number,
  *    words: (value: number) => string }} Change */
 /** @type {Record<string, Change>} */
@@ -122,14 +126,17 @@ function shownExamples(total, seed) {
  * @param {Host} host
  * @param {Checkpoint} checkpoint
  */
-export const sourcesOf = (host, { axes, readsDigits }) => Object.keys(SOURCES).filter((source) =>
-  source === "upload" ? host.uploads && axes === 2 : source === "samples" || readsDigits);
+export const sourcesOf = (host, { axes, readsDigits, inputShape: [channels] }) =>
+  Object.keys(SOURCES).filter((source) => source === "samples" || (axes === 1 ? channels === 1
+    : source === "upload" ? host.uploads : readsDigits));
 
 export class InputControls {
   /** @type {Stroke[]} */
   strokes = [];
-  /** @type {Uint8Array | null} */
-  linked = null;  // the picture of the link, until another one is drawn or uploaded
+  /** @type {Values | null} */
+  linked = null;  // the input of the link, until another one is drawn or uploaded
+  /** @type {Values | null} */
+  written = null;  // the signal whose numbers are in the field for them
   raster = new Raster();
   /** @type {{ pixels: Uint8Array, content: string } | null} */
   drawn = null;  // what the drawing became, until it changes
@@ -158,6 +165,19 @@ export class InputControls {
     this.classes = choice("Class", (name) => set({ class: name, example: 1 }), "pills");
     this.example = count("Example", (example) => set({ example }));
     this.thumbnails = part("thumbnails");
+    this.numbers = make("textarea", { ariaLabel: "Numbers of a signal", rows: 2,
+      placeholder: "Paste numbers, or a row of a table",
+      oninput: () => this.readNumbers(this.numbers.value) });
+    const file = make("input", { type: "file", accept: ".csv,.tsv,.txt", ariaLabel: "Table",
+      onchange: async () => {
+        const [table] = file.files ?? [];
+        if (table) this.readNumbers(this.numbers.value = await table.slice(0, MOST_BYTES).text());
+      } });
+    this.said = make("p", { className: "note", role: "status" });
+    this.numbersBar = make("div", { className: "numbers" }, this.numbers, file, this.said);
+    this.drawBar = make("div", { className: "bar" },
+      make("button", { type: "button", onclick: () => this.take(samples.level()) }, "Clear"),
+      make("button", { type: "button", onclick: () => this.take(null) }, "Test signal"));
     this.pad = part("draw_pad");
     this.morphTarget = list("Morph into",
       (to) => set(to === NONE ? { to: null, between: 0 } : { to, between: 0.5 }),
@@ -171,7 +191,7 @@ export class InputControls {
     this.samplesBar = make("div", { className: "bar" }, this.classes.element, this.example.element);
     this.bar = make("div", { className: "input-bar" },
       make("div", { className: "bar" }, this.source.element), this.samplesBar,
-      this.thumbnails.element);
+      this.thumbnails.element, ...(samples.signals ? [this.numbersBar, this.drawBar] : []));
     this.changes = make("details", { className: "changes" },
       make("summary", {}, samples.signals ? "Move, stretch, morph\u00a0…"
         : "Move, turn, morph\u00a0…"),
@@ -184,11 +204,14 @@ export class InputControls {
     const { samples } = this;
     const drawing = state.from === "draw";
     const name = String(state.class);
+    const texts = samples.signals ? SIGNAL_SOURCES : SOURCES;
     this.source.show(String(state.from),
-      Object.fromEntries(this.sources.map((source) => [source, SOURCES[source]])));
+      Object.fromEntries(this.sources.map((source) => [source, texts[source]])));
     this.source.element.hidden = this.sources.length < 2;
     this.samplesBar.hidden = this.thumbnails.element.hidden = state.from !== "samples";
-    this.pad.element.hidden = !drawing;
+    this.pad.element.hidden = !drawing || samples.signals;
+    this.drawBar.hidden = !drawing || !samples.signals;
+    this.showNumbers(state.from === "upload" && samples.signals);
     for (const [key, { show }] of Object.entries(this.sliders)) show(Number(state[key]));
     const others = Object.fromEntries(samples.tested.map((each) => [each, each]));
     this.morphTarget.show(state.to === null ? NONE : String(state.to), others);
@@ -212,6 +235,41 @@ export class InputControls {
     });
   }
 
+  /** @param {boolean} shown */
+  showNumbers(shown) {
+    this.numbersBar.hidden = !shown;
+    const { linked } = this;
+    if (!shown || this.written === linked) return;
+    // Drawn, or of a link.
+    this.written = linked;
+    this.numbers.value = linked ? Array.from(linked, (value) =>
+      Number(value.toPrecision(5))).join(" ") : "";
+    this.said.textContent = "";
+  }
+
+  /**
+   * Make the numbers of a text the input.
+   * @param {string} written
+   */
+  readNumbers(written) {
+    const length = this.samples.shape[2];
+    try {
+      const { values, count: own } = readSignal(written, length);
+      this.said.textContent = own === length ? ""
+        : `${own.toLocaleString("en")} numbers, resampled to ${length}.`;
+      this.written = values;
+      this.take(values);
+    } catch (error) {
+      this.said.textContent = written.trim() ? /** @type {Error} */ (error).message : "";
+    }
+  }
+
+  /** Make a signal the input; null for the test signal. @param {Float32Array | null} values */
+  take(values) {
+    this.linked = values;
+    this.set(unchanged(this.samples));
+  }
+
   /** Inputs side by side as one small picture. @param {Values[]} inputs */
   spriteOf(inputs) {
     const { samples: { signals, shape } } = this;
@@ -221,6 +279,7 @@ export class InputControls {
   /** The linked picture as ink on the pad and as black on white; null without one. */
   underStrokes() {
     const { linked, samples: { shape } } = this;
+    if (linked instanceof Float32Array) return null;
     if (linked && this.base?.of !== linked) {
       const ink = enlarged(linked, shape[1], shape[2], SIDE);
       const url = spriteOf([linked.map((value) => 255 - value)], shape);
@@ -255,7 +314,10 @@ export class InputControls {
    */
   async readLink(state) {
     if (state.ink === null) return true;
-    this.linked = await fromText(String(state.ink), this.samples.size);
+    const { samples } = this;
+    const content = await fromText(String(state.ink), samples.blank().byteLength);
+    const values = content && samples.valuesOf(content);
+    this.linked = values?.every(Number.isFinite) ? values : null;
     this.drawn = null;
     return this.linked !== null;
   }
@@ -282,6 +344,7 @@ export class InputControls {
    * @param {State} state
    */
   own(state) {
+    if (this.samples.signals) return this.linked;
     if (state.from === "upload") {
       if (this.host.upload) this.linked = this.drawn = null;  // or it would come back afterwards
       return this.host.upload ?? this.linked;
@@ -295,7 +358,7 @@ export class InputControls {
   draw() {
     const { linked, samples: { shape, size } } = this;
     const [channels, height, width] = shape;
-    if (!this.strokes.length && linked)
+    if (!this.strokes.length && linked instanceof Uint8Array)
       return { pixels: linked, content: isDot(linked, shape) ? "no ink" : "digit" };
     const ink = this.raster.draw(this.strokes, this.underStrokes()?.ink ?? null);
     const { pixels, content } = toInput(ink, height, width);
@@ -308,7 +371,8 @@ export class InputControls {
   async ink(state) {
     const pixels = state.from === "samples" ? null : this.own(state);
     if (!pixels?.some(Boolean)) return null;
-    const written = await toText(pixels);
+    const written = await toText(
+      new Uint8Array(pixels.buffer, pixels.byteOffset, pixels.byteLength));
     return written.length <= MAX_TEXT ? written : null;
   }
 
@@ -340,12 +404,13 @@ export class InputControls {
         : transform(pixels, shape, changes);
       notes.push("edited");
     }
-    const content = state.from === "draw" ? this.content : "digit";
-    const blank = content === "no ink" || (samples.signals ? samples.empty
+    const content = state.from === "draw" && !samples.signals ? this.content : "digit";
+    const blank = content === "no ink" || (samples.signals ? samples.empty && !own
       : !pixels.some(Boolean));
     // Until there is a picture, an example shows what a field is. Its prediction is left out, as it
     // would be taken for that of the picture.
-    const unread = state.from === "upload" && !own ? "no picture yet"
+    const unread = state.from === "upload" && !own
+      ? samples.signals ? "no numbers yet" : "no picture yet"
       : blank ? samples.signals ? "no signal" : "no digit found" : "";
     return {
       pixels: onGrid(pixels, shape, grid), shape: [shape[0], grid[0], grid[1]],

@@ -5,6 +5,7 @@
  * @import { Values } from "./kinds.js"
  * @import { State } from "./parameters.js"
  */
+import { clip, pointIn } from "../panels/dom.js";
 import { fillHeading } from "../panels/panel.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { colours, scales } from "../resources.js";
@@ -42,14 +43,15 @@ export class InputPanel {
     this.state = state;
     const { pixels, shape, note, label, content, blank } = input;
     const [channels, height, width] = shape;
-    this.picture.element.hidden = state.from === "draw";
-    this.heading.hidden = this.verdict.hidden = state.from !== "draw";
+    const onPad = state.from === "draw" && !this.inputs.samples.signals;
+    this.picture.element.hidden = onPad;
+    this.heading.hidden = this.verdict.hidden = !onPad;
     this.verdict.textContent = blank ? "" : `Prediction: ${prediction}`;
     fillHeading(this.heading, "draw a digit", blank ? "no digit yet"
       : content === "several digits" ? "several digits: draw one at a time"
         : this.isUnlike(this.inputs.input(state).pixels) ? "unlike the training images"
           : `scaled to ${note} (small picture)`);
-    const hint = note.includes(",") ? "" : "drag to move";
+    const hint = note.includes(",") ? "" : state.from === "draw" ? "draw" : "drag to move";
     const of = label === null ? "" : `, class ${label}`;
     if (pixels instanceof Float32Array) return this.showSignal(pixels, note, hint, of);
     if (state.from === "draw") return this.inputs.showPad(input);
@@ -90,12 +92,43 @@ export class InputPanel {
   }
 
   /**
+   * Draw a signal: the sample under the pointer gets its height.
+   * @param {Element} plot
+   * @param {PointerEvent} event
+   */
+  drawOn(plot, event) {
+    const { inputs, picture: { root } } = this;
+    const { shape: [, , length], range: [low, high] } = inputs.samples;
+    const values = Float32Array.from(inputs.input(this.state).pixels);
+    /** @type {[sample: number, value: number] | null} */
+    let last = null;
+    const draw = (/** @type {PointerEvent} */ at) => {
+      const [x, y] = pointIn(at, plot);
+      const sample = clip(Math.floor(x * length), 0, length - 1);
+      const value = high - clip(y) * (high - low);
+      const [from, start] = last ?? [sample, value];
+      const span = Math.abs(sample - from);
+      for (let k = 0; k <= span; k++) {
+        const share = span ? k / span : 1;
+        values[from + Math.sign(sample - from) * k] = start + share * (value - start);
+      }
+      last = [sample, value];
+      inputs.take(values.slice());
+    };
+    root.setPointerCapture(event.pointerId);
+    draw(event);
+    root.onpointermove = draw;
+    root.onpointerup = root.onpointercancel = () => { root.onpointermove = null; };
+  }
+
+  /**
    * Dragging the picture moves the ink with the pointer.
    * @param {PointerEvent} event
    */
   drag(event) {
     const plot = event.target instanceof Element && event.target.closest(".plot");
     if (!plot || event.button) return;
+    if (this.state.from === "draw") return this.drawOn(plot, event);
     const { root } = this.picture;
     const cell = plot.getBoundingClientRect().width / this.inputs.samples.shape[2];
     const { right, down } = this.state;

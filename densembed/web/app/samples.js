@@ -94,9 +94,18 @@ export class Samples {
    * @param {Uint8Array} content
    */
   keep(name, content) {
+    this.loaded.set(name, this.valuesOf(content));
+  }
+
+  /** Inputs of their bytes. @param {Uint8Array} content */
+  valuesOf(content) {
     const { buffer, byteOffset, length } = content;
-    this.loaded.set(name,
-      this.signals ? new Float32Array(buffer, byteOffset, length / 4) : content);
+    return this.signals ? new Float32Array(buffer, byteOffset, length / 4) : content;
+  }
+
+  /** A signal that stays in the middle of the axis. */
+  level() {
+    return new Float32Array(this.size).fill((this.range[0] + this.range[1]) / 2);
   }
 
   /**

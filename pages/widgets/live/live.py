@@ -124,7 +124,9 @@ def show_view(
     """
     report_deleted_uploads(defaults)
     if st.session_state["arrived"]:
-        last = st.session_state.get(f"{view}-own", {}) | st.session_state.get("input", {})
+        last = st.session_state.get(f"{view}-own", {})
+        if view == "explore" or not st.session_state.get("signals"):
+            last = last | st.session_state.get("input", {})
         if detail := st.session_state.get("detail"):
             last[DETAIL[view]] = detail
         for name, value in last.items():

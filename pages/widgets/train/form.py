@@ -3,7 +3,7 @@
 import streamlit as st
 from pydantic import ValidationError
 
-from densembed.data import DATASETS, DataError, is_available, is_signals, load_dataset
+from densembed.data import DATASETS, DataError, is_available, load_dataset
 from densembed.data.grids import OWN as OWN_GRID
 from densembed.models.registry import build, parameter_count
 from densembed.training.config import RunConfig, explain
@@ -23,9 +23,9 @@ from pages.widgets.train.pictures import (
     source_of,
 )
 
-IMAGES = {name: source.title for name, source in DATASETS.items() if not is_signals(name)}
-"""The data sets of images, with their titles."""
-SOURCES = IMAGES | OWN
+INCLUDED = {name: source.title for name, source in DATASETS.items()}
+"""The data sets with names of their own, and their titles."""
+SOURCES = INCLUDED | OWN
 """The choices of data, with their texts."""
 EPOCHS = {"digits": 60, FOLDER: 20, UPLOADED: 20}
 DEFAULTS = {

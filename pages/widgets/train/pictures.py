@@ -40,10 +40,10 @@ EPOCHS, STEPS = 20, 500
 SHOWN, CLASSES, PREVIEWS = 5, 12, 5
 """How many notes, classes, and pictures per class are shown."""
 SIGNALS = (
-    "Signals, such as MNIST-1D or a CSV file, are trained on the command line: "
-    "`python -m densembed train logistic-el-25 --dataset mnist1d`."
+    "MNIST-1D has signals, all others have images. For signals of your own in a CSV file, train on "
+    "the command line: `python -m densembed train logistic-el-25 --dataset csv:signals.csv`."
 )
-"""Where a visitor looks for data with one axis, which the pages do not show."""
+"""Where a visitor looks for data with one axis."""
 KEPT = {"persist_state": "session"}
 """Forms keep their values when the visitor opens another page."""
 STYLE = """

@@ -8,7 +8,7 @@ from densembed.runs.sweep_plan import FIXED, Plan, make_plan, read_values
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
 from pages.widgets.train.cluster import cluster, follow, model_name, reporting_errors
-from pages.widgets.train.form import IMAGES
+from pages.widgets.train.form import INCLUDED
 from pages.widgets.train.pictures import KEPT, SIGNALS
 
 MODELS = (
@@ -48,8 +48,8 @@ def sweep_form() -> None:
     )
     dataset = columns[1].selectbox(
         "Data",
-        list(IMAGES),
-        format_func=IMAGES.get,
+        list(INCLUDED),
+        format_func=INCLUDED.get,
         key="sweep-data",
         **KEPT,
         help=SIGNALS,
