@@ -115,6 +115,18 @@ def chosen(page: Page, name: str) -> None:
     expect(pressed).to_have_text(name)
 
 
+def test_a_control_keeps_the_focus_when_the_server_answers(visit):
+    page = visit("/?tour=0")
+    number = page.get_by_label("Example", exact=True)
+    number.press("ArrowUp")
+    page.wait_for_url("**example=2*")  # the server has answered
+    settle(page)
+    expect(number).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.wait_for_url("**example=3*")
+    expect(number).to_be_focused()
+
+
 def test_model_and_input_stay_from_page_to_page(visit):
     page = visit("/?tour=0")
     page.get_by_label("Model", exact=True).select_option(SMALL)

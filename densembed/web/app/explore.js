@@ -424,9 +424,11 @@ class Explore extends View {
     explain(this.parts, partsOf(this.checkpoint.words, signals));
     explain(this.about, signals ? forSignals(MEASURES) : MEASURES);
     explain(this.sentence, leadOf(this.checkpoint));
-    this.inputPlace.replaceChildren(this.inputs.bar);
-    this.left.replaceChildren(this.panel.element, this.inputs.changes);
-    this.inputs.changes.append(this.grid.element);
+    if (this.inputPlace.firstChild !== this.inputs.bar) {  // or a control would lose the focus
+      this.inputPlace.replaceChildren(this.inputs.bar);
+      this.left.replaceChildren(this.panel.element, this.inputs.changes);
+      this.inputs.changes.append(this.grid.element);
+    }
     this.attempt(() => this.update());
   }
 
