@@ -161,7 +161,7 @@ def test_every_way_shows_the_numbers_of_python(visit, checkpoint, tested):
     shows(page, BEFORE, pixel_field(first, x[None])[0])
     shows(page, AFTER, pixel_field(after, x[None])[0])
     steps = line(page, AFTER)
-    assert len(steps) == 2 * LENGTH  # each sample is a step from its beginning to its end
+    assert len(steps) == 2 * LENGTH  # two points per sample: the beginning and the end of its step
     np.testing.assert_allclose(steps[::2, 0] * LENGTH, np.arange(LENGTH), 0, 1e-3)
     np.testing.assert_allclose(steps[::2, 1], steps[1::2, 1])
 

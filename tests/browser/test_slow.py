@@ -208,6 +208,15 @@ class Held:
         self.messages.clear()
 
 
+def choose_late(page: Page, held: Held, own: str) -> None:
+    """Choose a class of a view, whose report has a parameter; the server's answer is held back."""
+    page.wait_for_url(f"**{own}=*")
+    settle(page)
+    held.holding, before = True, held.sent
+    choose(page, "Class", "5")
+    until(page, lambda: held.sent > before and held.messages)
+
+
 def test_forward_returns_to_a_page_whose_answer_came_after_back(visit, server):
     """Streamlit opens the page of each answer, and a new entry in the history ends Forward."""
     page = visit("/paper")
@@ -215,11 +224,7 @@ def test_forward_returns_to_a_page_whose_answer_came_after_back(visit, server):
     page.goto(server + "/explore")
     settle(page)
     go(page, "Compare")
-    page.wait_for_url("**field=*")  # the view has reported
-    settle(page)
-    held.holding, before = True, held.sent
-    choose(page, "Class", "5")
-    until(page, lambda: held.sent > before and held.messages)
+    choose_late(page, held, "field")
     before = held.sent
     page.evaluate("history.back()")
     until(page, lambda: held.sent > before)  # Streamlit has asked for the page
@@ -237,11 +242,7 @@ def test_a_page_has_its_own_parameters_whatever_the_last_one_writes_late(visit, 
     page.goto(server + "/lab")
     settle(page)
     go(page, "Explore")
-    page.wait_for_url("**model=*")  # the view has reported
-    settle(page)
-    held.holding, before = True, held.sent
-    choose(page, "Class", "5")
-    until(page, lambda: held.sent > before and held.messages)
+    choose_late(page, held, "model")
     before = held.sent
     if way == "back":
         page.evaluate("history.back()")

@@ -99,10 +99,9 @@ def export_explored(
         parameters: of the view's link.
     """
     scaling = checkpoint.header.scaling
-    given, grid = pixels, None if scaling else grid_of(parameters)
-    if grid:
-        pixels = scaled_images(given, grid)
-    response = response_of(checkpoint, pixels)
+    grid = None if scaling else grid_of(parameters)
+    shown = scaled_images(pixels, grid) if grid else pixels
+    response = response_of(checkpoint, shown)
     step = parameters.get("step", "")
     index = response.steps.index(int(step)) if step in map(str, response.steps) else -1
     columns = pick_columns()
@@ -115,24 +114,24 @@ def export_explored(
         classes, label = checkpoint.header.classes, parameters.get("for")
         of = classes.index(label) if label in classes else response.probabilities[-1].argmax()
         ends = (("before", 0), ("after", index))
-        return {f"class_weight_{when}": _class_field(checkpoint, pixels, of, k) for when, k in ends}
+        return {f"class_weight_{when}": _class_field(checkpoint, shown, of, k) for when, k in ends}
 
     def page(kind: str) -> bytes:
-        return export.printed(checkpoint, pixels, response, index, kind, columns)
+        return export.printed(checkpoint, shown, response, index, kind, columns)
 
     only_images = (
         ("Animation, GIF", f"{name}.gif", "image/gif", lambda: film(response, "GIF", title)),
         ("Animation, WebP", f"{name}.webp", "image/webp", lambda: film(response, "WEBP", title)),
-        ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
+        ("Input, PNG", "input.png", "image/png", lambda: to_png(shown)),
     )
     only_signals = (
-        ("Input, CSV", "input.csv", "text/csv", lambda: export.signal_csv(pixels, scaling)),
+        ("Input, CSV", "input.csv", "text/csv", lambda: export.signal_csv(shown, scaling)),
     )
     web = (
         "Page, HTML",
         f"{stem}.html",
         "text/html",
-        lambda: view_page({name: checkpoint}, given, parameters),
+        lambda: view_page({name: checkpoint}, pixels, parameters),
     )
     files = (
         ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(response, index, **more())),
@@ -140,7 +139,7 @@ def export_explored(
             "Numbers, NPZ",
             f"{stem}.npz",
             "application/octet-stream",
-            lambda: export.npz(pixels, response, index, **more()),
+            lambda: export.npz(shown, response, index, **more()),
         ),
         *(() if scaling else (web,)),
         *printed(stem, columns, page),
@@ -174,4 +173,4 @@ def export_explored(
         "shown, as SVG or PNG, use the buttons at its upper right. This program computes the same "
         "numbers if the file of the model is in its folder:"
     )
-    st.code(export.snippet(file_name, given, step, grid), wrap_lines=True)
+    st.code(export.snippet(file_name, pixels, step, grid), wrap_lines=True)
