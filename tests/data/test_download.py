@@ -117,6 +117,7 @@ def sentence_of(load, folder) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [mnist.DATA.load, fashion.DATA.load, cifar.DATA.load])
 @pytest.mark.parametrize(
     ("behaviour", "says"),

@@ -306,6 +306,7 @@ def crayon_on_creased_paper(ink: np.ndarray) -> np.ndarray:
     return noisy(page * light[..., None], 0.01)
 
 
+@pytest.mark.slow
 def test_crayon_on_creased_paper_is_read_as_it_was_drawn():
     ink = hooked_six(640)
     picture = read_picture(saved(crayon_on_creased_paper(ink), "JPEG", quality=85))
@@ -392,6 +393,7 @@ def test_several_digits():
     assert torch.equal(first, alone) or (first.double() - alone.double()).abs().mean() < 4
 
 
+@pytest.mark.slow
 def test_every_single_digit_is_one():
     contents = [read_picture(saved(1 - drawn(number, 100))).content for number in range(60)]
     assert contents.count(Content.DIGIT) >= 58

@@ -37,6 +37,7 @@ def test_a_large_picture_is_reduced_and_turned_the_right_way_up(form):
     np.testing.assert_allclose(pixels[:, :490, :3], 1, atol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frames", [1, 2])
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L"])
 @pytest.mark.parametrize("torchvision", [True, False])

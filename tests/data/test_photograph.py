@@ -35,6 +35,7 @@ def sheet(*rows: tuple[int, ...]) -> np.ndarray:
     return np.vstack([np.hstack([drawn(number) for number in row]) for row in rows])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [((2, 0, 2, 6),), ((2, 7), (0, 3)), ((3, 7, 8), (1, 4, 5))])
 def test_every_digit_of_a_sheet_is_read_in_order_as_if_it_were_alone(rows):
     found = read_photograph(saved(noisy(photographed(sheet(*rows)), 0.01), "JPEG", quality=90))

@@ -164,6 +164,7 @@ def test_a_title_without_glyphs_leaves_no_empty_boxes(shown, kind):
         assert len(made) == pytest.approx(len(escaped), rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "title", ["$\\href{x}{y}$", "100 $ and $\\frac{1}$", "a\x00b\x0b\n<c>&", "\\"]

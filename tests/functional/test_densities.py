@@ -152,6 +152,7 @@ def test_mass_of_a_wide_density_is_pdf_times_width(name):
         np.testing.assert_allclose(got, expected, max(reference.rtol, 1e-6), 1e-36)
 
 
+@pytest.mark.slow
 @each_family
 def test_spread(name):
     family, reference = FAMILIES[name], REFERENCES[name]

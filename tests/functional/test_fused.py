@@ -243,6 +243,7 @@ def placed_at(alpha, beta, family, dtype, lengths=(7, 5)):
     return loc, bounded_scale(beta, sizes, scale_unit(family))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @extreme

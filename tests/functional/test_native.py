@@ -260,5 +260,6 @@ assert "numba" not in sys.modules, "for a prediction"
 """
 
 
+@pytest.mark.slow
 def test_neither_an_import_nor_a_prediction_imports_numba():
     subprocess.run([sys.executable, "-c", QUIET], check=True)
