@@ -12,6 +12,7 @@ from densembed.data import as_input
 from densembed.fields.field import field, view
 from densembed.models.names import MODELS, check_name, describe, fill, parse, pattern
 from densembed.models.registry import build, parameter_count
+from densembed.text import quoted
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, build_seeded, train
@@ -207,7 +208,7 @@ def said(function, name: str) -> tuple[str, bool]:
 @given(st.text(max_size=40))
 def test_any_text_is_a_name_or_a_value_error(text):
     words, refused = said(check_name, text)
-    assert is_sentence(words.replace(repr(text), "it")) if refused else words == text
+    assert is_sentence(words.replace(quoted(text), "it")) if refused else words == text
 
 
 @given(st.from_regex("|".join(f"(?:{pattern(form)})" for form in MODELS), fullmatch=True))
