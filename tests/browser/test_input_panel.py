@@ -76,9 +76,9 @@ def test_sliders_change_the_input_as_python_does(site):
     until(page, lambda: alike(numbers(page, INPUT), changed[0].numpy()))
     shown = torch.from_numpy(np.rint(255 * numbers(page, INPUT)).astype(np.uint8))[None]
     shows(page, FIELD, field_of(shown))
-    page.get_by_text("Move, turn, morph").click()
     page.get_by_role("button", name="Reset").click()
     shows(page, INPUT, sample()[0].numpy() / 255)
+    expect(page.get_by_role("button", name="Reset")).to_be_hidden()
     rests(page, "")
 
 
@@ -136,7 +136,7 @@ def test_the_field_follows_the_pen(site):
     until(page, lambda: bool((drawn(page) != bar).any()))
     one = follows(page)  # the pen is still down
     page.mouse.up()
-    expect(page.get_by_text("scaled to 28 × 28")).to_be_visible()
+    expect(page.get_by_text("the network gets the small picture, 28 × 28")).to_be_visible()
     drag(page, PAD, [(0.3, 0.5), (0.7, 0.6)])
     until(page, lambda: bool((drawn(page) != one).any()))
     two = follows(page)

@@ -74,9 +74,18 @@ def test_a_finger_has_targets_of_44_pixels(site, view):
 def test_the_sliders_open_beside_the_picture_that_they_change(site, width):
     page = site("explore", width)
     page.get_by_text("Move, turn, morph").click()
-    (picture,), (sliders,) = places(page, f"{INPUT} canvas"), places(page, ".changes[open]")
+    (picture,), (sliders,) = places(page, f"{INPUT} canvas"), places(page, ".changes details[open]")
     below = picture["y"] + picture["height"] <= sliders["y"]
     assert below or picture["x"] + picture["width"] <= sliders["x"]
+
+
+def test_on_a_phone_the_picture_is_on_the_first_screen_above_the_model(site):
+    page = site("explore", 390)
+    painted(page, FIELD)
+    (picture,) = places(page, f"{INPUT} canvas")
+    (model,) = places(page, ".field:has(select)")[:1]
+    assert picture["y"] + picture["height"] < 844
+    assert picture["y"] < model["y"]
 
 
 def test_a_model_has_its_error_data_and_parameters_below_its_name(site):

@@ -8,7 +8,7 @@
 import { unitOf } from "../panels/densities.js";
 import { find, pointIn } from "../panels/dom.js";
 import { Panel, fillHeading } from "../panels/panel.js";
-import { signed } from "../panels/text.js";
+import { percentage, signed } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
 import { Anatomy } from "./anatomy.js";
 import { make } from "./controls.js";
@@ -279,7 +279,7 @@ export class Chain {
       bar.style.cssText = `width: ${Math.abs(share)}%; left: ${50 + Math.min(0, share)}%; `
         + `background: ${share < 0 ? colours.against : colours.for}`;
       score.textContent = withSign(logits[k], 1);
-      percent.textContent = `${(100 * probabilities[k]).toFixed(1)} %`;
+      percent.textContent = percentage(probabilities[k]);
     });
   }
 

@@ -15,10 +15,12 @@ import { colours, scales } from "../resources.js";
 import { Atlas, atlasOf, topOf } from "./atlas.js";
 import { Chain } from "./chain.js";
 import { choice, count, make } from "./controls.js";
+import { explain } from "./glossary.js";
 import { part } from "./host.js";
 import { nounsOf, planesOf } from "./kinds.js";
 import { ServedCheckpoint } from "./served.js";
 import { Story } from "./story.js";
+import { certainty } from "./words.js";
 
 const TITLES = {
   story: "In five steps", about: "What am I looking at?", density: "One density",
@@ -58,6 +60,7 @@ export class Details {
       "pills");
     this.number = count("Density", (density) => set({ density }));
     this.text = make("div", { className: "text" });
+    this.answer = make("p");
     this.stills = part("stills");
     this.chain = new Chain(set);
     this.story = new Story(set, play);
@@ -86,8 +89,10 @@ export class Details {
     this.chain.element.hidden = opened !== "about";
     this.story.element.hidden = opened !== "story";
     if (opened === "story") this.story.show(state, response, current, samples);
-    if (opened === "about") this.about(response);
-    if (opened === "about") this.chain.show(state, response, current, label);
+    if (opened === "about") {
+      this.chain.show(state, response, current, label);
+      this.about(response);
+    }
     const figures = opened === "density" ? this.density(response, current)
         : opened === "effect" ? this.effect(response, current, label) : [];
     const atlas = opened === "classes" ? this.classes(response, current, samples) : null;
@@ -123,6 +128,8 @@ export class Details {
 
   /** @param {Response} response */
   about({ checkpoint }) {
+    if (this.chain.anatomy) explain(this.answer, certainty(this.chain.anatomy));
+    this.text.append(this.answer);
     const moment = checkpoint.moment(Number(this.state.step));
     const learned = checkpoint.hasDensities
       ? " Training has set the places and widths of the densities, and all weights." : "";

@@ -89,7 +89,8 @@ function leadOf(checkpoint) {
   const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`
     : box || "They are fixed; a [micro network] would move them with the input.";
   const reads = onPixels ? "the mean [ink] under it" : "the mean of a [map] of its stages under it";
-  return "Bright is where the network looks, its [receptive field]: there lie most of its "
+  const task = checkpoint.readsDigits ? "This network recognises handwritten digits. " : "";
+  return `${task}Bright is where it looks, its [receptive field]: there lie most of its `
     + `[densities|density], each of which reads ${reads}. ${moves}`;
 }
 
@@ -427,7 +428,7 @@ class Explore extends View {
     if (this.inputPlace.firstChild !== this.inputs.bar) {  // or a control would lose the focus
       this.inputPlace.replaceChildren(this.inputs.bar);
       this.left.replaceChildren(this.panel.element, this.inputs.changes);
-      this.inputs.changes.append(this.grid.element);
+      this.inputs.sliderBox.append(this.grid.element);
     }
     this.attempt(() => this.update());
   }

@@ -192,11 +192,12 @@ export class InputControls {
     this.bar = make("div", { className: "input-bar" },
       make("div", { className: "bar" }, this.source.element), this.samplesBar,
       this.thumbnails.element, ...(samples.signals ? [this.numbersBar, this.drawBar] : []));
-    this.changes = make("details", { className: "changes" },
+    this.sliderBox = make("details", {},
       make("summary", {}, samples.signals ? "Move, stretch, morph\u00a0…"
         : "Move, turn, morph\u00a0…"),
       ...Object.values(this.sliders).map(({ element }) => element),
-      this.morphTarget.element, this.between.element, this.reset);
+      this.morphTarget.element, this.between.element);
+    this.changes = make("div", { className: "changes" }, this.sliderBox, this.reset);
   }
 
   /** @param {State} state */
@@ -217,6 +218,8 @@ export class InputControls {
     this.morphTarget.show(state.to === null ? NONE : String(state.to), others);
     this.between.show(Number(state.between));
     this.between.element.hidden = state.to === null;
+    this.reset.hidden = Object.entries(unchanged(samples)).every(([key, usual]) =>
+      state[key] === usual);
     if (state.from !== "samples") return;
     const total = samples.count(name);
     this.classes.show(name, Object.fromEntries(samples.tested.map((each) => [each, each])));

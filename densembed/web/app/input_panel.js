@@ -47,10 +47,12 @@ export class InputPanel {
     this.picture.element.hidden = onPad;
     this.heading.hidden = this.verdict.hidden = !onPad;
     this.verdict.textContent = blank ? "" : `Prediction: ${prediction}`;
-    fillHeading(this.heading, "draw a digit", blank ? "no digit yet"
-      : content === "several digits" ? "several digits: draw one at a time"
-        : this.isUnlike(this.inputs.input(state).pixels) ? "unlike the training images"
-          : `scaled to ${note} (small picture)`);
+    const strange = !blank && this.isUnlike(this.inputs.input(state).pixels);
+    fillHeading(this.heading, strange ? "unlike the training images" : "draw a digit",
+      blank ? "no digit yet"
+        : content === "several digits" ? "several digits: draw one at a time"
+          : strange ? "do not rely on the prediction"
+            : `the network gets the small picture, ${note}`);
     const hint = note.includes(",") ? "" : state.from === "draw" ? "draw" : "drag to move";
     const of = label === null ? "" : `, class ${label}`;
     if (pixels instanceof Float32Array) return this.showSignal(pixels, note, hint, of);

@@ -5,6 +5,7 @@
  * @import { Values } from "./kinds.js"
  */
 import { largestValue, meanDisplacement, measure, percentile } from "../engine/densembed.js";
+import { percentage } from "../panels/text.js";
 import { asInput, nounsOf, planesOf } from "./kinds.js";
 
 export const RESOLUTION = 4;  // cells per pixel on each axis
@@ -83,8 +84,8 @@ export class Response {
     const most = Math.max(...probabilities);
     const label = probabilities.indexOf(most);
     if (most === Math.min(...probabilities))
-      return `all classes equally likely (${(100 * most).toFixed(1)} %)`;
-    return `${this.checkpoint.classes[label]} (${(100 * most).toFixed(1)} %)`;
+      return `all classes equally likely (${percentage(most)})`;
+    return `${this.checkpoint.classes[label]} (${percentage(most)})`;
   }
 
   /**

@@ -10,6 +10,7 @@ import { densitiesAt, masses } from "../engine/separable.js";
 import { onGrid } from "../input/grid.js";
 import { clip, pointIn } from "../panels/dom.js";
 import { mount as mountStills } from "../panels/stills.js";
+import { percentage } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
 import { Anatomy } from "./anatomy.js";
 import { make, slider } from "./controls.js";
@@ -164,7 +165,7 @@ export class Story {
     const { field, reading } = this.bumpOn(response);
     const { shape, size, checkpoint } = response;
     return { title: "One bump",
-      text: "Most networks have a weight for every pixel. This one has bumps, called "
+      text: "Many networks have a weight for every pixel. This one has bumps, called "
         + "[densities|density]. A bump looks at the picture where it is bright, and nowhere else. "
         + "*Drag it* over the picture.",
       say: `Under the bump the picture has *${(100 * reading).toFixed(0)} %* [ink].`,
@@ -212,7 +213,7 @@ export class Story {
     const count = anatomy.network.densities;
     const bound = anatomy.bound;
     const says = `Here the [score] of ${name} is ${logits[label].toFixed(1)}, the highest: the `
-      + `network predicts *${name}*, with ${(100 * probabilities[label]).toFixed(1)} %.`;
+      + `network predicts *${name}*, with ${percentage(probabilities[label])}.`;
     const equation = "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)";
     if (!checkpoint.hasDensities) return { title: "Many readings", equation, say: says,
       text: "This model has no densities of its own: each pixel is read alone. To see many bumps, "
@@ -284,8 +285,8 @@ export class Story {
           + "moves when you draw, drag or choose a digit." };
     return network.adaptive ? { title: "They move", figures, equation,
       text: "Before the bumps read, a [micro network] looks at the picture with a few bumps of its "
-        + "own. From *their* readings it computes where each of the other bumps goes, so that they "
-        + "lie where they help to tell this digit from the others. *Another picture, another "
+        + "own. From *their* readings it computes where each of the other bumps goes. Training has "
+        + "taught it places that help to tell the digits apart. *Another picture, another "
         + "place*: that is why the bright field moves when you draw, drag or choose a digit." }
       : { title: "They can move", figures, equation,
         text: "In this model the bumps stay: the field is the same for every picture. In a model "

@@ -1,6 +1,6 @@
 // What the chain says about each kind of network, with the numbers of the input.
 /** @import { Anatomy } from "./anatomy.js" */
-import { signed } from "../panels/text.js";
+import { percentage, signed } from "../panels/text.js";
 
 /**
  * @typedef {object} Words
@@ -22,13 +22,14 @@ import { signed } from "../panels/text.js";
 const withSign = (value, digits = 2) => (value < 0 ? "" : "+") + signed(value.toFixed(digits));
 
 /** How sure the network is, and by how much. @param {Anatomy} anatomy */
-function certainty({ response: { checkpoint: { classes } }, result: { logits, probabilities } }) {
+export function certainty({ response: { checkpoint: { classes } },
+  result: { logits, probabilities } }) {
   const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
   const [first, second] = order;
   const gap = (logits[first] - logits[second]).toFixed(1);
-  const percent = (100 * probabilities[first]).toFixed(1);
   if (logits[first] === logits[second]) return "All scores are equal: the network cannot tell.";
-  return `The highest [score] wins: *${classes[first]}*, with a [probability] of ${percent} %. `
+  return `The highest [score] wins: *${classes[first]}*, with a [probability] of ${
+    percentage(probabilities[first])}. `
     + `Its score is ${gap} above that of ${classes[second]}, the next one. The larger this `
     + "distance, the surer the network.";
 }
@@ -60,14 +61,15 @@ export function wordsOf(anatomy, name, unit) {
   const value = values[unit];
   const picture = { title: "Picture", caption: `${width} × ${height} pixels, each with an amount `
     + "of [ink] from 0 (black) to 1 (white)." };
-  const scores = { title: "Prediction", caption: certainty(anatomy) };
+  const scores = { title: "Prediction", caption: "The highest [score] wins. The "
+    + "[probabilities|probability] are the softmax of the scores." };
   const adds = `× weight ${withSign(weight)} = *${withSign(weight * value)}* for the [score] of `
     + `${name}.`;
   /** @type {Words} */
   const densities = {
     links: { picture, units: { title: "", caption: "" },
       readings: { title: "Readings", caption: "One square per density: the mean ink under it, its "
-        + "[reading]. White: it lies on ink; black: it lies beside it." },
+        + "[reading]. Bright: it lies on ink; dark: it lies beside it." },
       terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "densities") }, scores },
     unit: "density", value: "reading", scale: "reading, the mean ink",
     alt: "Readings of the densities,",

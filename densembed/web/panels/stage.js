@@ -1,7 +1,7 @@
 // What Explore and Compare share: panels and predictions at the place of a slider, which can play.
 /** @import { Callbacks, StageData } from "./types.js" */
 import { clip, fill, find, mark, write } from "./dom.js";
-import { escape } from "./text.js";
+import { escape, percentage } from "./text.js";
 
 export const REST = 400;  // ms without a move after which a place is reported
 const FILM = 6000;  // ms of the film of all steps, at speed 1
@@ -148,7 +148,7 @@ export class Stage {
     this.rows.forEach(({ bars, value }, k) => {
       // A scale, not a width: the page need not be laid out.
       bars.forEach((bar, n) => { bar.style.transform = `scaleX(${rows[n][k].toFixed(4)})`; });
-      write(value, `${(100 * last[k]).toFixed(0)} %`);
+      write(value, percentage(last[k]));
     });
     this.words = (k) =>
       `${this.data.classes[k]}: ${words(rows.map((row) => row[k].toFixed(3)))}`;

@@ -6,6 +6,9 @@ const NO_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogat
 /** With a minus sign instead of the hyphen. @param {number | string} number */
 export const signed = (number) => String(number).replace("-", "−");
 
+/** @param {number} share */
+export const percentage = (share) => `${(100 * share).toFixed(1)} %`;
+
 /** @param {number} value */
 export const round = (value) => signed(Number(value.toPrecision(3)));
 

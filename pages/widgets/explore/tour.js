@@ -3,7 +3,7 @@
 import { find } from "densembed/panels/dom.js";
 
 const KEY = "densembed-tour";
-const PHONE = "(max-width: 640px)";  // there the card is at the bottom: the page goes on below it
+const ROOM = 140;  // pixels for the card, which is at the bottom of the window
 
 /** @typedef {{ stop: number | null, stops: [part: string, text: string][] }} TourData */
 
@@ -39,11 +39,10 @@ class Tour {
   /** @param {string} [part] */
   mark(part) {
     this.rule.textContent = part ? `
-      .live :is(${part}) {outline: 2px solid #5aa9e6; outline-offset: 4px; scroll-margin: 72px 8px;}
-      @media ${PHONE} {
-        .live :is(${part}) {scroll-margin-bottom: 140px;}
-        body [data-testid="stMainBlockContainer"] {padding-bottom: 140px;}
-      }` : "";
+      .live :is(${part}) {
+        outline: 2px solid #5aa9e6; outline-offset: 4px; scroll-margin: 72px 8px ${ROOM}px;
+      }
+      body [data-testid="stMainBlockContainer"] {padding-bottom: ${ROOM}px;}` : "";
   }
 
   show() {

@@ -9,7 +9,7 @@ STOPS = [
     (
         ".left .part.stills, .left .part.draw_pad",
         "This is the input of the network, 28 × 28 "
-        "pixels. Choose another picture above, upload a photograph, or draw a digit.",
+        "pixels. Choose another picture, upload a photograph, or draw a digit.",
     ),
     (
         ".part.pair",
@@ -18,17 +18,18 @@ STOPS = [
     ),
     (
         ".part.pair",
-        "Training changed two things: where the densities lie, and how much each of them counts "
-        "for each digit. Play shows it. The bars are the probability of each digit.",
+        "Training changed where the densities lie, how wide they are, and how much each of them "
+        "counts for each digit. Play shows it. The bars are the probability of each digit.",
     ),
     (
         ".ways",
-        "Switch to densities and click one, or show the difference or the evidence for a class.",
+        "The same field in other ways: as single densities, as the difference that training made, "
+        "or by the weight of each place for a class.",
     ),
     (
         ".details",
-        "“In five steps” explains all of this in three minutes. “What am I "
-        "looking at?” follows this picture through the network, with the real numbers.",
+        "“What am I looking at?” follows this picture through the network, with the real "
+        "numbers. “In five steps” explains the idea from the beginning, in three minutes.",
     ),
 ]
 """The part of the view that a stop points at, as a CSS selector below `.live`, and its text."""
