@@ -5,6 +5,7 @@ The networks take images with ink from 0 to 1, (batch, channels, height, width),
 a network equals one linear map of the input (`DensityNetwork.fold`), this map is exported.
 """
 
+import csv
 import io
 import json
 from collections.abc import Callable
@@ -207,15 +208,16 @@ def _weights(checkpoint: Checkpoint) -> str:
 
 
 def _by_class(checkpoint: Checkpoint, weights: np.ndarray | None) -> dict[str, np.ndarray]:
-    """A column of weights for each class; without a comma or a quotation mark in its name."""
+    """A column of weights for each class."""
     if weights is None:
         return {}
-    names = (name.translate(str.maketrans(',"\n', "   ")) for name in checkpoint.header.classes)
+    names = checkpoint.header.classes
     return {f"weight_{name}": row for name, row in zip(names, weights, strict=True)}
 
 
 def _table(columns: dict[str, np.ndarray]) -> str:
     file = io.StringIO()
     table = np.stack([np.asarray(column, dtype=float) for column in columns.values()], -1)
-    np.savetxt(file, table, "%.9g", ",", header=",".join(columns), comments="")
+    csv.writer(file, lineterminator="\n").writerow(columns)
+    np.savetxt(file, table, "%.9g", ",")
     return file.getvalue()

@@ -177,9 +177,12 @@ def test_what_a_table_needs(checkpoints):
 
 
 def test_names_of_classes_do_not_break_a_table(checkpoints):
-    header = checkpoints[FIXED].header.model_copy(update={"classes": ["a,b", 'c"d', *"01234567"]})
-    found = rows(exchange.to_csv(Checkpoint(header, checkpoints[FIXED].tensors)))
-    assert {"weight_a b", "weight_c d", "weight_7"} <= set(found[0])
+    classes = ["a,b", "a b", 'c"d', "e;'", r"f\n", *"01234"]
+    header = checkpoints[FIXED].header.model_copy(update={"classes": classes})
+    text = exchange.to_csv(Checkpoint(header, checkpoints[FIXED].tensors))
+    found, plain = rows(text), rows(exchange.to_csv(checkpoints[FIXED]))
+    assert list(found[0])[5:] == [f"weight_{name}" for name in classes]
+    assert [list(row.values()) for row in found] == [list(row.values()) for row in plain]
 
 
 def test_the_command(trained_file, tmp_path, monkeypatch, capsys):

@@ -116,6 +116,8 @@ def as_path(text: str) -> Path:
     """The type of arguments that are paths. An empty one would be the working directory."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty")
+    if "\0" in text:  # not from a shell, but from a program that calls `main`
+        raise argparse.ArgumentTypeError(f"no file can have the name {quoted(text)}")
     return in_home(text)
 
 

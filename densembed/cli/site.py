@@ -1,12 +1,13 @@
 """The command site: Explore and Compare as static files."""
 
 import argparse
+import unicodedata
 
 from densembed.cli.common import UsageError
 from densembed.cli.data import load
 from densembed.paths import gallery_folder
 from densembed.runs.gallery import Entry, shipped
-from densembed.text import printable
+from densembed.text import printable, quoted
 from densembed.web.site import write_site
 
 USUAL = (
@@ -28,9 +29,20 @@ def site(options: argparse.Namespace) -> None:
         raise UsageError(
             f"No checkpoints are in {printable(gallery_folder())}. Name the files to show."
         )
-    if len({entry.key for entry in entries}) < len(entries):
-        raise UsageError("Two checkpoints have the same file name. Rename one of them.")
+    names: dict[str, Entry] = {}
+    for entry in entries:
+        same = names.setdefault(_on_any_system(entry.key), entry)
+        if same is not entry:
+            raise UsageError(
+                f"{quoted(same.path)} and {quoted(entry.path)} would be one file of the site, as "
+                "some systems do not tell their names apart: rename one of them."
+            )
     dataset = load(options.dataset, options)
     files = write_site(options.out, entries, dataset)
     size = sum(path.stat().st_size for path in files)
     print(f"saved: {len(files)} files, {size / 1e6:.1f} MB; open {printable(files[0])}")
+
+
+def _on_any_system(name: str) -> str:
+    """A key for names of files that Windows or macOS takes for the same."""
+    return unicodedata.normalize("NFC", name).casefold()

@@ -168,9 +168,12 @@ def _similar_names(name: str) -> list[str]:
 
 
 def check_name(name: str) -> str:
-    """Returns the name if a model can be built from it, and raises ValueError otherwise."""
-    parse(name)
-    return name
+    """The name as it is stored. Raises ValueError if no model can be built from it.
+
+    >>> check_name("logistic-el-05")
+    'logistic-el-5'
+    """
+    return fill(*parse(name))
 
 
 def describe(name: str) -> str:

@@ -34,14 +34,17 @@ class Plan(BaseModel):
             if name not in fields:
                 sentence = unknown("field of a sweep", name, fields)
                 raise ValueError(f"{sentence}; choose from {', '.join(fields)}")
-            if not values or len(set(map(str, values))) < len(values):
-                raise ValueError(f"Give different values of {name.replace('_', ' ')}")
+            if not values:
+                raise ValueError(_differ(name))
         count = self.base.seeds
         for values in self.grid.values():
             count *= len(values)
         if count > MOST_MEMBERS:
             raise ValueError(f"{count:,} trainings are too many. The limit is {MOST_MEMBERS:,}")
-        self.combinations()  # raises if one is not valid
+        combinations = self.combinations()  # raises if one is not valid
+        for name, values in self.grid.items():
+            if len({change[name] for change in combinations}) < len(values):  # 0.01 is 1e-2
+                raise ValueError(_differ(name))
         return self
 
     def combinations(self) -> list[dict]:
@@ -61,6 +64,10 @@ class Plan(BaseModel):
             for change in self.combinations()
             for k in range(self.base.seeds)
         ]
+
+
+def _differ(name: str) -> str:
+    return f"Give different values of {name.replace('_', ' ')}"
 
 
 def read_values(name: str, text: str) -> list:

@@ -31,7 +31,7 @@ from densembed.layers import FeatureEmbedding
 from densembed.layers.features import places
 from densembed.models.names import MODELS, describe
 from densembed.training.checkpoint import Checkpoint
-from densembed.training.header import CheckpointError
+from densembed.training.header import CheckpointError, Header
 from tests.browser.gallery import FIXED, FRAMED, MOVING, PAPER, ROOT, made, sample
 from tests.training import test_checkpoint as files
 
@@ -510,6 +510,12 @@ def test_several_members(engine):
     agree(engine, data, pictures((1, 28, 28)), snapshots=[0, 1])
 
 
+def test_settings_are_stored_as_in_python(engine):
+    config = {"model": "logistic-el-02", "grid": " 014x14, data,56x040,7x07 "}
+    agree(engine, files.content(files.header(config=config)), pictures((1, 28, 28)))
+    assert Header(**files.header(config=config)).config.grid == "14,data,56x40,7"
+
+
 def test_members_are_separate(engine):
     script = """({ engine, packed, bytes, inputOf }, [file, picture]) => {
       const checkpoint = engine.readCheckpoint(bytes(file).buffer);
@@ -528,6 +534,7 @@ SETTINGS = [
     *({"model": name} for name in ("mlp-0", "mlp-5000", "cnn-1-2-3-4", "stages-65-logistic-el-2")),
     *({"model": f"{name}-{'9' * 20}"} for name in ("logistic-el", "logistik-el", "stages-8-16")),
     *({"model": name} for name in ("", "it's", "a\"b\\'c\x7f", "logistic-el-2\n", "é" * 61, 5)),
+    *({"model": name} for name in ("logistic-el-00", "mlp-05001", "logistic-el-mnn-65-065")),
     *({"epochs": value} for value in (0, None, [1, "a'b"], {"a": 1.5})),
     *({"learning_rate": value} for value in (0, -1.5, "x" * 50)),
     *({"weight_decay": 2}, {"location_start": "x"}, {"device": "tpu"}, {"compile": 3}),

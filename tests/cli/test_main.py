@@ -198,6 +198,26 @@ def test_an_empty_path_is_refused(run, runs_root, command, argument):
 @pytest.mark.parametrize(
     ("command", "argument"),
     [
+        (["info", "\0"], "checkpoint"),
+        (["read", "a", "b\0.png"], "image"),
+        (["read", "a", "b.png", "--labels", "\0"], "--labels"),
+        (["site", "a\0"], "out"),
+        (["train", "linear", "--out", "a\0"], "--out"),
+        (["train", "linear", "--data-dir", "\0"], "--data-dir"),
+        (["app", "--runs", "\0"], "--runs"),
+    ],
+)
+def test_a_path_that_no_file_can_have_is_refused(run, runs_root, command, argument):
+    status, text, errors = run(*command)
+    assert (status, text) == (2, "")
+    assert f"argument {argument}: no file can have the name" in errors
+    assert r"\x00" in errors
+    assert not runs_root.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "argument"),
+    [
         (["read", "a", "a.png"], "--data-dir"),
         (["evaluate", "a"], "--data-dir"),
         (["train", "linear"], "--data-dir"),

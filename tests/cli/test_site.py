@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from densembed.cli.main import main
+from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 
 
@@ -47,6 +48,27 @@ def test_the_page_finds_its_files_whatever_their_names(site, trained_file, tmp_p
         encoded = re.findall(r'"([A-Za-z0-9+/]{100,}=*)"', content)[0]
         assert base64.b64decode(encoded) == trained_file.read_bytes()
         assert not set(script) & set('?#\\"<')
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("one/a", "two/a"),
+        ("Small", "small"),
+        ("caf\u00e9", "cafe\u0301"),  # as Linux and macOS write it
+        ("latin\\xe9", "latin\udce9"),
+    ],
+)
+def test_two_names_that_would_be_one_file_are_refused(site, trained_file, tmp_path, first, second):
+    paths = [tmp_path / f"{name}.safetensors" for name in (first, second)]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(trained_file.read_bytes())
+    status, errors, out = site(*paths)
+    assert status == 2
+    assert all(printable(path) in errors for path in paths)
+    assert "rename one of them" in errors
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(

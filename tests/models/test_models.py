@@ -555,6 +555,18 @@ def test_a_name_is_filled_in_from_its_parts(name):
     assert parse(fill(template, arguments)) == (template, arguments)
 
 
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [
+        ("logistic-el-mass-05", "logistic-el-mass-5"),
+        ("mlp-0050", "mlp-50"),
+        ("stages-08-010-logistic-el-mnn-10-05", "stages-8-10-logistic-el-mnn-10-5"),
+    ],
+)
+def test_numbers_in_names_are_stored_without_leading_zeros(name, stored):
+    assert check_name(name) == RunConfig(model=name).model == stored
+
+
 SMALL = [
     "stages-2-logistic-el-2",
     "stages-2-2-3-logistic-el-2",

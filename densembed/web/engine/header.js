@@ -150,11 +150,10 @@ const model = {
   check: (value, path) => {
     const name = text(60).check(value, path);
     try {
-      checkName(name);
+      return checkName(name);
     } catch (error) {
       throw new Damage(/** @type {Error} */ (error).message);
     }
-    return name;
   },
 };
 
@@ -163,17 +162,19 @@ const grid = {
   ...text(100, "data"),
   check: (value, path) => {
     const grids = text(100).check(value, path);
-    for (const part of grids.split(",")) {
+    const sizes = grids.split(",").map((part) => {
       const size = part.trim();
+      if (size === "data") return size;
       const match = size.match(/^(\d{1,4})(?:x(\d{1,4}))?$/);
       const sides = match ? [match[1], match[2] ?? match[1]].map(Number) : [0];
-      if (size !== "data" && sides.some((side) => side < 1 || side > MAX_GRID))
+      if (sides.some((side) => side < 1 || side > MAX_GRID))
         throw new Damage(
           "Grid takes sizes separated by commas, as in 14,28x20,data, each from 1 to " +
             `${MAX_GRID} pixels; got ${quoted(grids, 40)}.`,
         );
-    }
-    return grids;
+      return [...new Set(sides)].join("x");
+    });
+    return sizes.join(",");
   },
 };
 

@@ -230,12 +230,14 @@ function similarNames(name) {
 }
 
 /**
- * Throws an Error with a sentence unless there is a model of that name.
+ * The name as it is stored, such as "logistic-el-5" for "logistic-el-05". Throws an Error with a
+ * sentence if there is no model of that name.
  *
  * @param {string} name
  */
 export function checkName(name) {
   parse(name);
+  return name.replace(/(?<=^|-)0+(?=\d)/g, "");
 }
 
 /**
