@@ -281,3 +281,61 @@ def test_without_ink_or_in_colours_pictures_are_faded(page, channels):
     b = np.arange(a.size, dtype=np.uint8).reshape(a.shape)
     for t, picture in zip(WAYS, morph(page, a, b, a.shape), strict=True):
         np.testing.assert_allclose(picture, t * b, atol=0.5)
+
+
+SIGNALS = {  # texts of a signal of four values, what is read, and what is said of it
+    "a row": ("1, 2, 3, 4,", [1, 2, 3, 4], ""),
+    "a list": ("[.5 1. +2\n -3e-2]", [0.5, 1, 2, -0.03], ""),
+    "the sign of a typesetter": ("−1 2 3 4", [-1, 2, 3, 4], ""),
+    "lines of an old computer": ("1\r2\r3\r4", [1, 2, 3, 4], ""),
+    "decimal commas": ("0,5 1,5 2 3", [0.5, 1.5, 2, 3], ""),
+    "a column of them": ("value\n0,5\n1,5\n2\n3,25", [0.5, 1.5, 2, 3.25], ""),
+    "the first row": ("9;2;3;4\n5;6;7;8\n", [9, 2, 3, 4], "This is the first of 2 rows."),
+    "too few": ("1 3", [1, 1, 3, 3], "2 numbers, resampled to 4."),
+    "a class": ("1,2,3,4,high", [1, 2, 3, 4], ""),
+    "a class in quotes": ('"1","2","3","4","a,b"', [1, 2, 3, 4], ""),
+    "a class that is a number": ("1 2 3 4 7", [1, 2, 3, 4],
+                                 "The last of 5 numbers, 7, is read as the class."),
+    "counted headings": (",0,1,2,3\n0,9,8,7,6", [9, 8, 7, 6], ""),
+    "numbers of rows": (",a,b,c,d,class\n0,9,8,7,6,x", [9, 8, 7, 6], ""),
+    "a column split": ("Split,a,b,c,d\ntest,9,8,7,6", [9, 8, 7, 6], ""),
+    "a missing number": ("1,,3,4", None, "Number 2 is missing."),
+    "a word in a column": ("1\n2\nnone\n4", None, "“none” is not a number."),
+    "a word in a row": ("1 2 three 4", None, "“three” is not a number."),
+    "a comma and a point": ("1.5;2,5;3;4", None, "“2,5” is not a number."),
+    "another base": ("0x10 2 3 4", None, "“0x10” is not a number."),
+    "not finite": ("inf 2 3 4", None, "“inf” is not a number."),
+    "too large": ("1e31 2 3 4", None, "“1e31” is too large."),
+    "far too large": ("1e999 2 3 4", None, "“1e999” is too large."),
+    "one number": ("5", None, "A signal has at least two numbers."),
+    "UTF-16": ("1\0 \x002\0", None, "This is not UTF-8 text: save the table as CSV."),
+}  # fmt: skip
+READ_SIGNAL = """async ([text, whole]) => {
+  const { readSignal } = await import("/numbers.js");
+  try {
+    const { values, note } = readSignal(text, 4, whole);
+    return [Array.from(values), note];
+  } catch (error) {
+    return [null, error.message];
+  }
+}"""
+
+
+@pytest.mark.parametrize("kind", SIGNALS)
+def test_numbers_in_a_text_are_a_signal_or_a_sentence(page, kind):
+    text, values, note = SIGNALS[kind]
+    read, said = page.evaluate(READ_SIGNAL, [text, True])
+    if values is None:
+        assert (read, said) == (None, note)
+        return
+    np.testing.assert_allclose(read, values, 1e-6)
+    assert said == note
+
+
+@pytest.mark.parametrize(
+    ("text", "values"), [("5 2 3 4\n5 6 7 8\n5", [5, 2, 3, 4]), ("1\n2\n3\n4", None), ("123", None)]
+)
+def test_a_signal_that_is_cut_is_refused(page, text, values):
+    read, said = page.evaluate(READ_SIGNAL, [text, False])
+    many = "The signal is too long: keep fewer numbers or digits."
+    assert (read, said) == (values, "This is the first of many rows." if values else many)

@@ -390,7 +390,7 @@ def test_numbers_become_the_signal_and_stay_in_the_link(visit, checkpoint):
         pasted(page, text)
         shows(page, SIGNAL, values[None])
         shows(page, AFTER, field_of(checkpoint, x))
-    expect(page.locator(".input-bar .note")).to_have_text("")
+    expect(page.locator(".input-bar .note")).to_have_text("This is the first of 2 rows.")
     # Half as many are repeated, each for two samples.
     pasted(page, ", ".join(map(str, values[::2])))
     shows(page, SIGNAL, np.repeat(values[::2], 2)[None])

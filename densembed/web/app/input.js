@@ -4,7 +4,7 @@
 import { fromText, toText, MAX_TEXT } from "../input/codec.js";
 import { onGrid } from "../input/grid.js";
 import { morph } from "../input/morph.js";
-import { readSignal } from "../input/numbers.js";
+import { LARGEST, readSignal } from "../input/numbers.js";
 import { permutation } from "../input/permutation.js";
 import { Raster, SIDE, toInput } from "../input/strokes.js";
 import { transform, transformSignal } from "../input/transform.js";
@@ -171,7 +171,9 @@ export class InputControls {
     const file = make("input", { type: "file", accept: ".csv,.tsv,.txt", ariaLabel: "Table",
       onchange: async () => {
         const [table] = file.files ?? [];
-        if (table) this.readNumbers(this.numbers.value = await table.slice(0, MOST_BYTES).text());
+        if (!table) return;
+        this.numbers.value = await table.slice(0, MOST_BYTES).text();
+        this.readNumbers(this.numbers.value, table.size <= MOST_BYTES);
       } });
     this.said = make("p", { className: "note", role: "status" });
     this.numbersBar = make("div", { className: "numbers" }, this.numbers, file, this.said);
@@ -253,13 +255,12 @@ export class InputControls {
   /**
    * Make the numbers of a text the input.
    * @param {string} written
+   * @param {boolean} [whole] whether it does not end in the middle of a line
    */
-  readNumbers(written) {
-    const length = this.samples.shape[2];
+  readNumbers(written, whole = true) {
     try {
-      const { values, count: own } = readSignal(written, length);
-      this.said.textContent = own === length ? ""
-        : `${own.toLocaleString("en")} numbers, resampled to ${length}.`;
+      const { values, note } = readSignal(written, this.samples.shape[2], whole);
+      this.said.textContent = note;
       this.written = values;
       this.take(values);
     } catch (error) {
@@ -320,7 +321,7 @@ export class InputControls {
     const { samples } = this;
     const content = await fromText(String(state.ink), samples.blank().byteLength);
     const values = content && samples.valuesOf(content);
-    this.linked = values?.every(Number.isFinite) ? values : null;
+    this.linked = values?.every((value) => Math.abs(value) <= LARGEST) ? values : null;
     this.drawn = null;
     return this.linked !== null;
   }
@@ -373,7 +374,7 @@ export class InputControls {
   /** The text of a drawn or uploaded picture in a link; null for others. @param {State} state */
   async ink(state) {
     const pixels = state.from === "samples" ? null : this.own(state);
-    if (!pixels?.some(Boolean)) return null;
+    if (!pixels || !this.samples.signals && !pixels.some(Boolean)) return null;
     const written = await toText(
       new Uint8Array(pixels.buffer, pixels.byteOffset, pixels.byteLength));
     return written.length <= MAX_TEXT ? written : null;
