@@ -28,7 +28,18 @@ from tests.browser.conftest import (
     until,
     width_needed,
 )
-from tests.browser.gallery import FIELD, FIXED, INPUT, MOVING, OF, PAPER, SMALL, TEST, sample
+from tests.browser.gallery import (
+    FIELD,
+    FIXED,
+    INPUT,
+    MOVING,
+    OF,
+    PAPER,
+    SMALL,
+    TEST,
+    made,
+    sample,
+)
 
 FIRST, SECOND = ".columns .field.first", ".columns .field.second"
 STRANGE = '<img src="//stranger.example/a.png"> ![](http://stranger.example/b) $x$ :red[c] **d**'
@@ -243,6 +254,17 @@ def test_a_file_that_is_too_large_gets_a_sentence(visit, tmp_path):
 def bring(page: Page, content: dict | str) -> None:
     page.get_by_test_id("stPopoverButton").filter(visible=True).first.click()
     page.locator("input[type=file]").set_input_files(content)
+
+
+def test_missing_test_images_are_no_error_of_the_console(visit):
+    """A browser writes failed requests to its console, for which `visit` fails."""
+    page = visit("/?class=zzz&tour=0")
+    expect(page.locator(".problems")).to_contain_text("The link sets “Class” to “zzz”")
+    page.wait_for_url(lambda address: "zzz" not in address)
+    buffer = made("logistic-el-2", (3, 12, 14))
+    bring(page, {"name": "rgb.safetensors", "mimeType": "", "buffer": buffer})
+    sentence = "No test images for this model are available. Upload a picture instead."
+    expect(page.locator(".problems")).to_have_text(sentence)
 
 
 @pytest.mark.parametrize("way", ["back", "menu"])

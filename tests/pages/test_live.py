@@ -210,8 +210,16 @@ def test_labels_that_no_class_has(small_gallery, label):
     assert (answer.status, answer.text) == (404, "There is no such class.")
 
 
+@pytest.mark.parametrize("name", ["mnist", "none", "no-signals"])
+def test_missing_test_images_are_a_sentence_and_no_error(small_gallery, name):
+    """Browsers write the failure of a request to their console, whatever the page makes of it."""
+    answer = get(f"/samples/of-data/{name}")
+    assert answer.status == 200
+    assert is_sentence(json.loads(answer.text)["missing"])
+    assert get(f"/samples/of-data/{name}?class=").status == 204
+    assert get(f"/samples/of-model/small?{urlencode({'class': 'zzz'})}").status == 204
+
+
 def test_a_data_set_has_its_own_address_and_a_folder_none(small_gallery, digits, tmp_path):
     assert json.loads(get("/samples/of-data/digits").body)["title"] == digits.title
-    for name in ("mnist", f"folder:{tmp_path}", "none"):
-        answer = get(f"/samples/of-data/{quote(name)}")
-        assert answer.status == 404
+    assert get(f"/samples/of-data/{quote(f'folder:{tmp_path}')}").status == 404

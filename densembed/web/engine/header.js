@@ -162,7 +162,7 @@ const grid = {
   ...text(100, "data"),
   check: (value, path) => {
     const grids = text(100).check(value, path);
-    const sizes = grids.split(",").map((part) => {
+    const sizes = grids.split(",").map((/** @type {string} */ part) => {
       const size = part.trim();
       if (size === "data") return size;
       const match = size.match(/^(\d{1,4})(?:x(\d{1,4}))?$/);

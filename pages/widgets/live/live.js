@@ -98,13 +98,15 @@ const samplesAt = (url, name) => shared(url, async () => {
     new Uint8Array(await (await get(address(query))).arrayBuffer());
   const first = asked ? undefined : imagesAt(`class=${encodeURIComponent(name)}`);
   asked = true;  // further models often share them
-  first?.catch(() => {});  // there is no such class
-  /** @type {SamplesData} */
+  first?.catch(() => {});  // the next request reports it
+  /** @type {SamplesData & { missing?: string }} */
   const data = await (await get(url)).json();
+  if (data.missing) throw new Error(data.missing);
   return shared(JSON.stringify(data), async () => {
     const samples = new Samples(data, (label) => imagesAt(`label=${label}`));
     const early = name || samples.usual;
-    await first?.then((images) => samples.keep(early, images), () => {});
+    // Nothing comes for a class that the data do not have.
+    await first?.then((images) => { if (images.length) samples.keep(early, images); }, () => {});
     return samples;
   });
 });

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from densembed.data import (
@@ -22,6 +22,11 @@ from pages.widgets.inputs.checkpoints import DELETED, usual_choice
 from pages.widgets.inputs.test_images import test_images, usual_class
 from pages.widgets.live import networks
 
+NO_SAMPLES = {
+    "none": "No test images for this model are available. Upload a picture instead.",
+    "no-signals": "No test signals for this model are available.",
+}
+"""Why a model has no test images, by what its address has in place of a data set."""
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
@@ -76,34 +81,36 @@ def _samples_of_model(request: Request) -> Response:
     try:
         checkpoint = entry.open()
     except CheckpointError as error:
-        return _missing(str(error))
+        return _no_samples(str(error), request)
     if dataset := test_images(checkpoint):
         return _samples(dataset, request)
     title = checkpoint.header.provenance.dataset_title
     if checkpoint.header.scaling:
-        return _missing(
+        return _no_samples(
             f"The table “{title}”, on which the model was trained, was not found or has changed, "
-            "so there are no test signals. Restore the table."
+            "so there are no test signals. Restore the table.",
+            request,
         )
-    return _missing(
+    return _no_samples(
         f"The folder “{title}”, on which the model was trained, was not found or has changed, so "
         "there are no test images. Restore the folder, or upload a picture."
         if is_folder(checkpoint.config.dataset)
-        else f"No test images of {title} for this model are available. Upload a picture instead."
+        else f"No test images of {title} for this model are available. Upload a picture instead.",
+        request,
     )
 
 
 def _samples_of_data(request: Request) -> Response:
     """The test images of a data set with a name of its own, never of a folder."""
     name = request.path_params["name"]
-    if name == "no-signals":
-        return _missing("No test signals for this model are available.")
-    if name not in DATASETS or not is_available(name):
-        return _missing("No test images for this model are available. Upload a picture instead.")
+    if name not in DATASETS and name not in NO_SAMPLES:
+        return _missing("There are no such data.")
+    if name in NO_SAMPLES or not is_available(name):
+        return _no_samples(NO_SAMPLES.get(name, NO_SAMPLES["none"]), request)
     try:
         return _samples(load_dataset(name), request)
     except DataError as error:
-        return _missing(str(error))
+        return _no_samples(str(error), request)
 
 
 def _samples(dataset: Dataset, request: Request) -> Response:
@@ -134,10 +141,19 @@ def _samples(dataset: Dataset, request: Request) -> Response:
         wanted = {name: label for label, name in enumerate(dataset.classes)}
         wanted[""] = dataset.classes.index(usual_class(dataset))
     label = wanted.get(request.query_params.get("label", request.query_params.get("class", "")))
+    if label is None and "label" not in request.query_params:
+        return Response(status_code=204)  # the class in a link, which the view reports
     if label is None:
         return _missing("There is no such class.")
     content = images[labels == label].numpy().tobytes()
     return Response(content, media_type="application/octet-stream")
+
+
+def _no_samples(sentence: str, request: Request) -> Response:
+    """Why a model has no test images. This is no error, which browsers write to their console."""
+    if {"label", "class"} & request.query_params.keys():
+        return Response(status_code=204)
+    return JSONResponse({"missing": sentence})
 
 
 def _missing(sentence: str) -> Response:
