@@ -6,12 +6,13 @@ first recipe, then the best recipe for it. Only these are trained on all trainin
 evaluated on the test set, once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import mean
 from typing import Any
 
 from densembed.experiments.report import (
+    Columns,
     Experiment,
     Report,
     Settings,
@@ -23,6 +24,7 @@ from densembed.experiments.report import (
     summary,
 )
 from densembed.markup import for_markdown
+from densembed.models.names import describe
 from densembed.runs.jobs import Job
 from densembed.text import unknown
 
@@ -169,6 +171,50 @@ def in_words(recipe: Recipe) -> str:
     )
 
 
+def _accuracy(row: Mapping[str, Any]) -> str:
+    return plus_minus({**row, "mean": 100 - row["mean"]})
+
+
+RESULTS: Columns = {
+    "row": "{row}",
+    "model": "{model}",
+    "parameters": "{parameters:,}",
+    "test accuracy %": _accuracy,
+    "held out %": "{accuracy:.2f}",
+    "seconds per training": "{seconds:.1f}",
+}
+"""The columns of the table of results."""
+
+
+def finding(report: Report) -> str:
+    """The accuracy of stages with densities beside that of a plain CNN of the same size."""
+    rows = {row["row"]: row for row in report["rows"]}
+    sentences = []
+    for name, row in rows.items():
+        kind, _, limit = name.partition(", ")
+        if kind != "stages":
+            continue
+        text = (
+            f"With {limit}: **{_accuracy(row)} %** ({describe(row['model'])}, "
+            f"{row['parameters']:,})"
+        )
+        if plain := rows.get(f"plain CNN, {limit}"):
+            text += f"; a plain CNN: {_accuracy(plain)} %"
+        sentences.append(text + ".")
+    alone = [
+        f"{name}: {_accuracy(rows[name])} %" for name in ("mNN", "fixed densities") if name in rows
+    ]
+    if alone:
+        sentences.append(f"Densities on the signal itself, without stages: {', '.join(alone)}.")
+    return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def published(report: Report) -> str:
+    """The published accuracies of a report that has some, in a sentence."""
+    listed = ", ".join(f"{name} {value:g} %" for name, value in report["published"].items())
+    return f"Published (Greydanus and Kobak, ICML 2024): {listed}."
+
+
 class Signals(Experiment):
     """Test accuracy and parameters of networks for signals, beside published accuracies."""
 
@@ -206,22 +252,15 @@ class Signals(Experiment):
         }
 
     def markdown(self, report: Report) -> str:
-        kept = {"row": "{row}", "model": "{model}", "parameters": "{parameters:,}"}
+        screened = {name: RESULTS[name] for name in ("row", "model", "parameters", "held out %")}
         parts = [
             f"### Signals of {for_markdown(report['dataset'])}",
-            markdown_table(
-                {
-                    **kept,
-                    "test accuracy %": lambda row: plus_minus({**row, "mean": 100 - row["mean"]}),
-                    "held out %": "{accuracy:.2f}",
-                    "seconds per training": "{seconds:.1f}",
-                },
-                report["rows"],
-            ),
+            markdown_table(RESULTS, report["rows"]),
         ]
+        if found := finding(report):
+            parts.append(found)
         if report["published"]:
-            listed = ", ".join(f"{name} {value:g} %" for name, value in report["published"].items())
-            parts.append(f"Published (Greydanus and Kobak, ICML 2024): {listed}.")
+            parts.append(published(report))
         parts += [
             f"{_seeds(report['seeds'])} per row, one thread each. All recipes share "
             f"{in_words(report['shared'])}. For each row the best candidate with the first recipe, "
@@ -237,6 +276,6 @@ class Signals(Experiment):
                 report["tried"],
             ),
             "All candidates with the first recipe:",
-            markdown_table({**kept, "held out %": "{accuracy:.2f}"}, report["screened"]),
+            markdown_table(screened, report["screened"]),
         ]
         return "\n\n".join(parts) + "\n"

@@ -2,10 +2,11 @@
 
 import json
 import shutil
+from statistics import mean, stdev
 
 import pytest
 
-from densembed.experiments import families, frames, frontier, resolution, robustness
+from densembed.experiments import families, frames, frontier, resolution, robustness, signals
 from densembed.experiments.frontier import Candidate, Choice
 from densembed.experiments.paper import TABLES
 from densembed.experiments.report import Settings
@@ -23,6 +24,7 @@ HEADINGS = {
     "robustness": "Does the field follow the digit?",
     "frames": "What if the densities follow the ink?",
     "resolution": "One network, any resolution",
+    "signals": "One axis",
 }
 
 
@@ -59,6 +61,17 @@ def reports(tmp_path_factory, trained, digits):
         for batch in resolution.Resolution().jobs(settings):
             for job in batch:
                 together([job])
+        own = {
+            "plain CNN, at most 2 parameters": ("cnn-2",),
+            "stages, at most 2 parameters": ("stages-2-logistic-el-2",),
+            "fixed densities": ("logistic-el-3",),
+        }
+        patch.setattr(signals, "CANDIDATES", own)
+        patch.setattr(signals, "RECIPES", ({"epochs": 1, "learning_rate": 0.01},))
+        series = Settings(dataset="mnist1d", seeds=2, out=folder)
+        for batch in signals.Signals().jobs(series):
+            for job in batch:
+                together([job])
         choice = Choice(
             Candidate("densities", jobs[0].config.model, 3018, 3160),
             {"learning_rate": 0.01, "weight_decay": 0.0},
@@ -79,6 +92,7 @@ def reports(tmp_path_factory, trained, digits):
             ),
             "frames-digits-tuned": frames.Frames().report(settings),
             "resolution-digits-tuned": resolution.Resolution().report(settings),
+            "signals-mnist1d": signals.Signals().report(series),
         }
 
 
@@ -134,7 +148,7 @@ def test_sections_show_their_reports(page, reports):
     assert {"following", "robustness"} <= drawn.keys()
     table = reports["frames-digits-tuned"]
     assert frames.finding(table) in text
-    numbers = app.dataframe[-1].value
+    numbers = app.dataframe[-2].value
     assert list(numbers["model"]) == [
         "Logistic-EL, B = 3",
         "Logistic-EL, frame of the mass, B = 3",
@@ -149,5 +163,15 @@ def test_sections_show_their_reports(page, reports):
     assert f"It is {errors[0]:.2f} % on 7 × 7." in text
     for error in errors[1:]:
         assert f"{error:.2f}" in text
+    table = reports["signals-mnist1d"]
+    plain, stages, fixed = ([100 - error for error in row["errors"]] for row in table["rows"])
+    assert (
+        f"With at most 2 parameters: **{mean(stages):.2f} ± {stdev(stages):.2f} %** (One adaptive "
+        f"stage of 2 maps, Logistic-EL, B = 2, {table['rows'][1]['parameters']}); a plain CNN: "
+        f"{mean(plain):.2f} ± {stdev(plain):.2f} %."
+    ) in text
+    assert f"without stages: fixed densities: {mean(fixed):.2f} ± {stdev(fixed):.2f} %." in text
+    drawn_accuracies = list(values(drawn["signals"], "y", 0))
+    assert drawn_accuracies == pytest.approx([mean(stages), mean(fixed)])
     (said,) = (part.value for part in app.caption if "reproduce frames" in part.value)
     assert "`python -m densembed reproduce frames --recipe tuned --seeds 1`" in said

@@ -59,6 +59,7 @@ def _contents() -> Iterator[tuple[str, str]]:
         ("robustness", "Does the field follow the digit?", bool(results("robustness-"))),
         ("frames", "If the densities follow the ink", bool(results("frames-"))),
         ("resolution", "One network, any resolution", bool(results("resolution-"))),
+        ("signals", "One axis", bool(results("signals-"))),
         ("departures", "Where we depart from the text", True),
     )
     yield from ((anchor, name) for anchor, name, shown in sections if shown)

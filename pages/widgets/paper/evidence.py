@@ -8,9 +8,10 @@ import streamlit as st
 
 from densembed.cli.reproduce import EXPERIMENTS
 from densembed.data import title
-from densembed.experiments import families, frames, frontier, resolution, robustness
+from densembed.experiments import families, frames, frontier, resolution, robustness, signals
 from densembed.experiments.report import formatted
 from densembed.experiments.reproduce import BESIDE_THE_PAPER
+from densembed.figures.accuracy import accuracy_figure
 from densembed.figures.families import families_figure, family_fields_figure
 from densembed.figures.frontier import frontier_figure
 from densembed.figures.resolution import resolution_figure
@@ -40,6 +41,7 @@ def show() -> None:
         robustness_section,
         frames_section,
         resolution_section,
+        signals_section,
     ):
         section()
 
@@ -197,4 +199,27 @@ def resolution_section() -> None:
             "image over its area. To see a network on another grid, choose a resolution in "
             "Explore, under “Move, turn, morph …”. "
             + _made_by(f"resolution --recipe {table['recipe']}", table["rows"])
+        )
+
+
+def signals_section() -> None:
+    """Test accuracy on signals with one axis."""
+    for table in results("signals-")[:1]:
+        st.header("One axis", anchor="signals")
+        st.markdown(
+            "The paper begins with a signal x(t), a step function on one axis. Here the layers "
+            "read such signals: 40 samples each, in ten classes.\n\n" + signals.finding(table)
+        )
+        st.plotly_chart(
+            accuracy_figure(table),
+            key="signals",
+            config=CHART,
+            alt="Test accuracy on signals against the number of parameters",
+        )
+        rows = [{**row, "model": describe(row["model"])} for row in table["rows"]]
+        st.dataframe(formatted(signals.RESULTS, rows), hide_index=True)
+        st.caption(
+            f"Mean ± standard deviation over {table['seeds']} seeds, {title(table['dataset'])}. "
+            "Network and recipe were chosen on held-out training signals; the test signals were "
+            "used once. " + _made_by("signals", table["rows"])
         )
