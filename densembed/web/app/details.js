@@ -23,7 +23,7 @@ import { Story } from "./story.js";
 import { certainty } from "./words.js";
 
 const TITLES = {
-  story: "In five steps", about: "What am I looking at?", density: "One density",
+  story: "In five steps", about: "Why this answer?", density: "One density",
   effect: "Effect of each pixel",
   classes: "All classes",
 };
@@ -134,7 +134,7 @@ export class Details {
     const learned = checkpoint.hasDensities
       ? " Training has set the places and widths of the densities, and all weights." : "";
     this.say(`${checkpoint.words}: this input on its way through the network, ${moment}, with the `
-      + "real numbers. Click a density or a square to follow it, and choose a class on the right "
+      + "real numbers. Click a density or a square to follow it, or a class under “Prediction” "
       + `to see what raises its score.${learned}`);
   }
 
@@ -214,16 +214,17 @@ export class Details {
     const strength = effects[0].map((_, k) =>
       Math.sqrt(effects.reduce((sum, values) => sum + values[k] ** 2, 0) / classes.length));
     const bound = largestValue(effects.flatMap((values) => [...values]), response.share) || 1;
-    this.say(`${checkpoint.hasDensities ? "The densities show where the network looks. " : ""}`
-      + `These ${signals ? "curves" : "maps"} show the effect of each ${nouns.cell}: how the score `
-      + `of a class changes with the ${nouns.value} there (the effective receptive field, Luo et `
-      + "al. 2016). Red raises the score of the class, blue lowers it.");
+    if (checkpoint.hasDensities)
+      this.say("The field shows where the network looks, but not how much a place matters.");
+    this.say(`These ${signals ? "curves" : "maps"} show the effect of each ${nouns.cell}: how the `
+      + `score of a class changes with the ${nouns.value} there (the effective receptive field, `
+      + "Luo et al. 2016). Red raises the score of the class, blue lowers it.");
     const shown = signals ? "curve" : "map";
     this.say(network.linear
       ? `Such a linear network is, as a whole, this one ${shown}: the `
         + `score is the sum of weight × ${nouns.value}, plus a bias.`
       : network.adaptive && !signals
-        ? "Some blank pixels matter too: ink there would move a density."
+        ? "Blank pixels matter, too: densities there would read the ink, and it would move others."
         : `The network is not linear, so the ${shown} depends on the input.`);
     const score = `score per unit of ${signals ? "the scaled signal" : "ink"}`;
     const curves = curvesOf(checkpoint);

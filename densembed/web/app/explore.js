@@ -528,6 +528,8 @@ class Explore extends View {
     const step = Number(state.step);
     const name = classes[this.classIndex];
     const look = this.look(response, name);
+    const strange = state.from === "draw" && !input.unread
+      && this.panel.isUnlike(this.inputs.input(state).pixels) ? ", unlike the training images" : "";
     const blank = input.blank ? `, for a blank ${response.nouns.input}` : "";
     mountPair(this.pair.root, {
       size: response.size, shape: response.shape, ...look, step, steps, by: "step",
@@ -536,7 +538,7 @@ class Explore extends View {
         `epoch ${Number(checkpoint.epochOf(steps[k]).toPrecision(3))}${blank}` },
       numbers: { at: (/** @type {number} */ k) => response.numbers(k) },
       predictions: { at: (/** @type {number} */ k) =>
-        input.unread ? `none: ${input.unread}` : response.predictionText(k) },
+        input.unread ? `none: ${input.unread}` : response.predictionText(k) + strange },
       predicts: !input.unread,
       probabilities: input.unread ? null
         : { at: (/** @type {number} */ k) => [...response.result(k).probabilities] },

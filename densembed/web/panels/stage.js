@@ -4,7 +4,7 @@ import { clip, fill, find, mark, write } from "./dom.js";
 import { escape, percentage } from "./text.js";
 
 export const REST = 400;  // ms without a move after which a place is reported
-const FILM = 6000;  // ms of the film of all steps, at speed 1
+const FILM = 10_000;  // ms of the film of all steps, at speed 1
 const SPEEDS = [0.5, 1, 2];
 const CALM = 350;  // for readers who prefer reduced motion: fewer than three changes per second
 
@@ -134,8 +134,10 @@ export class Stage {
 
   /** @param {string[]} names one per colour */
   fillLegend(names) {
-    fill(this.legend, names.map((name, k) =>
-      `<span><i style="background: ${this.data.colours[k]}"></i>${escape(name)}</span>`).join(""));
+    const entries = names.map((name, k) =>
+      `<span><i style="background: ${this.data.colours[k]}"></i>${escape(name)}</span>`);
+    if (this.data.right !== null) entries.push("<small>◂ right answer</small>");
+    fill(this.legend, entries.join(""));
   }
 
   /**

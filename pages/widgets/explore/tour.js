@@ -50,7 +50,7 @@ class Tour {
     this.card.hidden = !this.stop;
     this.mark(stops[this.stop - 1]?.[0]);
     if (!this.stop) return;
-    this.count.textContent = `${this.stop} of ${stops.length}`;
+    this.count.textContent = `Tour, ${this.stop} of ${stops.length}`;
     this.text.textContent = stops[this.stop - 1][1];
     this.next.textContent = this.stop < stops.length ? "Next" : "Done";
   }

@@ -19,7 +19,8 @@ STOPS = [
     (
         ".part.pair",
         "Training changed where the densities lie, how wide they are, and how much each of them "
-        "counts for each digit. Play shows it. The bars are the probability of each digit.",
+        "counts for each digit. Play shows it. The bars are the probability of each digit, and "
+        "“Why this answer?” adds it up.",
     ),
     (
         ".ways",
@@ -28,8 +29,8 @@ STOPS = [
     ),
     (
         ".details",
-        "“What am I looking at?” follows this picture through the network, with the real "
-        "numbers. “In five steps” explains the idea from the beginning, in three minutes.",
+        "“In five steps” explains the idea from the beginning, in three minutes. “Why this "
+        "answer?” follows this picture through the network, with the real numbers.",
     ),
 ]
 """The part of the view that a stop points at, as a CSS selector below `.live`, and its text."""
