@@ -210,7 +210,7 @@ def test_the_slider_and_play_show_every_step(site):
     for index in (-2, -3, 0):
         slider.press("Home" if index == 0 else "ArrowLeft")
         shows(page, FIELD, expected.fields[index].sum(0))
-        shares = [f"{100 * share:.0f} %" for share in expected.probabilities[index]]
+        shares = [f"{100 * share:.1f} %" for share in expected.probabilities[index]]
         expect(page.locator(".pair .bars .value")).to_have_text(shares)
     rests(page, f"step={STEPS[0]}")
     page.locator(".pair .stage").evaluate(
