@@ -145,7 +145,7 @@ export class Chain {
     links.forEach((name, k) => {
       const { caption } = words.links[name];
       explain(this.captions[name], caption);
-      this.titles[name] = `${k + 1}  ${words.links[name].title}`;
+      this.titles[name] = `${k + 1}: ${words.links[name].title}`;
     });
     for (const name of Object.keys(this.captions))
       find(this.root, `.link.${name}`, HTMLElement).hidden = !links.includes(name);

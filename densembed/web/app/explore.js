@@ -222,8 +222,6 @@ class Explore extends View {
   source = "";  // of the input, for which the model was started
   /** @type {State | null} */
   first = null;  // the input with which the view opened, until another one is chosen
-  /** @type {Response | undefined} */
-  whole;  // the response for which the fields of all steps are computed
   end = new ScaleEnd();
 
   /**
@@ -437,10 +435,10 @@ class Explore extends View {
   async rest() {
     const { state, parameters, response, inputs } = this;
     keep(STARTED, this.picked ? "" : String(state.model));
-    if (response && this.whole !== response) {
+    if (response && !response.whole) {
       const ends = response.checkpoint.steps.map((_, k) => () => response.end(k));
       if (!(await this.doAtRest(ends))) return;
-      this.whole = response;
+      response.whole = true;
       this.attempt(() => this.update());
     }
     const ink = await inputs.ink(state);
@@ -472,7 +470,7 @@ class Explore extends View {
     this.showPair(input, response);
     this.steps.hidden = this.details.element.hidden || !("story" in detailsOf(checkpoint));
     this.details.show(state, response, this.classIndex, this.samples);
-    if (this.whole !== response) this.wait();
+    if (!response.whole) this.wait();
   }
 
   /** Show what the host has changed: its models, or the uploaded picture. */
@@ -596,7 +594,7 @@ class Explore extends View {
       ({ low: -high || -1, high: high || 1, name: title, unit, open, stops: signed });
     const { checkpoint, nouns: { cell, per } } = response;
     const as = checkpoint.axes === 1 ? "a curve" : "a heatmap";
-    const moving = this.whole !== response;
+    const moving = !response.whole;
     const key = `${state.model} ${state.grid} ${state.show} ${state.channel}`;
     if (state.show === "densities") {
       const { against, for: favour } = colours;
@@ -644,8 +642,7 @@ class Explore extends View {
       alt: `Sum of Γ over the densities, ${as} of the ${cell}s,`,
     };
     // While something moves the scale is of the steps that are shown: all are computed at rest.
-    const top = this.end.at(key,
-      response.top(moving ? [0, current] : checkpoint.steps.keys()), moving);
+    const top = this.end.at(key, response.top([0, current]), moving);
     return {
       fields: { at: response.field }, densities: null,
       scales: [positive(top, `density ${per}`, per),

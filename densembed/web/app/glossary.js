@@ -7,7 +7,8 @@ export const GLOSSARY = {
   density: "A density is a smooth bump over the picture with a total mass of 1. The network reads "
     + "the mean ink under it. It has a location (its centre) and a scale (its width).",
   "receptive field": "The receptive field is the part of the picture that reaches the network. "
-    + "Here it is the sum of all densities: the brighter, the more densities read that place.",
+    + "Here it is that of the whole network, the sum of all densities: the brighter, the more "
+    + "densities read that place. Bright does not mean that the place matters for the answer.",
   "micro network": "A micro network (mNN) is a small network that reads the picture first and "
     + "computes from it where the densities of the main network are placed.",
   B: "B is the number of densities per side: a model with B = 10 has 10 × 10 = 100 densities.",

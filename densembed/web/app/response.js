@@ -27,6 +27,8 @@ function kept(compute) {
 }
 
 export class Response {
+  whole = false;  // whether the fields of all steps are computed
+
   /**
    * @param {Checkpoint} checkpoint
    * @param {Values} pixels (channels, height, width), 0 to 255; or (channels, length) of a signal
@@ -89,11 +91,13 @@ export class Response {
   }
 
   /**
-   * The upper end of the colour scale of the fields at some snapshots.
+   * The upper end of the colour scale of the fields at some snapshots; of all, once they are
+   * computed.
    * @param {Iterable<number>} snapshots
    */
   top(snapshots) {
-    return Math.max(...[...snapshots].map(this.end)) || 1;
+    const shown = this.whole ? this.checkpoint.steps.keys() : snapshots;
+    return Math.max(...[...shown].map(this.end)) || 1;
   }
 
   /**

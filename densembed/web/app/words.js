@@ -29,7 +29,7 @@ export function certainty({ response: { checkpoint: { classes } },
   const gap = (logits[first] - logits[second]).toFixed(1);
   if (logits[first] === logits[second]) return "All scores are equal: the network cannot tell.";
   return `The highest [score] wins: *${classes[first]}*, with a [probability] of ${
-    percentage(probabilities[first])}. `
+    percentage(probabilities[first]).replace(" ", "\u00a0")}. `
     + `Its score is ${gap} above that of ${classes[second]}, the next one. The larger this `
     + "distance, the surer the network.";
 }
@@ -62,7 +62,7 @@ export function wordsOf(anatomy, name, unit) {
   const picture = { title: "Picture", caption: `${width} × ${height} pixels, each with an amount `
     + "of [ink] from 0 (black) to 1 (white)." };
   const scores = { title: "Prediction", caption: "The highest [score] wins. The "
-    + "[probabilities|probability] are the softmax of the scores." };
+    + "[probabilities|probability] are the [softmax|probability] of the scores." };
   const adds = `× weight ${withSign(weight)} = *${withSign(weight * value)}* for the [score] of `
     + `${name}.`;
   /** @type {Words} */

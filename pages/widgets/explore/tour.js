@@ -9,6 +9,7 @@ const ROOM = 140;  // pixels for the card, which is at the bottom of the window
 
 class Tour {
   stop = 0;  // from 1; 0 for none
+  room = false;  // whether the page has had room for the card
   /** @type {number | null | undefined} */
   linked;
 
@@ -22,7 +23,8 @@ class Tour {
     this.text = find(card, ".text", HTMLElement);
     this.next = find(card, ".next", HTMLElement);
     this.next.onclick = () => this.go((this.stop + 1) % (this.data.stops.length + 1));
-    find(card, ".skip", HTMLElement).onclick = () => this.go(0);
+    this.skip = find(card, ".skip", HTMLElement);
+    this.skip.onclick = () => this.go(0);
     card.onkeydown = (event) => { if (event.key === "Escape") this.go(0); };
   }
 
@@ -38,11 +40,13 @@ class Tour {
 
   /** @param {string} [part] */
   mark(part) {
-    this.rule.textContent = part ? `
+    // The room stays, so that nothing moves when the card is closed.
+    this.room ||= Boolean(part);
+    this.rule.textContent = (this.room ? `
+      body [data-testid="stMainBlockContainer"] {padding-bottom: ${ROOM}px;}` : "") + (part ? `
       .live :is(${part}) {
         outline: 2px solid #5aa9e6; outline-offset: 4px; scroll-margin: 72px 8px ${ROOM}px;
-      }
-      body [data-testid="stMainBlockContainer"] {padding-bottom: ${ROOM}px;}` : "";
+      }` : "");
   }
 
   show() {
@@ -52,7 +56,8 @@ class Tour {
     if (!this.stop) return;
     this.count.textContent = `Tour, ${this.stop} of ${stops.length}`;
     this.text.textContent = stops[this.stop - 1][1];
-    this.next.textContent = this.stop < stops.length ? "Next" : "Done";
+    this.skip.hidden = this.stop === stops.length;
+    this.next.textContent = this.skip.hidden ? "Done" : "Next";
   }
 
   /** @param {number} stop */

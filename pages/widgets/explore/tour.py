@@ -9,7 +9,8 @@ STOPS = [
     (
         ".left .part.stills, .left .part.draw_pad",
         "This is the input of the network, 28 × 28 "
-        "pixels. Choose another picture, upload a photograph, or draw a digit.",
+        "pixels. Drag it and see the field move. Or choose another picture, upload a "
+        "photograph, or draw a digit.",
     ),
     (
         ".part.pair",
