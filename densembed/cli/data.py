@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from densembed.cli.common import UsageError, warn
-from densembed.data import Dataset, check_name, is_available, load_dataset
+from densembed.data import DataError, Dataset, check_name, is_available, load_dataset
 from densembed.data.decode import read_bytes
 from densembed.data.frames import frames_note
 from densembed.data.images import read_picture
@@ -85,7 +85,10 @@ def read_signals(checkpoint: Checkpoint, path: Path) -> tuple[Tensor, Rows]:
     if channels > 1:
         raise UsageError(f"The model takes {channels} channels, but a CSV file has one.")
     own = checkpoint.config.dataset
-    column = SignalTable.parse(own).column if own.startswith(TABLE) else ""
+    try:
+        column = SignalTable.parse(own).column if own.startswith(TABLE) else ""
+    except DataError:  # a checkpoint may have any text there
+        column = ""
     rows = read_rows(path, column or None, length)
     if rows.values.shape[1] != length:
         raise UsageError(

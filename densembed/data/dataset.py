@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from densembed.data.names import DataError
-from densembed.data.scaling import Scaling
+from densembed.data.scaling import LARGEST, Scaling
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Dataset:
     def scaled_by(self, scaling: Scaling | None) -> "Dataset":
         """The same signals with the scaling of a checkpoint in place of their own.
 
-        Raises DataError for values that overflow float32.
+        Raises DataError for values that are too large in it.
         """
         if scaling is None or self.scaling is None or scaling == self.scaling:
             return self
@@ -102,7 +102,7 @@ class Dataset:
             replace(part, images=scaling(own.measured(part.images.double())).float())
             for part in (self.train, self.test)
         )
-        if not all(part.images.isfinite().all() for part in (train, test)):
+        if not all((part.images.abs() <= LARGEST).all() for part in (train, test)):
             raise DataError(
                 f"{self.title} has values that are too large, compared with the training signals "
                 "of the model: check their unit."

@@ -1,11 +1,14 @@
 """How the values of signals become the inputs of a model."""
 
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Values = TypeVar("Values", bound=Any)  # an array or a tensor
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+LARGEST = 1e30
+"""Largest size of values, of inputs and of a scaling, so that sums of squares are finite."""
+SMALLEST = 1 / LARGEST
+"""Least standard deviation."""
 
 
 class Scaling(BaseModel):
@@ -18,8 +21,8 @@ class Scaling(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    mean: Finite
-    std: Finite = Field(gt=0)
+    mean: float = Field(ge=-LARGEST, le=LARGEST)
+    std: float = Field(ge=SMALLEST, le=LARGEST)
 
     def __call__(self, values: Values) -> Values:
         """The inputs for measured values."""

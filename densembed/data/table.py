@@ -31,7 +31,7 @@ import torch
 
 from densembed.data.dataset import Dataset, Split
 from densembed.data.names import TABLE, DataError
-from densembed.data.scaling import Scaling
+from densembed.data.scaling import LARGEST, SMALLEST, Scaling
 from densembed.files import read_regular
 from densembed.text import closest, listed, natural, printable, quoted
 
@@ -153,8 +153,8 @@ def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]
     with np.errstate(over="ignore", invalid="ignore"):
         mean, std = float(training.mean()), float(training.std())
     constant = training.min() == training.max()  # of which std is not 0 if the mean is rounded
-    if constant or not 0 < std < math.inf:
-        reason = "are too large" if std else "differ too little"
+    if constant or not (SMALLEST <= std <= LARGEST and abs(mean) <= LARGEST):
+        reason = "differ too little" if std < SMALLEST else "are too large"
         reason = "are all the same" if constant else reason
         raise DataError(f"The values of the training signals of {title} {reason}.")
     scaling = Scaling(mean=mean, std=std)
@@ -173,17 +173,17 @@ def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]
 def as_inputs(rows: "Rows", scaling: Scaling, title: str) -> torch.Tensor:
     """The signals of a table as inputs of a model, (N, 1, L).
 
-    Raises DataError for a value that overflows float32.
+    Raises DataError for a value that is too large, as it is or scaled.
     """
     with np.errstate(over="ignore"):
-        inputs = scaling(rows.values).astype(np.float32)
-    fits = np.isfinite(inputs).all(1)
+        inputs = scaling(rows.values)
+    fits = (np.maximum(abs(inputs), abs(rows.values)) <= LARGEST).all(1)
     if not fits.all():
         raise DataError(
             f"Line {rows.lines[int(fits.argmin())]:,} of {title} has a value that is too large, "
             "compared with the training signals: check its unit."
         )
-    return torch.from_numpy(inputs).unsqueeze(1)
+    return torch.from_numpy(inputs.astype(np.float32)).unsqueeze(1)
 
 
 def _every_fifth(classes: Sequence[str]) -> list[bool]:

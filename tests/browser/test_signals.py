@@ -40,7 +40,7 @@ from tests.browser.conftest import (
     until,
     visitor,
 )
-from tests.browser.gallery import PAPER, SMALL
+from tests.browser.gallery import PAPER, SMALL, made
 from tests.browser.views import ends
 
 LENGTH, COUNT = 24, 60
@@ -366,6 +366,38 @@ def test_an_uploaded_model_of_signals(visit, server):
     choose(page, "Class", "3")
     shows(page, SIGNAL, data.test.images[data.test.labels == 3][0].numpy())
     shows(page, AFTER, field_of(checkpoint, data.test.images[:1][0]))
+
+
+def test_extreme_signals_of_a_stranger_have_finite_numbers(visit, tmp_path):
+    """A tiny deviation made NaN of large values, and the view said "undefined (NaN %)"."""
+    strange = Checkpoint.from_bytes(made("logistic-el-mnn-4-2", (1, 20)))
+    scaling = strange.header.scaling.model_copy(update={"mean": 0.0, "std": 1e-30})
+    header = strange.header.model_copy(update={"scaling": scaling})
+    Checkpoint(header, strange.tensors).save(tmp_path / "strange.safetensors")
+    page = visit("/?class=e&example=3&tour=0")
+    page.get_by_role("button", name="Upload a model").click()
+    uploader = page.get_by_test_id("stFileUploader").locator("input")
+    uploader.set_input_files(tmp_path / "strange.safetensors")
+    until(page, lambda: numbers(page, AFTER).shape == (1, 80))
+    # There are no test signals, so nothing is wrong with their class and number in the link.
+    expect(page.locator(".problems")).to_have_text("No test signals for this model are available.")
+    page.keyboard.press("Escape")
+    choose(page, "Input", "Numbers")
+    values = np.array([1e30, -1e30] * 10)
+    pasted(page, " ".join(map(str, values)))
+    shows(page, SIGNAL, values[None])
+    expect(page.locator(".pair .opinion .heading small")).to_have_text(re.compile(r"[a-e] \(\d"))
+    assert np.isfinite(numbers(page, AFTER)).all()
+
+
+def test_the_largest_numbers_stay_in_the_link(visit):
+    page = visit("/?model=bumps&from=upload&tour=0")
+    values = np.array([1e30, -1e30] * (LENGTH // 2))
+    pasted(page, " ".join(map(str, values)))
+    shows(page, SIGNAL, values[None])
+    until(page, lambda: "ink=" in page.url)
+    page.reload()
+    shows(page, SIGNAL, values[None])
 
 
 def pasted(page: Page, text: str) -> None:

@@ -93,6 +93,19 @@ def test_a_file_that_does_not_fit_is_named(run, model, tmp_path):
     assert (status, "No such file" in errors) == (2, True)
 
 
+@pytest.mark.parametrize("dataset", ["csv:", "csv:a\0b", "csv:" + "a" * 190, "csv:@"])
+def test_a_model_reads_signals_whatever_its_own_data_are_called(run, model, table, dataset):
+    """The path of the model's own table was judged as if it were to be read."""
+    opened = Checkpoint.open(model)
+    config = opened.config.model_copy(update={"dataset": dataset})
+    header = opened.header.model_copy(update={"config": config})
+    strange = model.with_name("strange.safetensors")
+    Checkpoint(header, opened.tensors).save(strange)
+    status, text, errors = run("read", strange, table)
+    assert (status, errors) == (0, "")
+    assert text.replace("strange", model.stem) == run("read", model, table)[1]
+
+
 def test_a_value_that_overflows_is_named_by_its_line(run, model, table, tmp_path):
     """The probability was NaN, which is not JSON, and the class that of the label."""
     rows = table.read_text().splitlines()

@@ -155,6 +155,11 @@ WRONG = {
     "one class": (text([row for row in rows() if row[-1] == "rest"]), "two classes"),
     "one column": ("1\n2\n", "one column"),
     "constant": (text([[1] * LENGTH + [row[-1]] for row in rows()]), "all the same"),
+    "tiny": (
+        text([[*(k * 1e-35 for _ in row[:-1]), row[-1]] for k, row in enumerate(rows())]),
+        "differ too little",
+    ),
+    "large": (text([[k * 1e35] * LENGTH + [row[-1]] for k, row in enumerate(rows())]), "too large"),
     "huge": (text([[k * 1e306] * LENGTH + [row[-1]] for k, row in enumerate(rows())]), "too large"),
     "constant fraction": (  # whose mean is rounded, so their standard deviation is not 0
         text([[0.1] * LENGTH + [row[-1]] for row in rows()]),
@@ -299,4 +304,4 @@ def test_another_scaling(load):
     assert found.scaling == other
     assert data.scaled_by(data.scaling) is data
     with pytest.raises(DataError, match="too large, compared with the training signals of the mo"):
-        data.scaled_by(Scaling(mean=0.0, std=1e-60))
+        data.scaled_by(Scaling(mean=1e5, std=1e-30))

@@ -321,7 +321,8 @@ class Explore extends View {
     const step = this.checkpoint.steps.findLast((each) => each <= Number(state.step));
     this.state = { ...state, model: key, step: step ?? 0 };
     if (!(await this.inputs.readLink(state)))
-      problems.push("The picture in the link is damaged or of another size than the model’s.");
+      problems.push(`The ${nounsOf(this.checkpoint.inputShape).input} in the link is damaged or of `
+        + "another size than the model’s.");
     problems.push(...this.inputs.problems(state));
     this.host.report(problems);
     const written = new URLSearchParams(link);

@@ -97,13 +97,19 @@ export const unchanged = (samples) => ({ to: null, between: 0, ...Object.fromEnt
 export function inputParameters(samples, sources) {
   const { tested } = samples;
   const most = Math.max(...samples.counts);
-  return {
-    from: oneOf("Input", sources, "samples", OLD_SOURCES),
-    ink: text("Picture", (written) => /^[\w-]{1,6000}$/.test(written), "a whole picture"),
+  const choices = {
     class: oneOf("Class", tested, samples.usual),
     example: number("Example", 1, most, 1, true),
     shuffle: number("Shuffle", 0, SEEDS, null, true),
     to: oneOf("Morph into", tested, null),
+  };
+  // Without test inputs a link says nothing wrong about them: the page says that there are none.
+  if (samples.empty)
+    for (const each of Object.values(choices)) each.read = () => each.usual;
+  return {
+    from: oneOf("Input", sources, "samples", OLD_SOURCES),
+    ink: text("Picture", (written) => /^[\w-]{1,6000}$/.test(written), "a whole picture"),
+    ...choices,
     between: number("Between", 0, 1, 0),
     ...Object.fromEntries(Object.entries(changesOf(samples)).map(
       ([key, { label, range: { low, high }, usual }]) => [key, number(label, low, high, usual)])),
@@ -321,7 +327,7 @@ export class InputControls {
     const { samples } = this;
     const content = await fromText(String(state.ink), samples.blank().byteLength);
     const values = content && samples.valuesOf(content);
-    this.linked = values?.every((value) => Math.abs(value) <= LARGEST) ? values : null;
+    this.linked = values?.every((value) => Math.abs(value) <= Math.fround(LARGEST)) ? values : null;
     this.drawn = null;
     return this.linked !== null;
   }

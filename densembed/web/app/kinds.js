@@ -1,6 +1,7 @@
 // What an input is: an image of pixels, or a signal of samples. Both are computed and drawn by the
 // same code, in which a signal is an image with one row.
 /** @import { Header } from "../engine/header.js" */
+import { LARGEST } from "../input/numbers.js";
 
 /**
  * The numbers of an input: the bytes of an image, or the measured values of a signal.
@@ -36,12 +37,14 @@ export const planesOf = ([channels, ...sizes]) =>
   [channels, sizes.length === 1 ? 1 : sizes[0], sizes[sizes.length - 1]];
 
 /**
- * What a network takes: ink from 0 to 1, or values scaled as those of the training signals.
+ * What a network takes: ink from 0 to 1, or values scaled as those of the training signals, which
+ * are finite also if a checkpoint of anyone has a tiny deviation.
  * @param {Values} values
  * @param {Pick<Header, "scaling">} header of the checkpoint
  */
 export function asInput(values, { scaling }) {
   if (!scaling) return Float32Array.from(values, (value) => value / 255);
   const { mean, std } = scaling;
-  return Float32Array.from(values, (value) => (value - mean) / std);
+  return Float32Array.from(values, (value) =>
+    Math.max(-LARGEST, Math.min(LARGEST, (value - mean) / std)));
 }

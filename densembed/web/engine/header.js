@@ -230,7 +230,8 @@ const CONFIG = {
 
 const count = integer(0, 1e12);
 const finite = number(-Infinity, Infinity);
-const scaling = object({ mean: finite, std: number(0, Infinity, undefined, true) });
+const LARGEST = 1e30;  // as in Python
+const scaling = object({ mean: number(-LARGEST, LARGEST), std: number(1 / LARGEST, LARGEST) });
 const HEADER = {
   config: object(CONFIG),
   scaling: {

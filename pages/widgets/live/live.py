@@ -11,6 +11,7 @@ import streamlit as st
 import torch
 from torch import Tensor
 
+from densembed.data.scaling import LARGEST
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError
@@ -77,8 +78,10 @@ class Report:
         pixels = torch.frombuffer(bytearray(self.pixels), dtype=kind).reshape(header.input_shape)
         if header.scaling is None:
             return pixels
-        signal = header.scaling(pixels.double()).float()
-        return signal if signal.isfinite().all() else None
+        if not pixels.isfinite().all():
+            return None
+        # As in the browser.
+        return header.scaling(pixels.double()).clamp(-LARGEST, LARGEST).float()
 
 
 def reported(view: str) -> Report | None:
