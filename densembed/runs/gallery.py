@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from densembed.cache import SizedCache
-from densembed.data import is_outside
+from densembed.data import is_outside, noun
 from densembed.models.names import describe
 from densembed.paths import gallery_folder
 from densembed.runs import Run, all_runs
@@ -73,7 +73,8 @@ def one_line(header: Header) -> str:
     parts = [describe(header.config.model), header.provenance.dataset_title]
     if header.errors:
         images = header.provenance.test_images
-        few = f" on {images} test image{'' if images == 1 else 's'}" if images < FEW_IMAGES else ""
+        tested = f"{images} test {noun(header.input_shape)}{'' if images == 1 else 's'}"
+        few = f" on {tested}" if images < FEW_IMAGES else ""
         parts.append(f"{Errors(header.errors).text()} error{few}")
     return " · ".join(parts)
 

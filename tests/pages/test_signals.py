@@ -11,6 +11,7 @@ from densembed.fields.field import view
 from densembed.figures import export
 from densembed.models.registry import build, parameter_count
 from densembed.runs import Run, execute
+from densembed.runs.gallery import one_line
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.header import CheckpointError
@@ -44,10 +45,17 @@ def checkpoint() -> Checkpoint:
 def test_a_run_of_signals_links_to_explore(run):
     app = visit("train", run=run.identifier)
     assert not app.exception
+    assert [each.value.rpartition(" of ")[2] for each in app.success] == ["1,000 test signals."]
     links = [link.proto for link in app.main.get("page_link")]
     shown = [link.label for link in links if f"model={run.identifier}" in link.query_string]
     assert "Show in Explore" in shown
     assert not any("compare-with" in (box.key or "") for box in app.selectbox)
+
+
+def test_few_test_signals_are_named_in_the_title_of_a_model(checkpoint):
+    few = checkpoint.header.provenance.model_copy(update={"test_images": 8})
+    header = checkpoint.header.model_copy(update={"provenance": few})
+    assert one_line(header).endswith(" % error on 8 test signals")
 
 
 def test_the_form_trains_on_signals(run):

@@ -87,8 +87,11 @@ def _follow(run: Run, was_live: bool) -> None:
 def _status(run: Run, state: str, events: list[dict], config: RunConfig, course: Course) -> None:
     last = next((event for event in reversed(events) if event["kind"] == "progress"), None)
     # The last point of the curve, which is updated less often than the events.
+    noun = "signal" if is_signals(config.dataset) else "image"
     error = (
-        f"test error {Errors(course.errors[-1]).text(_test_images(run))}" if course.errors else ""
+        f"test error {Errors(course.errors[-1]).text(_test_images(run), noun)}"
+        if course.errors
+        else ""
     )
     place = cluster().place(run) if state in ("queued", "interrupted") else None
     if state == "queued" and place is None:
