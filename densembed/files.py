@@ -45,7 +45,8 @@ def replace_file(path: Path, data: bytes) -> None:
     """
     check_regular(path)
     path = Path(os.path.realpath(path))
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    # The end of the name alone, as the whole may be as long as a name can be.
+    temporary = path.with_name(f".{path.name[-40:]}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "wb") as file:
             file.write(data)

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from densembed import files
-from densembed.files import in_home, read_regular
+from densembed.files import in_home, read_regular, replace_file
 
 
 def test_the_beginning_of_a_file(tmp_path):
@@ -28,6 +28,17 @@ def test_a_file_that_has_no_end_is_not_waited_for(tmp_path, monkeypatch):
         read_regular(pipe)
     assert caught.value.filename == str(pipe)
     os.close(writer)
+
+
+@pytest.mark.parametrize("name", ["a" * 251 + ".csv", "é" * 125 + ".csv", "a.csv"])
+def test_a_file_of_the_longest_name_is_written(tmp_path, name):
+    for content in (b"one", b"two"):
+        replace_file(tmp_path / name, content)
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+        assert (tmp_path / name).read_bytes() == content
+    with pytest.raises(OSError, match="too long") as caught:
+        replace_file(tmp_path / f"a{'b' * 255}", b"")
+    assert str(caught.value.filename).endswith("b" * 255)
 
 
 def test_only_the_home_folder_has_a_tilde(monkeypatch, tmp_path):

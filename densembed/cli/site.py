@@ -21,7 +21,7 @@ USUAL = (
 
 def site(options: argparse.Namespace) -> None:
     """Write Explore and Compare as static files."""
-    entries = [Entry(printable(path.stem), path) for path in options.checkpoint]
+    entries = [Entry(printable(path.stem), path) for path in dict.fromkeys(options.checkpoint)]
     if not entries:
         by_key = {entry.key: entry for entry in shipped()}
         entries = [by_key[key] for key in USUAL if key in by_key]

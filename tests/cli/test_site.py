@@ -50,6 +50,12 @@ def test_the_page_finds_its_files_whatever_their_names(site, trained_file, tmp_p
         assert not set(script) & set('?#\\"<')
 
 
+def test_a_file_that_is_named_twice_is_shown_once(site, trained_file):
+    status, errors, out = site(trained_file, trained_file)
+    assert (status, errors) == (0, "")
+    assert sorted(path.name for path in out.iterdir()) == ["index.html", f"{trained_file.stem}.js"]
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
