@@ -1,4 +1,4 @@
-// Pictures on canvases and as URLs.
+// Inputs as pictures, on canvases and as URLs. `panels/panel.js` draws receptive fields.
 /** @import { Values } from "./kinds.js" */
 import { colours } from "../resources.js";
 

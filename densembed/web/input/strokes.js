@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * From strokes on a pad to a model's input.
+ * From strokes on a pad to a model's input: one digit, several, or none.
  *
  * What `read_picture` does with black ink on white paper: the ink is detected, the marks that are
  * a digit are selected, thin strokes are thickened, and the digit is brought to the size and

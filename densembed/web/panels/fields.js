@@ -1,4 +1,4 @@
-// Arrays as Python sends them.
+// Unpacks arrays that Python sends. `panel.js` draws receptive fields.
 /** @import { Packed } from "./types.js" */
 
 /** The bytes in a text in base 64. @param {string} text */

@@ -1,5 +1,5 @@
-// One heatmap with its heading and colour bar, or curves over one axis with the numbers at both
-// axes. It knows nothing of where its numbers come from.
+// Draws a receptive field or other numbers: one heatmap with its heading and colour bar, or curves
+// over one axis with the numbers at both axes. It knows nothing of where its numbers come from.
 /** @import { Scale, View } from "./types.js" */
 import { contour } from "./contour.js";
 import { axesInSvg, boxOf, dividerAt, drawCurves, ticksInHtml } from "./curve.js";

@@ -1,4 +1,8 @@
-"""A page's link: invalid values and unknown parameters are reported, and removed from it."""
+"""A page's link: invalid values and unknown parameters are reported, and removed from it.
+
+A page adds a parameter with `Parameter` of `parameter.py`, Explore and Compare in `parametersOf` of
+their JavaScript.
+"""
 
 import difflib
 
