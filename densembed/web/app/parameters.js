@@ -1,5 +1,5 @@
 // The state of a view in its link: each parameter reads, checks and writes its own value. A view
-// lists its parameters in `parametersOf`, those of the input are in `inputParameters` of `input.js`.
+// lists its parameters in `parametersOf`; those of the input are `inputParameters` of `input.js`.
 import { closest } from "../engine/text.js";
 
 /**
