@@ -437,6 +437,11 @@ def test_numbers_become_the_signal_and_stay_in_the_link(visit, checkpoint):
         {"name": "new.csv", "mimeType": "text/csv", "buffer": ",".join(map(str, values)).encode()}
     )
     shows(page, AFTER, field_of(checkpoint, x))
+    page.locator(".input-bar input[type=file]").set_input_files(
+        {"name": "empty.csv", "mimeType": "text/csv", "buffer": b"\n"}
+    )
+    expect(page.locator(".input-bar .note")).to_have_text("The table is empty.")
+    shows(page, AFTER, field_of(checkpoint, x))
 
 
 def test_a_signal_is_drawn_over_the_test_signal(visit, checkpoint, tested):

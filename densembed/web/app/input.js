@@ -180,6 +180,7 @@ export class InputControls {
         if (!table) return;
         this.numbers.value = await table.slice(0, MOST_BYTES).text();
         this.readNumbers(this.numbers.value, table.size <= MOST_BYTES);
+        if (!this.numbers.value.trim()) this.said.textContent = "The table is empty.";
       } });
     this.said = make("p", { className: "note", role: "status" });
     this.numbersBar = make("div", { className: "numbers" }, this.numbers, file, this.said);
