@@ -8,14 +8,13 @@ from pages.widgets.compare.differences import curves, table
 from pages.widgets.compare.disagreement import confused, disagree
 from pages.widgets.compare.downloads import export_compared
 from pages.widgets.compare.models import (
-    NAMES,
     compared_models,
     default_models,
     moment_of,
     remark_fields,
     remark_inputs,
 )
-from pages.widgets.inputs.checkpoints import report_signals, require_models, upload_model
+from pages.widgets.inputs.checkpoints import require_models, upload_model
 from pages.widgets.inputs.choose import (
     remark,
     strange_drawing,
@@ -39,26 +38,26 @@ begin(
 )
 hide_menu()
 require_models()
-report_signals(NAMES)
 report = reported("compare")
 parameters = report.parameters if report else {}
 compared = compared_models(parameters)
 first = compared[0].checkpoint
-picture = upload_picture(first, follow_link) if takes_pictures(parameters) else None
+images = first.header.scaling is None
+picture = upload_picture(first, follow_link) if takes_pictures(parameters) and images else None
 shown = report and explored(report, first, picture)
 able = {
     f"the {entry.name} model": entry.checkpoint
     for entry in compared
     if shown and entry.takes(shown)
 }
-if shown and shown.own:
+if shown and shown.own and images:
     remark(shown, able)
 show_view(
     "compare",
     default_models(st.query_params.get("first", "")),
     DETAILS,
     None if picture is None else picture.pixels,
-    strange_drawing(shown, able.values()),
+    strange_drawing(shown, able.values()) if images else None,
 )
 if shown:
     if not shown.own:
@@ -82,4 +81,4 @@ elif opened == "disagreements":
 elif opened == "confusion":
     confused(compared, moment.indices)
 elif opened == "export":
-    export_compared(compared, moment, shown, parameters)
+    export_compared(compared, moment, report)

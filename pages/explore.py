@@ -19,12 +19,11 @@ from pages.widgets.live.live import follow_link, model_of, reported, show_view
 
 begin("What does this network look at?")
 hide_menu()
-default = first_choice(require_models(signals=True))
+default = first_choice(require_models())
 report = reported("explore")
 parameters = report.parameters if report else st.query_params.to_dict()
 key, checkpoint = model_of(parameters, "model", default)
 images = checkpoint.header.scaling is None
-st.session_state["signals"] = not images
 if images:
     tour()
 picture = upload_picture(checkpoint, follow_link) if takes_pictures(parameters) and images else None
@@ -42,9 +41,8 @@ if shown and not shown.own:
     # Below the view: above it the pad would move when the visitor begins to draw.
     remark(shown, {"this model": checkpoint})
 with st.container(horizontal=True, vertical_alignment="center"):
-    upload_model("model", key, follow_link, signals=True)
-    if images:
-        compare_with(key)
+    upload_model("model", key, follow_link)
+    compare_with(key)
     offer_download(checkpoint, follow_link)
     copy_link()
 if report and shown and parameters.get("more") == "export":

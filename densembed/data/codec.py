@@ -68,7 +68,7 @@ def decode_field(encoded: dict[str, Any]) -> np.ndarray:
 
 
 def to_png(pixels: torch.Tensor) -> bytes:
-    """Encode pixels (1 or 3, H, W) uint8 as PNG."""
+    """Encode pixels (1, 3 or, with their opacity, 4, H, W) uint8 as PNG."""
     array = np.moveaxis(pixels.numpy(), 0, -1)
     file = io.BytesIO()
     Image.fromarray(array[..., 0] if array.shape[-1] == 1 else array).save(file, "PNG")

@@ -10,7 +10,7 @@ import torch
 from scipy.stats import binomtest
 from torch import Tensor
 
-from densembed.data import as_input
+from densembed.data import as_input, noun
 from densembed.fields.measures import on_pixels
 from densembed.models.architectures import DensityNetwork
 from densembed.models.names import describe
@@ -139,19 +139,22 @@ def confusion_matrix(predicted: np.ndarray, labels: np.ndarray, classes: int) ->
 def summary(checkpoint: Checkpoint) -> dict[str, str]:
     """Error, size, settings and speed of a checkpoint, as text."""
     header, config = checkpoint.header, checkpoint.config
+    inputs = f"{noun(header.input_shape)}s"
     seconds = [epoch.seconds for epoch in header.epochs]
     return {
         "Model": describe(config.model),
-        "Test error": Errors(checkpoint.errors).text(header.provenance.test_images)
+        "Test error": Errors(checkpoint.errors).text(
+            header.provenance.test_images, noun(header.input_shape)
+        )
         if checkpoint.errors
         else "unknown",
         "Parameters": f"{checkpoint.parameters:,}",
         "Densities": _densities(checkpoint),
         "Size of one network": f"{4 * checkpoint.parameters / 1000:,.1f} kB",
         "Training data": f"{header.provenance.dataset_title}, {header.provenance.train_images:,} "
-        "images",
+        f"{inputs}",
         "Epochs": f"{len(header.epochs):,} of {config.epochs:,}",
-        "Batch size": f"{config.batch_size:,} images",
+        "Batch size": f"{config.batch_size:,} {inputs}",
         "Learning rate": f"at most {config.learning_rate:g}",
         "Density learning rate": f"{config.density_rate:g} × the learning rate",
         "Weight decay": f"{config.weight_decay:g}",
@@ -169,7 +172,8 @@ def summary(checkpoint: Checkpoint) -> dict[str, str]:
 def _densities(checkpoint: Checkpoint) -> str:
     model = cast(DensityNetwork, checkpoint.model())
     if not checkpoint.has_densities:
-        what = "pixel" if on_pixels(model) else "cell of the last feature maps"
+        own = "sample" if checkpoint.header.scaling else "pixel"
+        what = own if on_pixels(model) else "cell of the last feature maps"
         return f"none learned: a weight for each {what}"
     count = model.embedding.groups * model.embedding.num_densities
     return f"{count:,}, {'moving with the input' if model.adaptive else 'fixed'}"

@@ -129,7 +129,8 @@ def compared_npz(
     """The content of an NPZ file of several models' fields for one input.
 
     It contains `field_NAME` (channels, H · r, W · r) and `step_NAME` for each model, the cells'
-    centres `x` and `y` in pixels, and the `input`.
+    centres `x` and `y` in pixels, and the `input`. Those of a signal are (channels, L · r), without
+    `y`, and the `input` has measured values.
     """
     arrays: dict[str, Any] = {f"field_{name}": values for name, values in fields.items()}
     arrays |= {f"step_{name}": step for name, step in steps.items()}
@@ -162,6 +163,35 @@ changes = {{f"{{name}} − first": fields[name] - fields["first"] for name in li
 top = max(field.max() for field in fields.values())
 with open("differences.pdf", "wb") as file:
     file.write(sheet(pixels.numpy(), fields, top, "Receptive fields", "PDF", changes=changes))
+"""
+
+
+def compared_signal_snippet(
+    files: dict[str, str], steps: dict[str, int], parts: dict[str, int]
+) -> str:
+    """As `compared_snippet`, for the signal in the file input.csv."""
+    shown = "".join(f"    ({n!r}, {files[n]!r}, {steps[n]}, {parts[n]}),\n" for n in files)
+    return f"""\
+import numpy as np
+import torch
+
+from densembed.training.checkpoint import Checkpoint
+from densembed.fields.field import view
+from densembed.figures.signals import signal_sheet
+from densembed.figures.theme import SERIES
+
+values = np.loadtxt("input.csv", delimiter=",", ndmin=2)  # (channels, length), as measured
+fields = {{}}
+for name, file, step, parts in [
+{shown}]:
+    checkpoint = Checkpoint.open(file)
+    signal = torch.from_numpy(checkpoint.header.scaling(values)).float()
+    views = view(checkpoint, signal)
+    fields[name] = views.fields[views.steps.index(step)].sum(0) / parts  # (cells,)
+changes = {{f"{{name}} − first": fields[name] - fields["first"] for name in list(fields)[1:]}}
+with open("differences.pdf", "wb") as file:
+    look = {{"colours": SERIES[:len(fields)], "changes": changes}}
+    file.write(signal_sheet(values, fields, "Receptive fields", "PDF", **look))
 """
 
 

@@ -1,4 +1,4 @@
-"""Explore on models of signals: its curves, details and links are Python's."""
+"""Explore and Compare on models of signals: their curves, details and links are Python's."""
 
 import csv
 import re
@@ -34,6 +34,7 @@ from tests.browser.conftest import (
     choose,
     expect,
     numbers,
+    places,
     press,
     serve,
     shows,
@@ -48,15 +49,15 @@ BEFORE, AFTER, SIGNAL = ".pair .before", ".pair .after", ".left .stills figure"
 NAMES = ("low", "high")
 
 
-def table(path: Path) -> None:
-    """Bumps in the first or second half, around 100: far from what a network takes."""
+def table(path: Path, level: float = 100) -> None:
+    """Bumps in the first or second half, on a level that is far from what a network takes."""
     random = np.random.default_rng(1)
     places = np.arange(LENGTH)
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         for k in range(COUNT):
             middle = random.uniform(3, 9) + 12 * (k % 2)
-            bump = 100 + 30 * np.exp(-((places - middle) ** 2) / 8) + random.normal(0, 2, LENGTH)
+            bump = level + 30 * np.exp(-((places - middle) ** 2) / 8) + random.normal(0, 2, LENGTH)
             writer.writerow([*bump.round(3), NAMES[k % 2]])
 
 
@@ -70,7 +71,7 @@ def trained(config: RunConfig, path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[tuple[str, Path]]:
-    """A server with two models of signals and one of images, and its folder."""
+    """A server with models of signals and one of images, and its folder."""
     folder = tmp_path_factory.mktemp("signals")
     gallery = folder / "gallery"
     gallery.mkdir()
@@ -81,6 +82,15 @@ def server(tmp_path_factory) -> Iterator[tuple[str, Path]]:
     for key, model in (("bumps", "gaussian-el-mnn-6-3"), ("plain", "linear")):
         config = RunConfig(model=model, dataset=f"csv:{folder / 'data/bumps.csv'}", **common)
         trained(config, gallery / f"{key}.safetensors")
+    table(folder / "data/more.csv", 130)
+    trained(
+        RunConfig(model="gaussian-el-mnn-4-2", dataset=f"csv:{folder / 'data/more.csv'}", **common),
+        gallery / "other.safetensors",
+    )
+    trained(
+        RunConfig(model="logistic-el-4", dataset="mnist1d", epochs=1, device="cpu"),
+        gallery / "longer.safetensors",
+    )
     with serve(folder, gallery=gallery) as address:
         yield address, folder
 
@@ -345,12 +355,154 @@ def test_the_page_has_what_a_signal_has(visit):
     until(page, lambda: numbers(page, AFTER).shape == (1, 4 * LENGTH))
 
 
-def test_compare_has_a_sentence_and_images(visit):
-    page = visit("/compare?first=bumps")
-    expect(page.get_by_test_id("stAlert")).to_contain_text("Explore shows them")
-    until(page, lambda: numbers(page, ".columns .field.first").shape == (112, 112))
-    choices = page.get_by_label("First model").locator("option")
-    assert choices.evaluate_all("all => all.map(each => each.value)") == [SMALL]
+COLUMN = ".columns .field."
+CHANGE = ".columns .change."
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean"])
+def test_compare_shows_the_fields_of_each_model_on_one_scale(
+    visit, server, checkpoint, tested, kind
+):
+    step = checkpoint.steps[2]
+    link = "models=3&first=bumps&second=plain&third=bumps"
+    page = visit(f"/compare?{link}&class=high&example=2&field={kind}&step={step}")
+    plain = Checkpoint.open(server[1] / "gallery/plain.safetensors")
+    measured_signal = measured(tested, "high", 2)
+
+    def fields(index: int, values: np.ndarray) -> dict[str, np.ndarray]:
+        x = scaled(checkpoint, values)
+        own = field_of(checkpoint, x, index) / (6 if kind == "mean" else 1)
+        even = np.full((1, 4 * LENGTH), 1 / LENGTH if kind == "mean" else 1.0)
+        return {"first": own, "second": even, "third": own}
+
+    def there(index: int, values: np.ndarray) -> None:
+        shown = fields(index, values)
+        shows(page, SIGNAL, values[None])
+        for name, values_of in shown.items():
+            shows(page, COLUMN + name, values_of)
+        shows(page, f"{CHANGE}second", shown["second"] - shown["first"])
+        shows(page, f"{CHANGE}third", np.zeros((1, 4 * LENGTH)))
+        for name, model in (("first", checkpoint), ("second", plain)):
+            scores = logits(model.network(index), scaled(model, values)[None])[0].softmax(0)
+            best = tested.classes[int(scores.argmax())]
+            expect(page.locator(".columns .legend span").filter(has_text=f"{name}:")).to_have_text(
+                f"{name}: {best} ({100 * scores.max():.1f} %)"
+            )
+
+    there(2, measured_signal)
+    # One scale, up to the largest value of the first and the last step of all models.
+    x = scaled(checkpoint, measured_signal)
+    share = 6 if kind == "mean" else 1
+    top = max(float(field_of(checkpoint, x, k).max()) for k in (0, -1)) / share
+    top = max(top, 1 / LENGTH if kind == "mean" else 1.0)
+    for name in ("first", "second", "third"):
+        until(page, lambda name=name: np.allclose(ends(page, COLUMN + name), (0, top), 0.006))
+    low, high = ends(page, f"{CHANGE}second")
+    assert low == -high
+    points = line(page, f"{COLUMN}first")
+    np.testing.assert_allclose(
+        1 - points[:, 1], fields(2, measured_signal)["first"][0] / top, 0, 2e-3
+    )
+    # The input and all fields have one axis.
+    boxes = places(page, f"{SIGNAL} .plot, .columns .plot")
+    assert len(boxes) == 6
+    assert len({(box["x"], box["width"]) for box in boxes}) == 1
+    expect(page.locator(f"{COLUMN}first .plot")).to_have_attribute(
+        "aria-label", re.compile("^Receptive field, a curve")
+    )
+    page.get_by_text("Move, stretch, morph").click()
+    page.get_by_label("Blur").fill("1")
+    blurred = gaussian_filter1d(measured_signal, 1, mode="mirror", truncate=4)
+    there(2, blurred)
+    page.get_by_label("Step of training").press("End")
+    there(-1, blurred)
+    rests(page, blur="1", field=kind)
+    page.reload()
+    there(-1, blurred)
+    expect(page.locator(".problems")).to_be_hidden()
+
+
+def test_compare_has_the_same_signal_for_models_of_other_scaling(visit, server, checkpoint):
+    """Each model scales what was measured by its own training signals."""
+    values = np.linspace(90, 140, LENGTH).round(1)
+    page = visit("/compare?first=bumps&second=other&from=upload&field=sum")
+    pasted(page, " ".join(map(str, values)))
+    other = Checkpoint.open(server[1] / "gallery/other.safetensors")
+    assert other.header.scaling != checkpoint.header.scaling
+    for name, model in (("first", checkpoint), ("second", other)):
+        shows(page, COLUMN + name, field_of(model, scaled(model, values)))
+    until(page, lambda: "ink=" in page.url)
+    choose(page, "Input", "Draw")
+    press(page, f"{SIGNAL} .plot", [(2.5 / LENGTH, 0.25), (9.5 / LENGTH, 0.25)])
+    page.mouse.up()
+    until(page, lambda: np.ptp(numbers(page, SIGNAL)[0, 2:10]) == 0)
+    drawn = numbers(page, SIGNAL)[0]
+    shows(page, f"{COLUMN}second", field_of(other, scaled(other, drawn)))
+    choose(page, "More", "Export")
+    page.get_by_role("button", name="Numbers, CSV").click(trial=True)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Numbers, CSV").click()
+    saved = np.genfromtxt(download.value.path(), delimiter=",", names=True)
+    for name, model in (("first", checkpoint), ("second", other)):
+        np.testing.assert_allclose(saved[name], field_of(model, scaled(model, drawn))[0], 1e-4)
+
+
+def test_compare_names_models_of_other_inputs(visit, checkpoint, tested):
+    """The first model sets what the input is."""
+    page = visit(f"/compare?models=4&first=bumps&second={SMALL}&third=longer&fourth=plain")
+    note = page.locator(".columns ~ .note")
+    expect(note).to_have_text(
+        "The second model takes pictures, not signals. "
+        "The third model takes signals of another length."
+    )
+    expect(page.locator(".columns .field")).to_have_count(2)
+    alerts = page.get_by_test_id("stAlert")
+    expect(alerts.nth(0)).to_contain_text("The second model takes grey pictures of 28 × 28")
+    expect(alerts.nth(1)).to_contain_text("The third model takes signals of 40 samples")
+    page.get_by_label("First model").select_option(SMALL)
+    expect(note).to_have_text("The third and the fourth model takes signals, not pictures.")
+    until(page, lambda: numbers(page, f"{COLUMN}first").shape == (112, 112))
+    expect(page.locator(".columns .stage")).not_to_have_class(re.compile("signals"))
+    page.get_by_label("First model").select_option("bumps")
+    expect(page.get_by_role("button", name="Numbers", exact=True)).to_be_visible()
+    shows(page, f"{COLUMN}fourth", np.full((1, 4 * LENGTH), 1.0))
+
+
+def test_details_of_compared_signals(visit, server, checkpoint, tested):
+    page = visit("/compare?first=bumps&second=other&class=low&field=sum&open=classes")
+    other = Checkpoint.open(server[1] / "gallery/other.safetensors")
+    for part, model in enumerate((checkpoint, other), 1):
+        for label in range(2):
+            images = tested.scaled_by(model.header.scaling).test.images
+            mean, _ = field_statistics(model.network(), images[tested.test.labels == label][:20], 4)
+            shows(
+                page, f".atlases .part:nth-child({part}) figure:nth-child({label + 1})", mean[None]
+            )
+    choose(page, "More", "Where they disagree")
+    expect(page.get_by_test_id("stMarkdown").filter(has_text="McNemar")).to_contain_text(
+        "12 test signals of bumps.csv"
+    )
+    choose(page, "More", "Models and settings")
+    expect(page.locator(".facts table")).to_contain_text("48 signals")
+
+
+def test_a_signal_goes_with_the_visitor_from_explore_to_compare(visit, checkpoint, tested):
+    page = visit("/?model=bumps&class=high&example=2&right=3&tour=0")
+    own = measured(tested, "high", 2)
+    moved = own[np.maximum(np.arange(LENGTH) - 3, 0)]
+    shows(page, SIGNAL, moved[None])
+    rests(page, right="3")
+    box = page.get_by_role("combobox", name="Compare with another model")
+    box.click()
+    page.get_by_role("option").filter(has_text="Linear").click()
+    shows(page, SIGNAL, moved[None])
+    shows(page, f"{COLUMN}first", field_of(checkpoint, scaled(checkpoint, moved)) / 6)
+    rests(page, first="bumps", second="plain", right="3")
+    page.go_back()
+    shows(page, AFTER, field_of(checkpoint, scaled(checkpoint, moved)))
+    page.go_forward()
+    shows(page, f"{COLUMN}first", field_of(checkpoint, scaled(checkpoint, moved)) / 6)
+    expect(page.locator(".problems")).to_be_hidden()
 
 
 def test_an_uploaded_model_of_signals(visit, server):

@@ -1,4 +1,4 @@
-"""Explore shows models of signals; the other pages link to it."""
+"""Explore and Compare show models of signals; the other pages link to them."""
 
 import json
 
@@ -9,17 +9,17 @@ import torch
 from densembed.data import load_dataset
 from densembed.fields.field import view
 from densembed.figures import export
+from densembed.figures.signals import signal_tile
 from densembed.models.registry import build, parameter_count
 from densembed.runs import Run, execute
 from densembed.runs.gallery import one_line
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
-from densembed.training.header import CheckpointError
 from densembed.training.loop import train
 from densembed.training.recorder import Recorder
 from pages.widgets.inputs.checkpoints import keep, titles
 from pages.widgets.live.live import Report
-from tests.pages.conftest import get, visit
+from tests.pages.conftest import component, get, report, visit
 
 CONFIG = RunConfig(
     model="logistic-el-3", dataset="mnist1d", epochs=1, batch_size=1000, device="cpu"
@@ -49,7 +49,7 @@ def test_a_run_of_signals_links_to_explore(run):
     links = [link.proto for link in app.main.get("page_link")]
     shown = [link.label for link in links if f"model={run.identifier}" in link.query_string]
     assert "Show in Explore" in shown
-    assert not any("compare-with" in (box.key or "") for box in app.selectbox)
+    assert any("compare-with" in (box.key or "") for box in app.selectbox)
 
 
 def test_few_test_signals_are_named_in_the_title_of_a_model(checkpoint):
@@ -70,16 +70,11 @@ def test_the_form_trains_on_signals(run):
     assert any(button.label == "Start training" for button in app.button)
 
 
-def test_models_of_signals_are_in_the_list_of_explore_alone(run):
-    app = visit("explore", model=run.identifier)
-    assert not app.exception
-    assert list(titles()) == ["small"]
-    assert set(titles(signals=True)) == {"small", run.identifier}
-    app = visit("compare", first=run.identifier)
-    assert not app.exception
-    assert [each.value for each in app.info] == [
-        "Models of signals cannot be compared yet. Explore shows them."
-    ]
+def test_models_of_signals_are_in_the_lists(run):
+    for page, name in (("explore", "model"), ("compare", "first")):
+        app = visit(page, **{name: run.identifier})
+        assert not app.exception
+        assert set(component(app, "live")["models"]) == {"small", run.identifier}
 
 
 def test_test_signals_are_measured_values(run):
@@ -124,10 +119,46 @@ def test_an_exported_program_makes_the_same_numbers(checkpoint, tmp_path, monkey
     assert (tmp_path / "field.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_an_upload_is_kept_where_signals_are_shown(checkpoint, small_gallery):
-    data = checkpoint.to_bytes()
-    with pytest.raises(CheckpointError, match="model of signals"):
-        keep(data, "signals.safetensors")
-    key = keep(data, "signals.safetensors", signals=True)
-    assert key in titles(signals=True)
-    assert key not in titles()
+def test_a_model_of_images_beside_one_of_signals(run):
+    signal = torch.linspace(-2, 2, 40)
+    for opened in ("settings", "curves", "disagreements", "confusion", "export"):
+        link = {"models": "2", "first": run.identifier, "second": "small", "open": opened}
+        app = report(visit("compare", **link), "compare", signal, None, **link)
+        assert not app.exception
+        assert (
+            "The second model takes grey pictures of 28 × 28, so it cannot take this input. Its "
+            "training curves and settings can be compared below."
+        ) in [each.value for each in app.info]
+
+
+def test_a_program_of_compare_makes_the_same_numbers(checkpoint, tmp_path, monkeypatch):
+    signal = load_dataset("mnist1d").test.images[5]
+    checkpoint.save(tmp_path / "it.safetensors")
+    (tmp_path / "input.csv").write_text(export.signal_csv(signal, checkpoint.header.scaling))
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    files = dict.fromkeys(("first", "second"), "it.safetensors")
+    steps = {"first": checkpoint.steps[0], "second": checkpoint.steps[-1]}
+    exec(export.compared_signal_snippet(files, steps, {"first": 1, "second": 3}), names)
+    wanted = [field.sum(0) for field in view(checkpoint, signal).fields]
+    np.testing.assert_allclose(names["fields"]["first"], wanted[0], 1e-5)
+    np.testing.assert_allclose(
+        names["changes"]["second − first"], wanted[-1] / 3 - wanted[0], 1e-4, 1e-6
+    )
+    assert (tmp_path / "differences.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_an_upload_is_kept(checkpoint, small_gallery):
+    key = keep(checkpoint.to_bytes(), "signals.safetensors")
+    assert key in titles()
+
+
+def test_a_small_picture_of_a_signal_is_its_step_function():
+    values = np.array([[0.0, 1.0, 0.25, 0.75]])
+    tile = signal_tile(values, 0, 1)
+    assert tile.shape == (4, 64, 64)
+    rows, columns = np.nonzero(tile[3])
+    for step, value in enumerate(values[0]):
+        middle = 64 * (0.05 + 0.9 * (step + 0.5) / 4)
+        at = rows[columns == int(middle)]
+        assert at.mean() + 0.5 == pytest.approx(64 * (0.9 - 0.8 * value), abs=1)

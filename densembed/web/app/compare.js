@@ -8,15 +8,17 @@
  * @import { Samples } from "./samples.js"
  */
 import { mount as mountColumns } from "../panels/columns.js";
+import { mark } from "../panels/dom.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { colours, scales, style } from "../resources.js";
 import { Atlas, atlasOf, topOf } from "./atlas.js";
 import { choice, list, make, named } from "./controls.js";
 import { distinguish } from "./distinguish.js";
-import { MEASURES, explain } from "./glossary.js";
+import { MEASURES, explain, forSignals } from "./glossary.js";
 import { groupsOf, load, messageOf, part, titlesOf } from "./host.js";
 import { InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
+import { othersOf } from "./kinds.js";
 import { number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { Response } from "./response.js";
 import { ScaleEnd } from "./scale_end.js";
@@ -35,9 +37,12 @@ const OLD_DETAILS = { "Models and settings": "settings", "Model and recipe": "se
   "Take it away": "export" };
 const PARTS = ["menu", "sidebar", "change", "ways", "more", "predictions", "differences", "numbers",
   "steps"];
-const TERMS = "Each panel shows the [receptive field] of a model, made of its [densities|density]. "
-  + "In the names, [EL] is a layer of B × B densities ([B] = 10: 100 densities), and mNN a "
-  + `[micro network] of B₀ × B₀ densities ([B₀]) that places them. ${MEASURES}`;
+const SHOWN = "Each panel shows the [receptive field] of a model, made of its "
+  + "[densities|density]. In the names, [EL] is a layer of";
+const TERMS = `${SHOWN} B × B densities ([B] = 10: 100 densities), and mNN a [micro network] of `
+  + `B₀ × B₀ densities ([B₀]) that places them. ${MEASURES}`;
+const SIGNAL_TERMS = forSignals(`${SHOWN} [B] densities, and mNN a [micro network] of [B₀] `
+  + `densities that places them. ${MEASURES}`);
 const FIELDS = { mean: "mean", sum: "sum" };
 /** @type {Record<string, string>} */
 const TITLES = { classes: "All classes" };
@@ -116,7 +121,6 @@ class Compare extends View {
     this.columns = part("columns");
     this.note = make("p", { className: "note" });
     this.terms = make("p", { className: "glossed" });
-    explain(this.terms, TERMS);
     root.classList.add("live");
     this.inputPlace = make("div");
     this.left = make("div", { className: "left" });
@@ -143,6 +147,9 @@ class Compare extends View {
   }
 
   place() {
+    const { signals } = this.samples;
+    this.root.classList.toggle("signals", signals);
+    explain(this.terms, signals ? SIGNAL_TERMS : TERMS);
     this.inputPlace.replaceChildren(this.inputs.bar);
     this.left.replaceChildren(this.panel.element, this.inputs.changes, this.ways);
   }
@@ -278,6 +285,7 @@ class Compare extends View {
     inputs.load(state)?.then(() => this.set({}));
     const input = inputs.input(state);
     inputs.show(state);
+    mark(this.root, "data-from", String(state.from));
     this.panel.show(input, state);
     this.count.show(String(state.models), { 2: "2 models", 3: "3 models", 4: "4 models" });
     const titles = titlesOf(host.models);
@@ -313,11 +321,15 @@ class Compare extends View {
     const { state } = this;
     const all = this.shown.map((name) =>
       ({ name, checkpoint: this.checkpoints[String(state[name])] }));
-    const shape = this.samples.shape.join();
-    const entries = all.filter(({ checkpoint }) => checkpoint.inputShape.join() === shape);
-    const others = all.filter((entry) => !entries.includes(entry)).map(({ name }) => name);
-    this.note.textContent = others.length
-      ? `The ${others.join(" and the ")} model takes pictures of another size.` : "";
+    /** @type {Record<string, string[]>} */
+    const others = {};
+    const entries = all.filter(({ name, checkpoint: { inputShape } }) => {
+      const what = othersOf(inputShape, this.samples);
+      if (what) (others[what] ??= []).push(name);
+      return !what;
+    });
+    this.note.textContent = Object.entries(others).map(([what, names]) =>
+      `The ${names.join(" and the ")} model takes ${what}.`).join(" ");
     const by = String(state.by);
     const places = [...new Set(entries.flatMap(({ checkpoint }) => placesOf(checkpoint, by)))]
       .sort((a, b) => a - b);
@@ -328,12 +340,13 @@ class Compare extends View {
       ({ name: this.host.models[String(state[name])]?.name ?? "", checkpoint })));
     const sides = entries.map(({ name, checkpoint }) => {
       const response = this.response(checkpoint, input.pixels);
+      const ordinal = this.shown.indexOf(name);
       const own = placesOf(checkpoint, by);
       const order = classes.map((each) => checkpoint.classes.indexOf(each));
       const comparable = order.length === checkpoint.classes.length && !order.includes(-1);
       const moving = checkpoint.hasDensities;
       return {
-        name, response, model: titles[this.shown.indexOf(name)],
+        name, response, model: titles[ordinal], colour: colours.series[ordinal],
         share: state.field === "mean" ? 1 / checkpoint.network(0).densities : 1,
         at: places.map((place) => own.findLastIndex((each) => each <= place)),
         fields: { at: response.field },
@@ -352,24 +365,27 @@ class Compare extends View {
     const top = this.end.at(`${this.shown.map((name) => state[name])} ${state.field}`,
       Math.max(...sides.map(({ response, share }) =>
         share * response.top([0, response.last]))) || 1, this.moving);
-    const unit = state.field === "mean" ? "mean density per pixel²" : "density per pixel²";
-    const [, height, width] = this.samples.shape;
+    const { size, shape, nouns: { per } } = sides[0].response;
+    const { signals } = this.samples;
+    const unit = state.field === "mean" ? `mean density ${per}` : `density ${per}`;
     const place = state[by] === null ? end : Number(state[by]);
     const before = places.findLastIndex((each) => each <= place);
-    const scale = { low: 0, name: unit, unit: "per pixel²", open: true, stops: scales.density };
+    const open = !signals;  // a curve is seen as a whole
+    const scale = { low: 0, name: unit, unit: per, open, stops: scales.density };
     mountColumns(this.columns.root, {
       steps: places, by, label: SLIDERS[by],
       step: places[Math.max(0, before)],
-      shape: sides[0].response.shape, size: [width, height],
+      shape, size,
       scales: [
         { ...scale, high: top },
-        { low: -top, high: top, name: `difference, ${unit}`, unit: "per pixel²", open: true,
+        { low: -top, high: top, name: `difference, ${unit}`, unit: per, open,
           stops: scales.signed },
       ],
       sides, measures: Object.keys(sides[0].response.measures(0)), classes,
       right: input.label === null ? null : classes.indexOf(input.label),
       predicts: !input.unread,
-      colours: sides.flatMap(({ probabilities }, k) => probabilities ? [colours.series[k]] : []),
+      colours: sides.flatMap(({ probabilities, colour }) => probabilities ? [colour] : []),
+      curves: signals ? { signs: [colours.against, colours.for] } : null,
       note: input.unread && `none: ${input.unread}`, hidden: this.hidden,
     }, { step: (chosen) => this.set({ [by]: chosen === end ? null : chosen }) });
     Object.assign(this, { sides, scale, current: Math.max(0, before) });
@@ -389,7 +405,7 @@ class Compare extends View {
     if (!(await this.doAtRest(pieces)) || sides !== this.sides) return;
     const shown = sides.map(({ share }, k) => fields[k](samples.tested.length)
       .map((values) => values.map((value) => share * value)));
-    const high = Math.max(...shown.map(topOf)) || 1;
+    const high = Math.max(...shown.map((each) => topOf(each, sides[0].response.share))) || 1;
     sides.forEach(({ name, model, response: { checkpoint }, at }, k) => {
       const moment = `${name}, ${checkpoint.moment(checkpoint.steps[Math.max(0, at[current])])}`;
       mountStills(this.atlases[k].part.root,

@@ -37,6 +37,18 @@ export const planesOf = ([channels, ...sizes]) =>
   [channels, sizes.length === 1 ? 1 : sizes[0], sizes[sizes.length - 1]];
 
 /**
+ * Why a model cannot take inputs, in words after “takes”; "" if it can.
+ * @param {number[]} shape of the model’s inputs
+ * @param {{ signals: boolean, shape: number[] }} others inputs, whose shape is as of `planesOf`
+ */
+export function othersOf(shape, { signals, shape: planes }) {
+  const own = isSignal(shape);
+  if (own !== signals) return own ? "signals, not pictures" : "pictures, not signals";
+  if (planesOf(shape).join() === planes.join()) return "";
+  return own ? "signals of another length" : "pictures of another size";
+}
+
+/**
  * What a network takes: ink from 0 to 1, or values scaled as those of the training signals, which
  * are finite also if a checkpoint of anyone has a tiny deviation.
  * @param {Values} values

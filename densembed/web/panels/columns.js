@@ -32,7 +32,8 @@ class Columns extends Stage {
   changes = [];
 
   /** @param {ColumnsData} data */
-  unpack({ sides, label }) {
+  unpack({ sides, label, curves }) {
+    this.root.classList.toggle("signals", Boolean(curves));
     this.slider.setAttribute("aria-label", label);
     const names = String(sides.map(({ name }) => name));
     if (names === this.names) return;
@@ -55,26 +56,27 @@ class Columns extends Stage {
 
   /** @param {number} index */
   show(index) {
-    const { sides, scales: [scale, signed], measures, shape, size } = this.data;
+    const { sides, scales: [scale, signed], measures, shape, size, curves } = this.data;
     const fields = sides.map(({ fields: own, share, at }) =>
       (own.at(at[index]) ?? new Float32Array()).map((value) => value * share));
-    sides.forEach(({ name, model, at, moments, numbers }, k) => {
+    sides.forEach(({ name, model, colour, at, moments, numbers }, k) => {
+      const drawn = { shape, size, curves: curves && { ...curves, colours: [colour] } };
       this.panels[k].show({
-        values: fields[k], shape, size, scale, title: model,
+        ...drawn, values: fields[k], scale, title: model,
         note: `${name}, ${moments.at(at[index])}`,
-        alt: "Receptive field, a heatmap of the densities,",
+        alt: `Receptive field, a ${curves ? "curve" : "heatmap"} of the densities,`,
       });
       const values = numbers.at(at[index]) ?? [];
       this.panels[k].fill(measures.map((measure, n) => [measure, values[n]]));
       if (!k) return;
       const change = fields[k].map((value, n) => value - fields[0][n]);
       this.changes[k - 1].show({
-        values: change, shape, size, scale: signed, title: `${name} − first`,
+        ...drawn, values: change, scale: signed, title: `${name} − first`,
         note: `red: more in the ${name}`, alt: "Difference of two receptive fields,",
       });
       const largest = change.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
       this.changes[k - 1].fill([["largest difference",
-        largest ? `${round(largest)} per pixel²` : "none: they are the same"]]);
+        largest ? `${round(largest)} ${signed.unit}` : "none: they are the same"]]);
     });
     this.predict(index);
   }

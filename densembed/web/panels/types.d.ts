@@ -127,6 +127,7 @@ export interface PairData extends StageData {
 export interface Side {
   name: string;
   model: string;
+  colour: string;
   fields: Series<Float32Array>;
   /** The factor of its fields. */
   share: number;
@@ -146,6 +147,8 @@ export interface ColumnsData extends StageData {
   sides: Side[];
   measures: string[];
   note: string;
+  /** How the fields of signals are drawn, in the colours of the models; null for images. */
+  curves: Omit<Curves, "colours"> | null;
 }
 
 /** Fields without a slider. */

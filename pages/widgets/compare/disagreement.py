@@ -5,16 +5,18 @@ import base64
 import numpy as np
 import streamlit as st
 
-from densembed.data import Dataset
+from densembed.data import Dataset, noun
 from densembed.data.codec import to_png
 from densembed.fields.agreement import confusion_matrix, disagreement, verdict
 from densembed.figures.confusion import confusion_difference_figure, confusion_figure
+from densembed.training.header import Header
 from pages.widgets.common.cache import predictions_of
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
 from pages.widgets.common.parameter import Numbers, Parameter, Slugs
 from pages.widgets.compare.models import BESIDE, ComparedModel
 from pages.widgets.inputs.test_images import test_images
+from pages.widgets.inputs.thumbnails import small_pictures
 from pages.widgets.live.live import follow_link
 
 THUMBNAILS = 12
@@ -38,8 +40,8 @@ def _predict(
     dataset = test_images(compared[0].checkpoint)
     if dataset is None or list(dataset.classes) != compared[0].checkpoint.header.classes:
         st.info(
-            "No test images of the first model's classes are available, so there is nothing to "
-            "predict."
+            f"No test {_nouns(compared[0].checkpoint.header)} of the first model's classes are "
+            "available, so there is nothing to predict."
         )
         return None
     able, others = [], []
@@ -50,18 +52,25 @@ def _predict(
         (able if same else others).append((entry, index))
     for entry, _ in others:
         st.info(
-            f"The {entry.name} model takes other pictures or has other classes than the first, so "
-            "its predictions cannot be compared."
+            f"The {entry.name} model takes other {dataset.noun}s or has other classes than the "
+            "first, so its predictions cannot be compared."
         )
-    with st.spinner(f"Predicting {len(dataset.test):,} test images …"):
+    with st.spinner(f"Predicting {len(dataset.test):,} test {dataset.noun}s …"):
         predictions = {entry.name: _answers(entry, dataset, index) for entry, index in able}
     return dataset, predictions
 
 
 def _answers(entry: ComparedModel, dataset: Dataset, index: int) -> np.ndarray:
-    """Predictions for all test images, as indices into the classes of the data set."""
-    number = [dataset.classes.index(name) for name in entry.checkpoint.header.classes]
-    return np.array(number)[predictions_of(entry.checkpoint, dataset, index)]
+    """Predictions for all test inputs, as indices into the classes of the data set."""
+    header = entry.checkpoint.header
+    number = [dataset.classes.index(name) for name in header.classes]
+    scaled = dataset.scaled_by(header.scaling)
+    return np.array(number)[predictions_of(entry.checkpoint, scaled, index)]
+
+
+def _nouns(header: Header) -> str:
+    """What the inputs of a model are called in sentences."""
+    return f"{noun(header.input_shape)}s"
 
 
 def confused(compared: list[ComparedModel], chosen: list[int]) -> None:
@@ -91,8 +100,8 @@ def confused(compared: list[ComparedModel], chosen: list[int]) -> None:
             if name == "first":
                 st.caption(
                     f"Rows are the true class, columns the predicted class of {len(labels):,} test "
-                    f"images of {plain(dataset.title)}. The diagonal holds the correct answers, "
-                    "without colour. All matrices share one scale."
+                    f"{dataset.noun}s of {plain(dataset.title)}. The diagonal holds the correct "
+                    "answers, without colour. All matrices share one scale."
                 )
                 continue
             panel(f"{name} − first", f"red: the {name} model makes this mistake more often")
@@ -122,14 +131,13 @@ def disagree(compared: list[ComparedModel], chosen: list[int]) -> None:
     counts = disagreement(*pair.values(), labels)
     one, two = len(counts.first_only), len(counts.second_only)
     st.markdown(
-        f"{len(labels):,} test images of {plain(dataset.title)}: **{one:,}** are predicted "
-        f"correctly only by the first model and **{two:,}** only by the {other}, {counts.both:,} "
-        f"by both and {counts.neither:,} by neither. {verdict(counts)}"
+        f"{len(labels):,} test {dataset.noun}s of {plain(dataset.title)}: **{one:,}** are "
+        f"predicted correctly only by the first model and **{two:,}** only by the {other}, "
+        f"{counts.both:,} by both and {counts.neither:,} by neither. {verdict(counts)}"
     )
     if one + two:
         st.caption(
-            f"Answer of the first model | answer of the {other}. Click a picture to make it the "
-            "input."
+            f"Answer of the first model | answer of the {other}. Click one to make it the input."
         )
     begin = THUMBNAILS * (_page(max(one, two)) - 1)
     st.html(STYLE)
@@ -153,11 +161,12 @@ def _page(most: int) -> int:
 
 
 def _thumbnails(which: np.ndarray, pair: dict[str, np.ndarray], dataset: Dataset) -> None:
+    tiles = small_pictures(dataset.test.images[which])
     with st.container(horizontal=True, gap="small"):
-        for index in map(int, which):
+        for index, tile in zip(map(int, which), tiles, strict=True):
             true = plain(dataset.classes[dataset.test.labels[index]])
             one, two = (plain(dataset.classes[answers[index]]) for answers in pair.values())
-            picture = base64.b64encode(to_png(dataset.test.images[index])).decode()
+            picture = base64.b64encode(to_png(tile)).decode()
             words = "; ".join(
                 f"the {name} model predicts {plain(dataset.classes[answers[index]])}"
                 for name, answers in pair.items()

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Mapping
 
 import streamlit as st
 
@@ -10,29 +9,31 @@ from densembed.data.codec import to_png
 from densembed.fields.agreement import summary
 from densembed.figures import export
 from densembed.figures.printed import sheet
+from densembed.figures.signals import signal_sheet
+from densembed.figures.theme import SERIES
 from densembed.web.site import view_page
 from pages.widgets.common.cache import response_of
 from pages.widgets.common.downloads import pick_columns, printed
 from pages.widgets.compare.models import ComparedModel, Moment
 from pages.widgets.inputs.checkpoints import file_of
-from pages.widgets.inputs.choose import Input
+from pages.widgets.live.live import Report
 
 
-def export_compared(
-    compared: list[ComparedModel], moment: Moment, image: Input, parameters: Mapping[str, str]
-) -> None:
+def export_compared(compared: list[ComparedModel], moment: Moment, report: Report) -> None:
     """Buttons to download numbers and figures, the settings, the models, the input; a program.
 
     Args:
-        parameters: of the view's link.
+        report: of the view, whose input the first model takes.
     """
-    pixels = image.pixels
+    scaling = compared[0].checkpoint.header.scaling
+    inputs = {entry.name: entry.input(report, compared[0]) for entry in compared}
     able = [
         (entry, at)
         for entry, at in zip(compared, moment.indices, strict=True)
-        if entry.takes(image)
+        if inputs[entry.name] is not None
     ]
-    views = {entry.name: response_of(entry.checkpoint, pixels) for entry, _ in able}
+    pixels = inputs["first"]
+    views = {entry.name: response_of(entry.checkpoint, inputs[entry.name]) for entry, _ in able}
     parts = {entry.name: moment.parts(entry) for entry, _ in able}
     fields = {entry.name: views[entry.name].fields[at] / parts[entry.name] for entry, at in able}
     steps = {entry.name: entry.checkpoint.steps[at] for entry, at in able}
@@ -46,32 +47,42 @@ def export_compared(
         flat = {name: values.sum(0) for name, values in fields.items()}
         named = {f"{entry.model}, {entry.moment(at)}": flat[entry.name] for entry, at in able}
         changes = {f"{name} − first": flat[name] - flat["first"] for name in list(flat)[1:]}
-        return sheet(pixels.numpy(), named, top, title, kind, columns, changes, moment.unit)
+        if scaling:
+            shown, colours = scaling.measured(pixels.numpy()), SERIES[: len(named)]
+            unit = moment.unit("sample")
+            return signal_sheet(shown, named, title, kind, columns, colours, changes, unit)
+        unit = moment.unit("pixel²")
+        return sheet(pixels.numpy(), named, top, title, kind, columns, changes, unit)
 
     keys = {entry.name: entry.key for entry in compared}
     binary = "application/octet-stream"
+    web = (
+        "Page, HTML",
+        "compared.html",
+        "text/html",
+        lambda: view_page(
+            {entry.key: entry.checkpoint for entry in compared},
+            pixels,
+            {**report.parameters, **keys},
+            "compare",
+        ),
+    )
     files = [
         ("Numbers, CSV", "compared.csv", "text/csv", lambda: export.cells(x, y, fields)),
         (
             "Numbers, NPZ",
             "compared.npz",
             binary,
-            lambda: export.compared_npz(pixels, x, y, fields, steps),
-        ),
-        (
-            "Page, HTML",
-            "compared.html",
-            "text/html",
-            lambda: view_page(
-                {entry.key: entry.checkpoint for entry in compared},
-                pixels,
-                {**parameters, **keys},
-                "compare",
+            lambda: export.compared_npz(
+                scaling.measured(pixels) if scaling else pixels, x, y, fields, steps
             ),
         ),
+        *(() if any(entry.checkpoint.header.scaling for entry in compared) else (web,)),
         *printed("compared", columns, page),
         ("Settings, CSV", "settings.csv", "text/csv", lambda: _settings(compared)),
-        ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
+        ("Input, CSV", "input.csv", "text/csv", lambda: export.signal_csv(pixels, scaling))
+        if scaling
+        else ("Input, PNG", "input.png", "image/png", lambda: to_png(pixels)),
     ]
     for name, key in keys.items():
         file_name = f"{name}-{key}.safetensors"
@@ -79,15 +90,25 @@ def export_compared(
     with st.container(horizontal=True):
         for label, file_name, mime, data in files:
             st.download_button(label, data, file_name, mime, on_click="ignore", key=f"take-{label}")
+    numbers = (
+        "densities per sample at the centres of the cells, whose places t are in samples"
+        if scaling
+        else "densities per square pixel at the centres of the cells, whose coordinates are in "
+        "pixels from the upper left corner"
+    )
     st.caption(
-        "The numbers are densities per square pixel at the centres of the cells, whose coordinates "
-        f"are in pixels from the upper left corner: the {'mean' if moment.mean else 'sum'} of each "
-        "model's densities, as above. To save a field as it is shown, as SVG or PNG, use the "
-        "buttons at its upper right. This program computes the same numbers and differences if the "
-        "files of the models are in its folder:"
+        f"The numbers are {numbers}: the {'mean' if moment.mean else 'sum'} of each model's "
+        "densities, as above. To save a field as it is shown, as SVG or PNG, use the buttons at "
+        "its upper right. This program computes the same numbers and differences if the files of "
+        f"the models{' and the input' if scaling else ''} are in its folder:"
     )
     named = {name: f"{name}-{keys[name]}.safetensors" for name in fields}
-    st.code(export.compared_snippet(named, pixels, steps, parts), wrap_lines=True)
+    program = (
+        export.compared_signal_snippet(named, steps, parts)
+        if scaling
+        else export.compared_snippet(named, pixels, steps, parts)
+    )
+    st.code(program, wrap_lines=True)
 
 
 def _settings(compared: list[ComparedModel]) -> str:

@@ -1,18 +1,19 @@
 """The models that Compare shows side by side, and the step at which each is shown."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
 import streamlit as st
+from torch import Tensor
 
 from densembed.fields.agreement import align_steps, distinguish
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.inputs.checkpoints import first_choice, partners, titles, uploads
 from pages.widgets.inputs.choose import Input
-from pages.widgets.live.live import model_of
+from pages.widgets.live.live import Report, model_of
 
 NAMES = ("first", "second", "third", "fourth")
 SLIDERS = {
@@ -40,6 +41,11 @@ class ComparedModel:
 
     def takes(self, shown: Input) -> bool:
         return tuple(shown.pixels.shape) == self.checkpoint.header.input_shape
+
+    def input(self, report: Report, first: "ComparedModel") -> Tensor | None:
+        """The input of a report, which the first model takes; None if this model takes others."""
+        alike = self.checkpoint.header.input_shape == first.checkpoint.header.input_shape
+        return report.input(self.checkpoint) if alike else None
 
     @property
     def densities(self) -> int:
@@ -90,12 +96,20 @@ def remark_inputs(compared: list[ComparedModel], shown: Input) -> None:
     for entry in compared:
         if entry.takes(shown):
             continue
-        channels, height, width = entry.checkpoint.header.input_shape
-        colour = "colour" if channels == 3 else f"{channels}-channel" if channels > 1 else "grey"
         st.info(
-            f"The {entry.name} model takes {colour} pictures of {height} × {width}, so it cannot "
-            "take this input. Its training curves and settings can be compared below."
+            f"The {entry.name} model takes {_kind(entry.checkpoint.header.input_shape)}, so it "
+            "cannot take this input. Its training curves and settings can be compared below."
         )
+
+
+def _kind(input_shape: Sequence[int]) -> str:
+    """The inputs of that shape, in words."""
+    channels, *sizes = input_shape
+    if len(sizes) == 1:
+        several = f" and {channels} channels" if channels > 1 else ""
+        return f"signals of {sizes[0]:,} samples{several}"
+    colour = "colour" if channels == 3 else f"{channels}-channel" if channels > 1 else "grey"
+    return f"{colour} pictures of {sizes[0]} × {sizes[1]}"
 
 
 def remark_fields(compared: list[ComparedModel]) -> None:
@@ -111,9 +125,10 @@ def remark_fields(compared: list[ComparedModel]) -> None:
         )
     even = [entry.name for entry in compared if not entry.checkpoint.has_densities]
     if even:
+        cell = "sample" if compared[0].checkpoint.header.scaling else "pixel"
         st.caption(
             f"The {' and the '.join(even)} {'has' if len(even) == 1 else 'have'} no learned "
-            "densities. One weight per pixel, or per cell of a feature map, corresponds to one "
+            f"densities. One weight per {cell}, or per cell of a feature map, corresponds to one "
             "uniform density on each, so the field is the same everywhere and at every step."
         )
 
@@ -130,9 +145,9 @@ class Moment:
     indices: list[int]
     mean: bool
 
-    @property
-    def unit(self) -> str:
-        return "mean density per pixel²" if self.mean else "density per pixel²"
+    def unit(self, per: str) -> str:
+        """The unit of a field; `per` is "pixel²" or "sample"."""
+        return f"mean density per {per}" if self.mean else f"density per {per}"
 
     def parts(self, entry: ComparedModel) -> int:
         """The divisor of the sum of a model's densities."""

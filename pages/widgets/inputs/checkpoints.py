@@ -22,7 +22,6 @@ OWN = "upload-"
 BRING = "Upload a model"
 KEPT = "Your file, which is deleted when this session ends. Links to it work only until then."
 DELETED = "This model was deleted."
-SIGNALS = "This is a model of signals, but this page shows models of images. Explore shows both."
 MAX_BYTES = 5 * 2**20
 MAX_KEPT = 3
 MAX_VALUES = 2**20
@@ -62,25 +61,19 @@ def _shown() -> set[str]:
     return set()
 
 
-def titles(also: Iterable[str] = (), signals: bool = False) -> dict[str, str]:
+def titles(also: Iterable[str] = ()) -> dict[str, str]:
     """The titles of all readable checkpoints by key, uploaded files first.
 
-    Members of sweeps are left out, except those with a key in `also`; models of signals are, too,
-    unless `signals`.
+    Members of sweeps are left out, except those with a key in `also`.
     """
-    by_key = {
-        key: upload.title
-        for key, upload in reversed(uploads().items())
-        if signals or not upload.checkpoint.header.scaling
-    }
+    by_key = {key: upload.title for key, upload in reversed(uploads().items())}
     entries = {entry.key: entry for entry in gallery.entries()}
     for key in also:
         if key not in by_key | entries and (member := gallery.find(key)):
             entries[key] = member
     for entry in entries.values():
         try:
-            if signals or not entry.header.scaling:
-                by_key[entry.key] = entry.title
+            by_key[entry.key] = entry.title
         except CheckpointError:
             continue  # a file that is being deleted, or that is no checkpoint
     several = Counter(by_key.values())
@@ -108,15 +101,15 @@ PARTNERS = ("logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-5", "logistic-
 def partners(first: str, options: Collection[str]) -> list[str]:
     """The other models in the order in which they suit a comparison with the first.
 
-    Those that take the same pictures, then those of the same data; for a model of a run, the other
+    Those that take the same inputs, then those of the same data; for a model of a run, the other
     runs before the included models.
     """
     others = [key for key in options if key != first]
-    if not (own := _header_of(first)):
+    if not (own := header_of(first)):
         return others
 
     def rank(key: str) -> tuple:
-        if not (header := _header_of(key)):
+        if not (header := header_of(key)):
             return (3,)
         place = key.removesuffix("-digits")
         is_own = gallery.is_own(key)
@@ -130,7 +123,7 @@ def partners(first: str, options: Collection[str]) -> list[str]:
     return sorted(others, key=rank)
 
 
-def _header_of(key: str) -> Header | None:
+def header_of(key: str) -> Header | None:
     if upload := uploads().get(key):
         return upload.checkpoint.header
     try:
@@ -176,9 +169,9 @@ def file_of(key: str) -> Callable[[], bytes]:
     return gallery.find(key).path.read_bytes
 
 
-def require_models(signals: bool = False) -> dict[str, str]:
+def require_models() -> dict[str, str]:
     """The `titles` of all checkpoints by key; stops the page without any."""
-    options = titles(signals=signals)
+    options = titles()
     if not options:
         st.info("There is no trained model yet. Training one takes a few seconds.")
         st.page_link("pages/train.py", label="Train a model")
@@ -186,14 +179,13 @@ def require_models(signals: bool = False) -> dict[str, str]:
     return options
 
 
-def upload_model(key: str, shown: str, follow: Follow, signals: bool = False) -> None:
+def upload_model(key: str, shown: str, follow: Follow) -> None:
     """A button to upload a checkpoint, which the view then shows.
 
     Args:
         key: the parameter that names the model in the link.
         shown: the key of the model that is shown.
         follow: makes the view follow the link, after a function has changed its parameters.
-        signals: whether the view shows models of signals, too.
     """
     with (
         st.container(key=f"bring-{key}", width="content"),
@@ -203,7 +195,7 @@ def upload_model(key: str, shown: str, follow: Follow, signals: bool = False) ->
             "A densembed checkpoint",
             key=f"file-{key}",
             on_change=_take,
-            args=(key, follow, signals),
+            args=(key, follow),
             help="A .safetensors file written by densembed, up to 5 MB. It is kept in memory for "
             "this session only, and never executed.",
         )
@@ -249,22 +241,7 @@ def report_deleted_uploads(names: Iterable[str]) -> None:
         del st.query_params[name]
 
 
-def report_signals(names: Iterable[str]) -> None:
-    """Report a link to models of signals, on a page that shows models of images.
-
-    The report stays while the page is open.
-
-    Args:
-        names: the parameters that name models.
-    """
-    if st.session_state["arrived"]:
-        headers = [_header_of(st.query_params.get(name, "")) for name in names]
-        st.session_state["signals-linked"] = any(each and each.scaling for each in headers)
-    if st.session_state["signals-linked"]:
-        st.info("Models of signals cannot be compared yet. Explore shows them.")
-
-
-def _take(key: str, follow: Follow, signals: bool) -> None:
+def _take(key: str, follow: Follow) -> None:
     """Keep the file that was just uploaded and show it; or drop the one that was removed."""
     files, brought = uploaded_files(f"file-{key}"), st.session_state.pop(f"file-{key}-brought", "")
     st.session_state.pop(f"file-{key}-refused", None)
@@ -273,7 +250,7 @@ def _take(key: str, follow: Follow, signals: bool) -> None:
         return
     (file,) = files
     try:
-        brought = keep(file.getvalue(), file.name, signals)
+        brought = keep(file.getvalue(), file.name)
     except CheckpointError as error:
         st.session_state[f"file-{key}-refused"] = str(error)
         return
@@ -292,19 +269,14 @@ def _remove(key: str) -> None:
         drop([upload.checkpoint.digest])
 
 
-def keep(data: bytes, name: str, signals: bool = False) -> str:
-    """Keep a file for this session; returns its key. Raises CheckpointError with one sentence.
-
-    Models of signals are refused, unless `signals`.
-    """
+def keep(data: bytes, name: str) -> str:
+    """Keep a file for this session; returns its key. Raises CheckpointError with one sentence."""
     if len(data) > MAX_BYTES:
         raise CheckpointError(
             f"The file has {len(data) / 2**20:,.1f} MB, more than the {MAX_BYTES >> 20} MB that "
             "are allowed. Choose a smaller file."
         )
     checkpoint = Checkpoint.from_bytes(data)
-    if checkpoint.header.scaling and not signals:
-        raise CheckpointError(SIGNALS)
     if len(checkpoint.steps) * prod(checkpoint.header.input_shape) > MAX_VALUES:
         raise CheckpointError(
             "The file has more snapshots than these pages can draw. Train with fewer saved steps."

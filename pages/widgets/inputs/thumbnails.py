@@ -9,6 +9,7 @@ from torch import Tensor
 
 from densembed.data import Dataset
 from densembed.data.codec import to_png
+from densembed.figures.signals import signal_tile
 from pages.widgets.common.component import component
 from pages.widgets.common.parameter import Numbers, Parameter
 
@@ -28,15 +29,29 @@ def row(dataset: Dataset, choices: Tensor, number: int, place) -> None:
     """
     shown = _numbers(len(choices))
     images = dataset.test.images[choices[[each - 1 for each in shown]]]
-    sprite = to_png(torch.cat(list(images), 2))
+    sprite = to_png(torch.cat(small_pictures(images), 2))
     url = "data:image/png;base64," + base64.b64encode(sprite).decode()
     with place:
         _row(
-            data={"sprite": url, "numbers": shown, "chosen": number, "seeds": SEEDS},
+            data={
+                "sprite": url,
+                "numbers": shown,
+                "chosen": number,
+                "seeds": SEEDS,
+                "ground": "var(--st-secondary-background-color)" if dataset.scaling else "#000",
+            },
             key="thumbnails",
             on_pick_change=_pick,
             on_shuffle_change=_shuffle,
         )
+
+
+def small_pictures(inputs: Tensor) -> list[Tensor]:
+    """Images as they are; signals as small pictures of their step functions, on one scale."""
+    if not inputs.is_floating_point():
+        return list(inputs)
+    low, high = (float(end) for end in inputs.aminmax()) if inputs.numel() else (0.0, 1.0)
+    return [torch.from_numpy(signal_tile(each.numpy(), low, high)) for each in inputs]
 
 
 def _numbers(count: int) -> list[int]:

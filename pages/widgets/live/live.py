@@ -21,6 +21,7 @@ from pages.widgets.common.link import plain
 from pages.widgets.inputs.checkpoints import (
     KEPT,
     group_of,
+    header_of,
     is_deleted_upload,
     opened,
     report_deleted_uploads,
@@ -44,6 +45,8 @@ OWN = (
     "grid",
 )
 """Parameters of its own that a view has again when the visitor comes back to it."""
+MODEL = {"explore": "model", "compare": "first"}
+"""The parameter of each view that names the model whose inputs it shows."""
 DETAIL = {"explore": "more", "compare": "open"}
 """The parameter of each view that names the detail below it."""
 COMMON = ("classes", "export")
@@ -127,14 +130,13 @@ def show_view(
     """
     report_deleted_uploads(defaults)
     if st.session_state["arrived"]:
-        last = st.session_state.get(f"{view}-own", {})
-        if view == "explore" or not st.session_state.get("signals"):
-            last = last | st.session_state.get("input", {})
+        last = dict(st.session_state.get(f"{view}-own", {}))
         if detail := st.session_state.get("detail"):
             last[DETAIL[view]] = detail
-        for name, value in last.items():
-            if name not in st.query_params and not is_deleted_upload(value):
-                st.query_params[name] = value
+        _complete(last)
+        signals = _takes_signals(view, defaults)
+        if st.session_state.get("signals", signals) == signals:
+            _complete(st.session_state.get("input", {}))
         follow_link()
         _keep_input(st.query_params.to_dict())
     if followed := st.session_state.get("followed"):
@@ -142,7 +144,7 @@ def show_view(
         _keep_own(view, followed)
     data = {
         "view": view,
-        "models": _models([*st.query_params.values(), *defaults.values()], view == "explore"),
+        "models": _models([*st.query_params.values(), *defaults.values()]),
         "defaults": dict(defaults),
         "link": urlencode(
             {name: value for name, value in st.query_params.items() if name not in SERVERS}
@@ -154,6 +156,20 @@ def show_view(
     }
     _component(data=data, key=view, on_report_change=lambda: _keep(view))
     st.session_state["link-read"] = True
+    st.session_state["signals"] = _takes_signals(view, defaults)
+
+
+def _complete(parameters: Mapping[str, str]) -> None:
+    """Add to the link the parameters that it does not have."""
+    for name, value in parameters.items():
+        if name not in st.query_params and not is_deleted_upload(value):
+            st.query_params[name] = value
+
+
+def _takes_signals(view: str, defaults: Mapping[str, str]) -> bool:
+    """Whether the input of the view is a signal, which is none for a view of pictures."""
+    header = header_of(st.query_params.get(MODEL[view], defaults[MODEL[view]]))
+    return bool(header and header.scaling)
 
 
 def _text(pixels: Tensor | None) -> str:
@@ -216,12 +232,12 @@ def _keep_input(parameters: Mapping[str, str]) -> None:
     st.session_state["input"] = {name: value for name, value in parameters.items() if name in INPUT}
 
 
-def _models(also: list[str], signals: bool) -> dict[str, dict]:
-    """What the browser needs of every model, by its key; `signals` as of `titles`."""
+def _models(also: list[str]) -> dict[str, dict]:
+    """What the browser needs of every model, by its key."""
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     base = f"/{base}" if base else ""
     models = {}
-    for key, title in titles(also, signals).items():
+    for key, title in titles(also).items():
         if upload := uploads().get(key):
             dataset, name = test_images(upload.checkpoint), ""
             none = "no-signals" if upload.checkpoint.header.scaling else "none"

@@ -131,8 +131,7 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig, course:
                 query_params={"model": run.identifier},
                 width="content",
             )
-            if not is_signals(config.dataset):
-                compare_with(run.identifier)
+            compare_with(run.identifier)
 
 
 def _starting(events: list[dict], config: RunConfig) -> tuple[float, str]:

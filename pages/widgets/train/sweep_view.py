@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from densembed.data import is_signals
 from densembed.figures.sweep import sweep_figure
 from densembed.models.names import describe
 from densembed.runs import read_only
@@ -87,11 +86,6 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
 
 def _compare(sweep: Sweep, rows: list[Row]) -> None:
     """A link to the two models with the lowest errors in Compare."""
-    if _has_signals(sweep):
-        st.caption(
-            "Models of signals cannot be compared yet. Each link in the table opens one in Explore."
-        )
-        return
     best = sorted((row for row in rows if row.errors), key=lambda row: row.errors.mean)[:2]
     if len(best) == 2:
         first, second = (sweep.key(row.typical) for row in best)
@@ -101,11 +95,6 @@ def _compare(sweep: Sweep, rows: list[Row]) -> None:
             icon=":material/arrow_forward:",
             query_params={"first": first, "second": second, "field": "mean"},
         )
-
-
-def _has_signals(sweep: Sweep) -> bool:
-    """Whether models of signals are among those of a sweep, which Compare does not show."""
-    return any(is_signals(job.config.dataset) for job in sweep.jobs())
 
 
 def _buttons(sweep: Sweep, live: bool, state: str, some: bool) -> None:
