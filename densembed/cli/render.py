@@ -26,8 +26,8 @@ def render(options: argparse.Namespace) -> int:
     checkpoint = Checkpoint.open(options.checkpoint)
     shape = checkpoint.header.input_shape
     if checkpoint.header.scaling:
-        if suffix == PAGE or options.grid:
-            raise UsageError("Write .svg, .pdf, .png or .npz for a signal, without --grid.")
+        if options.grid:
+            raise UsageError("--grid is for images. Leave it out for a signal.")
         signals, rows = read_signals(checkpoint, options.image)
         pixels = signals[0]
         if len(signals) > 1:

@@ -8,6 +8,7 @@ from densembed.cli.data import load
 from densembed.paths import gallery_folder
 from densembed.runs.gallery import Entry, shipped
 from densembed.text import printable, quoted
+from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import write_site
 
 USUAL = (
@@ -15,8 +16,12 @@ USUAL = (
     "logistic-el-15-digits",
     "logistic-el-mnn-8-4",
     "logistic-el-5",
+    "stages-16-24-32-logistic-el-mnn-3-3-mnist1d",
+    "logistic-el-mnn-scale-20-8-mnist1d",
 )
 """The default checkpoints, first those of the digits, which are the default examples."""
+SIGNALS = "mnist1d"
+"""A data set that is made without a file, so that its models have it in any case."""
 
 
 def site(options: argparse.Namespace) -> None:
@@ -37,8 +42,9 @@ def site(options: argparse.Namespace) -> None:
                 f"{quoted(same.path)} and {quoted(entry.path)} would be one file of the site, as "
                 "some systems do not tell their names apart: rename one of them."
             )
-    dataset = load(options.dataset, options)
-    files = write_site(options.out, entries, dataset)
+    own = {Checkpoint.open(entry.path).config.dataset for entry in entries}
+    datasets = dict.fromkeys([options.dataset, *({SIGNALS} & own)])
+    files = write_site(options.out, entries, [load(name, options) for name in datasets])
     size = sum(path.stat().st_size for path in files)
     print(f"saved: {len(files)} files, {size / 1e6:.1f} MB; open {printable(files[0])}")
 

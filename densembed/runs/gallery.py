@@ -151,5 +151,11 @@ DESCRIPTIONS = {
     ),
     "logistic-el-15-digits": "Fixed densities, trained on the built-in digits. Works offline.",
     "logistic-el-mnn-10-5-digits": "100 densities that move with the input. Works offline.",
+    "logistic-el-mnn-scale-20-8-mnist1d": (
+        "Reads signals: 20 densities whose places and widths follow the input. Works offline."
+    ),
+    "stages-16-24-32-logistic-el-mnn-3-3-mnist1d": (
+        "Reads signals: three convolution stages, at most 5,000 parameters. Works offline."
+    ),
 }
 """One line about each shipped checkpoint, by its key."""

@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -11,12 +11,12 @@ from urllib.parse import quote, urlencode
 import torch
 from torch import Tensor
 
-from densembed.data import Dataset, load_dataset
+from densembed.data import Dataset, is_signals, load_dataset
 from densembed.files import replace_file
 from densembed.runs.gallery import DESCRIPTIONS, Entry, one_line
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
-from densembed.training.header import CheckpointError
+from densembed.training.header import CheckpointError, Header
 from densembed.web.modules import FOLDER, script
 
 EXAMPLES = 20
@@ -28,7 +28,11 @@ INPUT = (
 """Parameters of the input, which Explore and Compare share."""
 
 
-def write_site(folder: Path, entries: Sequence[Entry], dataset: Dataset) -> list[Path]:
+BUILT_IN = ("digits", "mnist1d")
+"""Data sets that a page with one view has examples of: no file of a person goes with it."""
+
+
+def write_site(folder: Path, entries: Sequence[Entry], datasets: Sequence[Dataset]) -> list[Path]:
     """Write a site, and return its files: one page, and a script per checkpoint.
 
     A checkpoint is in a script, in base 64, because browsers let a page from `file:` load scripts
@@ -37,7 +41,7 @@ def write_site(folder: Path, entries: Sequence[Entry], dataset: Dataset) -> list
     Args:
         folder: is created if it does not exist.
         entries: the checkpoints. The first one is shown first.
-        dataset: whose first test images are examples.
+        datasets: whose first test images and signals are examples, one of each shape.
     """
     for entry in entries:  # before the first file is written
         _check(printable(entry.path.name), Checkpoint.open(entry.path))
@@ -50,7 +54,7 @@ def write_site(folder: Path, entries: Sequence[Entry], dataset: Dataset) -> list
         story = DESCRIPTIONS.get(entry.key, "")
         models[entry.key] = {"title": entry.title, "story": story, "script": quote(script)}
     files.insert(0, folder / "index.html")
-    replace_file(files[0], html_page(models, samples(dataset)).encode())
+    replace_file(files[0], html_page(models, map(samples, datasets)).encode())
     return files
 
 
@@ -60,8 +64,6 @@ def _check(name: str, checkpoint: Checkpoint) -> None:
         raise CheckpointError(
             f"{name} needs the plugin {plugins[0]}, which a browser cannot run: leave it out."
         )
-    if checkpoint.header.scaling:
-        raise CheckpointError(f"{name} takes signals, but these pages show images: leave it out.")
 
 
 def view_page(
@@ -75,10 +77,10 @@ def view_page(
 
     Args:
         checkpoints: by their keys in links.
-        pixels: the input (C, H, W) uint8.
+        pixels: the input (C, H, W) uint8, or a signal (C, L) as scaled by the first checkpoint.
         parameters: of the view's link.
         view: "explore" or "compare".
-        examples: test images per class of the built-in digits to choose from.
+        examples: test inputs per class of the built-in data sets to choose from.
     """
     for key, checkpoint in checkpoints.items():
         _check(key, checkpoint)
@@ -91,18 +93,34 @@ def view_page(
         for key, checkpoint in checkpoints.items()
     )
     shown = {key: value for key, value in parameters.items() if key not in INPUT}
+    headers = [checkpoint.header for checkpoint in checkpoints.values()]
+    scaling = headers[0].scaling
+    values = scaling.measured(pixels.double()).float() if scaling else pixels
     return html_page(
         models,
-        samples(load_dataset("digits"), examples),
+        [samples(dataset, examples) for dataset in _built_in(headers)],
         scripts,
         link=f"{view}?{urlencode({**shown, 'from': 'upload'})}",
-        upload=base64.b64encode(pixels.contiguous().numpy().tobytes()).decode(),
+        **{"signal" if scaling else "upload": _text(values)},
     )
+
+
+def _built_in(headers: Sequence[Header]) -> list[Dataset]:
+    """The built-in data sets whose images or signals are inputs of models."""
+    kinds = {header.scaling is not None for header in headers}
+    sets = [load_dataset(name) for name in BUILT_IN if is_signals(name) in kinds]
+    shapes = {header.input_shape for header in headers}
+    return [dataset for dataset in sets if dataset.input_shape in shapes]
+
+
+def _text(values: Tensor) -> str:
+    """The bytes of a tensor in base 64."""
+    return base64.b64encode(values.contiguous().numpy().tobytes()).decode()
 
 
 def html_page(
     models: Mapping[str, Mapping[str, Any]],
-    examples: Mapping[str, Any],
+    examples: Iterable[Mapping[str, Any]],
     scripts: str = "",
     **more: str,
 ) -> str:
@@ -111,10 +129,11 @@ def html_page(
     Args:
         examples: the test images to choose from, as `samples` returns them.
         scripts: HTML of further scripts.
-        more: `link`, where the page opens without a link of its own, and `upload`, a picture.
+        more: `link`, where the page opens without a link of its own, and `upload`, a picture, or
+            `signal`.
     """
     template = (FOLDER / "app/site.html").read_text("utf-8")
-    site = {"models": models, "samples": examples, **more}
+    site = {"models": models, "samples": list(examples), **more}
     contents = {
         "STYLE": (FOLDER / "app/site.css").read_text("utf-8"),
         "MODULES": script().replace("</script", "<\\/script"),
@@ -136,14 +155,19 @@ def _script(key: str, content: bytes) -> str:
 
 
 def samples(dataset: Dataset, most: int = EXAMPLES) -> dict[str, Any]:
-    """The first test images of each class, for the browser."""
+    """The first test images or signals of each class, for the browser."""
     labels = dataset.test.labels
     chosen = [(labels == k).nonzero()[:most, 0] for k in range(len(dataset.classes))]
-    images = dataset.test.images[torch.cat(chosen)]
+    images = dataset.test.images
+    more: dict[str, Any] = {}
+    if dataset.scaling:
+        images = dataset.scaling.measured(images.double()).float()
+        more["range"] = [float(images.min()), float(images.max())]
     return {
         "title": printable(dataset.title),
         "classes": dataset.classes,
         "shape": dataset.input_shape,
         "counts": [len(indices) for indices in chosen],
-        "images": base64.b64encode(images.contiguous().numpy().tobytes()).decode(),
+        "images": _text(images[torch.cat(chosen)]),
+        **more,
     }

@@ -356,7 +356,7 @@ def built(tmp_path_factory) -> Path:
     keys = (MOVING, FIXED, SMALL, LINEAR, MLP)
     entries = [Entry(key, PAPER / f"{key}.safetensors") for key in keys]
     entries += [Entry(key, folder / f"{key}.safetensors") for key in (COLOUR, LETTERS)]
-    write_site(folder / "out", entries, load_dataset("digits"))
+    write_site(folder / "out", entries, [load_dataset("digits")])
     return folder / "out"
 
 

@@ -357,9 +357,9 @@ def signals(shape: tuple[int, int]) -> list[Tensor]:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_shipped_checkpoint(engine, path):
-    agree(
-        engine, path.read_bytes(), pictures((1, 28, 28)), snapshots=[0, -1], resolutions=[1, 3, 4]
-    )
+    shape = Checkpoint.peek(path).input_shape
+    inputs = pictures(shape) if len(shape) == 3 else signals(shape)
+    agree(engine, path.read_bytes(), inputs, snapshots=[0, -1], resolutions=[1, 3, 4])
 
 
 NAMES = [

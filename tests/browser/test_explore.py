@@ -182,7 +182,7 @@ def test_a_channel_of_a_colour_model_and_its_three_channels(site):
 def test_the_box_of_the_densities_is_drawn(site, tmp_path):
     """It follows the ink, before and after training; a box that is the picture is not drawn."""
     files = [Entry(key, PAPER / f"{key}.safetensors") for key in (FRAMED, MOVING)]
-    write_site(tmp_path / "out", files, load_dataset("digits"))
+    write_site(tmp_path / "out", files, [load_dataset("digits")])
     place = f"{(tmp_path / 'out').as_uri()}/"
     page = site(f"explore?model={FRAMED}&class=7&example=1&right=3&size=0.7", at=place)
     x = as_input(Transform(right=3, size=0.7)(sample()[None]))

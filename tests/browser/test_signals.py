@@ -622,3 +622,35 @@ def test_a_signal_is_drawn_over_the_test_signal(visit, checkpoint, tested):
     page.get_by_role("link", name="Compare").click()
     until(page, lambda: numbers(page, ".columns .field.first").shape == (112, 112))
     expect(page.locator(".problems")).to_be_hidden()
+
+
+@pytest.mark.parametrize("start", ["?model=bumps&tour=0&more=export", "compare?open=export"])
+def test_an_exported_page_works_without_a_server(
+    visit, browser, checkpoint, tested, tmp_path, start
+):
+    both = "&first=bumps&second=other&field=sum" if start.startswith("compare") else ""
+    page = visit(f"/{start}{both}&class=high&example=2&right=3")
+    own = measured(tested, "high", 2)
+    moved = own[np.maximum(np.arange(LENGTH) - 3, 0)]
+    shows(page, SIGNAL, moved[None])
+    page.get_by_role("button", name="Page, HTML").click(trial=True)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Page, HTML").click()
+    download.value.save_as(tmp_path / "page.html")
+    figure = f"{COLUMN}first" if both else AFTER
+    context = browser.new_context(reduced_motion="reduce", offline=True)
+    alone = context.new_page()
+    faults: list[str] = []
+    alone.on("pageerror", lambda error: faults.append(str(error)))
+    alone.goto((tmp_path / "page.html").as_uri())
+    shows(alone, SIGNAL, moved[None])
+    shows(alone, figure, field_of(checkpoint, scaled(checkpoint, moved)))
+    alone.get_by_text("Move, stretch, morph").click()
+    alone.get_by_label("Blur").fill("1")
+    blurred = gaussian_filter1d(moved, 1, mode="mirror", truncate=4)
+    shows(alone, figure, field_of(checkpoint, scaled(checkpoint, blurred)))
+    alone.reload()
+    shows(alone, SIGNAL, blurred[None])
+    expect(alone.locator("#notices")).to_be_hidden()
+    assert not faults
+    context.close()

@@ -3,11 +3,14 @@
 import base64
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page
 
+from densembed.cli.main import main
 from densembed.cli.site import USUAL
 from densembed.data import load_dataset
+from densembed.fields.field import field, view
 from densembed.runs.gallery import Entry
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError
@@ -56,14 +59,38 @@ def test_a_checkpoint_of_ones_own(site, tmp_path, way, start):
     expect(option.first).to_be_attached()
 
 
-def test_a_model_of_signals_is_refused(site, tmp_path):
+def test_a_model_of_signals_of_ones_own(site, tmp_path):
+    """The site has no test signals for it: the mean of its training signals is shown."""
     own = tmp_path / "signals.safetensors"
     own.write_bytes(made("logistic-el-5", (1, 40)))
     page = site("explore?class=3")
     bring(page, "button", [own])
-    told = "signals.safetensors has a model of signals. These pages show models of images."
-    expect(page.locator("#notices p")).to_have_text([told])
-    shows(page, FIELD, field_of(sample(3)))
+    checkpoint = Checkpoint.open(own)
+    shows(page, INPUT, np.full((1, 40), checkpoint.header.scaling.mean))
+    shows(page, FIELD, field(checkpoint.network()).values[0])
+    expect(page.locator(".pair .opinion .heading small")).to_have_text("none: no signal")
+    expect(page.locator("#notices")).to_be_hidden()
+
+
+def test_models_and_test_signals_of_mnist1d(site, tmp_path):
+    assert main(["site", str(tmp_path / "out")]) == 0
+    at = f"{(tmp_path / 'out').as_uri()}/"
+    data = load_dataset("mnist1d")
+    signal = data.test.images[data.test.labels == 3][1]
+    first, second = (key for key in USUAL if key.endswith("mnist1d"))
+    shown = {key: Checkpoint.open(PAPER / f"{key}.safetensors") for key in (first, second)}
+    page = site(f"compare?first={first}&second={second}&class=3&example=2&field=sum", at=at)
+    measured = data.scaling.measured(signal.double()).numpy()
+    shows(page, INPUT, measured)
+    for place, key in (("first", first), ("second", second)):
+        shows(page, f".columns .field.{place}", view(shown[key], signal, [-1]).fields[0])
+    page.get_by_role("link", name="Explore").click()
+    page.get_by_label("Model", exact=True).select_option(second)
+    choose(page, "Class", "3")
+    page.get_by_label("Example", exact=True).fill("2")
+    shows(page, FIELD, view(shown[second], signal, [-1]).fields[0])
+    page.get_by_label("Model", exact=True).select_option(MOVING)
+    shows(page, INPUT, sample(3, 2)[0].numpy() / 255)
 
 
 def bring(page: Page, way: str, paths: list[Path]) -> None:
@@ -98,8 +125,8 @@ def test_the_site_opens_from_the_disk(site, built):
 
 def test_a_drawing_on_the_default_site_starts_on_a_model_trained_on_mnist(site, tmp_path):
     entries = [Entry(key, PAPER / f"{key}.safetensors") for key in USUAL]
-    files = write_site(tmp_path, entries, load_dataset("digits"))
-    assert sum(path.stat().st_size for path in files) < 3e6
+    files = write_site(tmp_path, entries, [load_dataset("digits")])
+    assert sum(path.stat().st_size for path in files) < 5e6
     page = site(at=f"{tmp_path.as_uri()}/")
     model = page.get_by_label("Model", exact=True)
     expect(model).to_have_value(MOVING)

@@ -1,7 +1,10 @@
 """The commands on signals."""
 
+import base64
 import csv
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ import torch
 from densembed.data import load_dataset
 from densembed.fields.field import field
 from densembed.training.checkpoint import Checkpoint
+from densembed.web.site import EXAMPLES
 from tests.cli.conftest import FAST, fails
 
 NAME = "gaussian-el-mnn-6-3"
@@ -177,12 +181,35 @@ def test_a_sweep(run, table, tmp_path):
     assert len((out / "sweep.csv").read_text().splitlines()) == 3
 
 
+def test_pages_have_the_measured_values(run, model, table, tmp_path):
+    out, page = tmp_path / "site", tmp_path / "x.html"
+    own = ("--dataset", f"csv:{table}")
+    assert run("site", out, model, *own)[0] == 0
+    (examples,) = content(out / "index.html")["samples"]
+    test = load_dataset(own[1]).test
+    scaling = Checkpoint.open(model).header.scaling
+    counts = np.minimum(np.bincount(test.labels), EXAMPLES).tolist()
+    assert (examples["shape"], examples["counts"]) == ([1, 8], counts)
+    values = np.frombuffer(base64.b64decode(examples["images"]), np.float32).reshape(-1, 8)
+    chosen = np.concatenate([np.flatnonzero(test.labels == k)[:EXAMPLES] for k in range(2)])
+    np.testing.assert_allclose(values, scaling.measured(test.images.numpy())[chosen, 0], 1e-5)
+    assert run("render", model, "--image", table, "--out", page)[0] == 0
+    site = content(page)
+    first = table.read_text().splitlines()[1].split(",")[:-1]
+    signal = np.frombuffer(base64.b64decode(site["signal"]), np.float32)
+    np.testing.assert_allclose(signal, np.array(first, float), 1e-5)
+    assert site["samples"] == []
+
+
+def content(page: Path) -> dict:
+    """What is written into a page of a site."""
+    return json.loads(re.search(r'id="site">(.*?)</script>', page.read_text(), re.DOTALL)[1])
+
+
 def test_commands_of_images_say_so(run, model, table, tmp_path, trained_file):
-    page = tmp_path / "x.html"
-    assert "for a signal" in fails(run("render", model, "--image", table, "--out", page))
-    assert "these pages show images" in fails(run("site", tmp_path / "site", model))
-    assert "images" in fails(run("site", tmp_path / "site", "--dataset", "mnist1d"))
-    assert not (tmp_path / "site").exists()
+    page = tmp_path / "x.svg"
+    on = ("--image", table, "--out", page, "--grid", "20")
+    assert "--grid is for images" in fails(run("render", model, *on))
     assert "tables are of images" in fails(run("export", model, "--to", "csv"))
     assert "is of images" in fails(run("reproduce", "table1", "--dataset", "mnist1d"))
     assert "--labels is for images" in fails(run("read", model, table, "--labels", table))

@@ -130,6 +130,8 @@ def by_model(gallery: Path, photos: Path, data_dir: str | None, count: int, skip
     }
     for path in sorted(gallery.glob("*.safetensors")):
         checkpoint = Checkpoint.open(path)
+        if checkpoint.header.scaling:
+            continue  # of signals
 
         def strange(image: ModelInput, checkpoint=checkpoint) -> bool:
             return image.content != Content.DIGIT or bool(

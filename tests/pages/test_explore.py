@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pytest
 import streamlit as st
+import torch
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
@@ -333,8 +334,10 @@ def test_every_shipped_model_is_exported(monkeypatch, runs_root):
     monkeypatch.setenv("DENSEMBED_GALLERY", str(ROOT / "checkpoints/paper"))
     monkeypatch.setattr(st, "download_button", lambda *args, **kwargs: None)
     app = visit()
-    for key in SHIPPED:
-        report(app, "explore", sample(), "7", model=key, more="export", show="class")
+    for key, path in SHIPPED.items():
+        signals = Checkpoint.peek(path).scaling
+        shown = torch.linspace(-2, 2, 40) if signals else sample()
+        report(app, "explore", shown, "7", model=key, more="export", show="class")
         assert f"{key}.safetensors" in app.code[0].value
 
 

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from densembed.data import load_dataset
 from densembed.experiments.frontier import best
 from densembed.experiments.paper import TABLES
 from densembed.paths import app_folder, gallery_folder
@@ -143,7 +144,24 @@ def test_peek_agrees_with_open(trained, trained_file, tmp_path):
 
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints/paper"
-NUMBERS = {"nine d": 9, "25 d": 25, "64 d": 64, "225 d": 225, "100 d": 100, "36 d": 36}
+NUMBERS = {"nine d": 9, "25 d": 25, "64 d": 64, "225 d": 225, "100 d": 100, "36 d": 36, "20 d": 20}
+MOST_BYTES = 15 * 10**6
+
+
+def test_all_shipped_models_have_a_description_and_are_small():
+    assert {path.stem for path in SHIPPED.glob("*.safetensors")} == set(gallery.DESCRIPTIONS)
+    assert sum(path.stat().st_size for path in SHIPPED.rglob("*")) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("key", [key for key in gallery.DESCRIPTIONS if key.endswith("mnist1d")])
+def test_shipped_models_of_signals_have_the_error_that_they_state(key):
+    checkpoint = Checkpoint.open(SHIPPED / f"{key}.safetensors")
+    test = load_dataset("mnist1d").test
+    with torch.inference_mode():
+        wrong = checkpoint.model()(test.images).argmax(1) != test.labels
+    assert checkpoint.errors == [pytest.approx(100 * float(wrong.double().mean()))]
+    assert checkpoint.config.dataset == "mnist1d"
+    assert checkpoint.parameters <= 5000
 
 
 def test_descriptions_match_the_models():
@@ -158,7 +176,9 @@ def test_descriptions_match_the_models():
         if match := re.search("|".join(NUMBERS), story.lower()):
             embedding = checkpoint.model().embedding
             assert embedding.groups * embedding.num_densities == NUMBERS[match[0]]
-        assert ("Works offline" in story) == (checkpoint.config.dataset == "digits")
+        built_in = checkpoint.config.dataset in ("digits", "mnist1d")
+        assert ("Works offline" in story) == built_in
+        assert ("Reads signals" in story) == (len(checkpoint.header.input_shape) == 2)
     assert 20 * models["logistic-el-5"].parameters <= linear
     assert models["logistic-el-8"].errors[0] <= 10
     assert 2 * models["logistic-el-15"].parameters < linear

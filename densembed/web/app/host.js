@@ -6,6 +6,7 @@ import { make } from "./controls.js";
 /**
  * @import { Checkpoint } from "../engine/densembed.js"
  * @import { Input } from "./input.js"
+ * @import { Values } from "./kinds.js"
  * @import { Samples } from "./samples.js"
  */
 
@@ -28,7 +29,7 @@ import { make } from "./controls.js";
  * @property {(link: string, input: Input) => void} rest nothing has changed for a moment
  * @property {(sentences: string[]) => void} report problems of the link
  * @property {boolean} uploads whether the page takes pictures
- * @property {Uint8Array | null} upload the picture that the page took, as a model's input
+ * @property {Values | null} upload the picture that the page took, as a model's input; or a signal
  * @property {Uint8Array | null} unlike the last drawing that is unlike the training images
  * @property {Record<string, string>} details details that the page itself shows, by their slugs
  */

@@ -324,8 +324,12 @@ export class InputControls {
    * @param {State} state
    */
   async readLink(state) {
-    if (state.ink === null) return true;
-    const { samples } = this;
+    const { samples, host: { upload } } = this;
+    if (state.ink === null) {
+      const given = state.from !== "samples" && upload instanceof Float32Array;
+      if (given && samples.signals && upload.length === samples.size) this.linked = upload;
+      return true;
+    }
     const content = await fromText(String(state.ink), samples.blank().byteLength);
     const values = content && samples.valuesOf(content);
     this.linked = values?.every((value) => Math.abs(value) <= Math.fround(LARGEST)) ? values : null;
@@ -356,9 +360,10 @@ export class InputControls {
    */
   own(state) {
     if (this.samples.signals) return this.linked;
-    if (state.from === "upload") {
-      if (this.host.upload) this.linked = this.drawn = null;  // or it would come back afterwards
-      return this.host.upload ?? this.linked;
+    const { upload } = this.host;
+    if (state.from === "upload" && !(upload instanceof Float32Array)) {
+      if (upload) this.linked = this.drawn = null;  // or it would come back afterwards
+      return upload ?? this.linked;
     }
     this.drawn ??= this.draw();
     this.content = this.drawn.content;

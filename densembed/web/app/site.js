@@ -2,6 +2,7 @@
 /**
  * @import { Checkpoint } from "../engine/densembed.js"
  * @import { Host, Model } from "./host.js"
+ * @import { Values } from "./kinds.js"
  * @import { SamplesData } from "./samples.js"
  */
 import { describe, readCheckpoint } from "../engine/densembed.js";
@@ -10,14 +11,16 @@ import { compare } from "./compare.js";
 import { make } from "./controls.js";
 import { explore } from "./explore.js";
 import { messageOf, once } from "./host.js";
+import { othersOf } from "./kinds.js";
 import { Samples } from "./samples.js";
 
 /**
  * @typedef {object} Site what Python wrote into the page
  * @property {Record<string, { title: string, story: string, script: string | null }>} models
- * @property {SamplesData & { images: string }} samples
+ * @property {(SamplesData & { images: string })[]} samples of several data sets
  * @property {string} [link] where the page opens without a link of its own
  * @property {string} [upload] the picture of a page with one view, in base 64
+ * @property {string} [signal] or its signal, with 32 bits per value
  */
 
 /** @type {Record<string, { start: (root: HTMLElement, host: Host) => Promise<unknown>,
@@ -40,13 +43,7 @@ export function start(site) {
 class Page {
   /** @param {Site} site */
   constructor(site) {
-    const { images, ...samples } = site.samples;
-    const pixels = bytes(images);
-    this.samples = new Samples(samples, async (label) => {
-      const before = samples.counts.slice(0, label).reduce((sum, count) => sum + count, 0);
-      const size = this.samples.size;
-      return pixels.subarray(before * size, (before + samples.counts[label]) * size);
-    });
+    this.samples = site.samples.map(samplesOf);
     const [notices, heading, text, main] = ["notices", "title", "text", "view"].map((id) =>
       /** @type {HTMLElement} */ (document.getElementById(id)));
     this.notices = notices;
@@ -64,7 +61,7 @@ class Page {
       defaults: {},
       link: "",
       uploads: site.upload !== undefined,
-      upload: site.upload === undefined ? null : bytes(site.upload),
+      upload: uploadOf(site),
       unlike: null,
       details: {},
       rest: (parameters) => {
@@ -116,7 +113,7 @@ class Page {
   }
 
   /**
-   * A model with the test images of the site if it takes them, otherwise with one empty picture.
+   * A model with the test images of the site that it takes, if any; else with one empty picture.
    * @param {string} title
    * @param {string} story
    * @param {() => Promise<Checkpoint>} open
@@ -127,9 +124,8 @@ class Page {
     const samples = async (/** @type {Promise<Checkpoint>} */ opening) => {
       const checkpoint = await opening;
       const { classes, inputShape } = checkpoint;
-      const alike = classes.join() === this.samples.classes.join();
-      return alike && inputShape.join() === this.samples.shape.join()
-        ? this.samples : Samples.empty(checkpoint);
+      return this.samples.find((own) => classes.join() === own.classes.join()
+        && !othersOf(inputShape, own)) ?? Samples.empty(checkpoint);
     };
     return { title, name: "", group, story, open, samples };
   }
@@ -152,9 +148,6 @@ class Page {
     for (const file of files ?? []) {
       try {
         const checkpoint = readCheckpoint(await file.arrayBuffer(), file.name);
-        if (checkpoint.axes === 1)
-          throw new Error(
-            `${file.name} has a model of signals. These pages show models of images.`);
         last = OWN + file.name.replace(/\.safetensors$/, "");
         const title = `${describe(checkpoint.config.model)} · your file ${file.name}`;
         const story = "Your file, which stays in this browser. Links to it work only here, until "
@@ -174,6 +167,23 @@ class Page {
     }
     if (problems.length) this.report(problems);
   }
+}
+
+/** @param {SamplesData & { images: string }} data */
+function samplesOf({ images, ...data }) {
+  const content = bytes(images);
+  const count = data.counts.reduce((sum, each) => sum + each, 0);
+  const size = content.length / count;  // bytes of one
+  return new Samples(data, async (label) => {
+    const before = data.counts.slice(0, label).reduce((sum, each) => sum + each, 0);
+    return content.slice(before * size, (before + data.counts[label]) * size);
+  });
+}
+
+/** The input of a page with one view. @param {Site} site @returns {Values | null} */
+function uploadOf({ upload, signal }) {
+  if (signal !== undefined) return new Float32Array(bytes(signal).buffer);
+  return upload === undefined ? null : bytes(upload);
 }
 
 /**

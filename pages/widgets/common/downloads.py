@@ -141,7 +141,7 @@ def export_explored(
             "application/octet-stream",
             lambda: export.npz(shown, response, index, **more()),
         ),
-        *(() if scaling else (web,)),
+        web,
         *printed(stem, columns, page),
         *(only_signals if scaling else only_images),
         (
@@ -159,7 +159,8 @@ def export_explored(
         st.caption(
             "The numbers are densities per sample at the centres of the cells, whose places t are "
             "in samples. The figures for print show the signal, and the field before training and "
-            "at the step of the slider. To save a curve as it is shown, as SVG or PNG, use the "
+            "at the step of the slider. The page is this view with all its controls, and works "
+            "without a server. To save a curve as it is shown, as SVG or PNG, use the "
             "buttons at its upper right. This program computes the same numbers if the files of "
             "the model and the input are in its folder:"
         )

@@ -56,17 +56,6 @@ def export_compared(compared: list[ComparedModel], moment: Moment, report: Repor
 
     keys = {entry.name: entry.key for entry in compared}
     binary = "application/octet-stream"
-    web = (
-        "Page, HTML",
-        "compared.html",
-        "text/html",
-        lambda: view_page(
-            {entry.key: entry.checkpoint for entry in compared},
-            pixels,
-            {**report.parameters, **keys},
-            "compare",
-        ),
-    )
     files = [
         ("Numbers, CSV", "compared.csv", "text/csv", lambda: export.cells(x, y, fields)),
         (
@@ -77,7 +66,17 @@ def export_compared(compared: list[ComparedModel], moment: Moment, report: Repor
                 scaling.measured(pixels) if scaling else pixels, x, y, fields, steps
             ),
         ),
-        *(() if any(entry.checkpoint.header.scaling for entry in compared) else (web,)),
+        (
+            "Page, HTML",
+            "compared.html",
+            "text/html",
+            lambda: view_page(
+                {entry.key: entry.checkpoint for entry in compared},
+                pixels,
+                {**report.parameters, **keys},
+                "compare",
+            ),
+        ),
         *printed("compared", columns, page),
         ("Settings, CSV", "settings.csv", "text/csv", lambda: _settings(compared)),
         ("Input, CSV", "input.csv", "text/csv", lambda: export.signal_csv(pixels, scaling))

@@ -102,11 +102,12 @@ def partners(first: str, options: Collection[str]) -> list[str]:
     """The other models in the order in which they suit a comparison with the first.
 
     Those that take the same inputs, then those of the same data; for a model of a run, the other
-    runs before the included models.
+    runs before the included models. A model of signals has no partner that takes images.
     """
     others = [key for key in options if key != first]
     if not (own := header_of(first)):
         return others
+    others = [key for key in others if takes_signals(key) == takes_signals(first)]
 
     def rank(key: str) -> tuple:
         if not (header := header_of(key)):
@@ -121,6 +122,12 @@ def partners(first: str, options: Collection[str]) -> list[str]:
         )
 
     return sorted(others, key=rank)
+
+
+def takes_signals(key: str) -> bool:
+    """Whether a model, by its key as in `titles`, takes signals."""
+    header = header_of(key)
+    return header is not None and header.scaling is not None
 
 
 def header_of(key: str) -> Header | None:

@@ -21,10 +21,10 @@ from pages.widgets.common.link import plain
 from pages.widgets.inputs.checkpoints import (
     KEPT,
     group_of,
-    header_of,
     is_deleted_upload,
     opened,
     report_deleted_uploads,
+    takes_signals,
     titles,
     uploads,
 )
@@ -168,8 +168,7 @@ def _complete(parameters: Mapping[str, str]) -> None:
 
 def _takes_signals(view: str, defaults: Mapping[str, str]) -> bool:
     """Whether the input of the view is a signal, which is none for a view of pictures."""
-    header = header_of(st.query_params.get(MODEL[view], defaults[MODEL[view]]))
-    return bool(header and header.scaling)
+    return takes_signals(st.query_params.get(MODEL[view], defaults[MODEL[view]]))
 
 
 def _text(pixels: Tensor | None) -> str:
