@@ -26,6 +26,7 @@ from densembed.fields.measures import (
     measure,
     weighted_field,
 )
+from densembed.runs import all_runs
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
@@ -42,6 +43,10 @@ from tests.browser.conftest import (
     visitor,
 )
 from tests.browser.gallery import PAPER, SMALL, made
+
+
+from tests.browser.gallery import PAPER, SMALL
+from tests.browser.test_train import start, stop
 from tests.browser.views import ends
 
 LENGTH, COUNT = 24, 60
@@ -654,3 +659,24 @@ def test_an_exported_page_works_without_a_server(
     expect(alone.locator("#notices")).to_be_hidden()
     assert not faults
     context.close()
+
+
+def test_the_field_of_a_training_is_seen_while_it_runs(visit, server):
+    page = visit("/train?network=logistic-el-4")
+    page.get_by_role("combobox", name="Data", exact=True).click()
+    page.get_by_role("option", name="MNIST-1D").click()
+    start(page, 10_000)
+    headings = page.locator(".st-key-run-fields .heading")
+    expect(headings.last).to_have_text(re.compile(r"after [1-9][\d,]* steps"))
+    expect(page.get_by_text(re.compile("training · step .* signals per second"))).to_be_visible()
+    stop(page).click()
+    expect(page.get_by_test_id("stAlert").filter(has_text="Stopped")).to_be_visible()
+    (run,) = all_runs(server[1] / "runs")
+    checkpoint = run.checkpoint()
+    test = load_dataset("mnist1d").test
+    signal = test.images[test.labels == 7][0]
+    shows(page, ".st-key-the-input figure", signal.numpy())
+    for figure, index in (("first-child", 0), ("last-child", -1)):
+        shows(page, f".st-key-run-fields figure:{figure}", field_of(checkpoint, signal, index))
+    own = places(page, ".st-key-the-input .plot, .st-key-run-fields .plot")
+    assert len({(box["x"], box["width"]) for box in own}) == 1

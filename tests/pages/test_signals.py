@@ -19,7 +19,7 @@ from densembed.training.loop import train
 from densembed.training.recorder import Recorder
 from pages.widgets.inputs.checkpoints import keep, titles
 from pages.widgets.live.live import Report
-from tests.pages.conftest import component, get, report, visit
+from tests.pages.conftest import assert_shows, component, get, report, shown_input, stills, visit
 
 CONFIG = RunConfig(
     model="logistic-el-3", dataset="mnist1d", epochs=1, batch_size=1000, device="cpu"
@@ -42,14 +42,31 @@ def checkpoint() -> Checkpoint:
     return recorder.checkpoint("done")
 
 
-def test_a_run_of_signals_links_to_explore(run):
+def test_a_run_of_signals_links_to_explore_and_compare(run, small_gallery):
+    run.checkpoint().save(small_gallery / "other.safetensors")
     app = visit("train", run=run.identifier)
     assert not app.exception
     assert [each.value.rpartition(" of ")[2] for each in app.success] == ["1,000 test signals."]
     links = [link.proto for link in app.main.get("page_link")]
     shown = [link.label for link in links if f"model={run.identifier}" in link.query_string]
     assert "Show in Explore" in shown
-    assert any("compare-with" in (box.key or "") for box in app.selectbox)
+    (box,) = [box for box in app.selectbox if "compare-with" in (box.key or "")]
+    assert len(box.options) == 1  # the other one of signals, and none of images
+
+
+def test_a_run_of_signals_shows_its_fields(run):
+    app = visit("train", run=run.identifier, **{"class": "3", "example": "2"})
+    test = load_dataset("mnist1d").test
+    signal = test.images[test.labels == 3][1]
+    assert shown_input(app)["note"] == "a test signal of class 3"
+    assert_shows(shown_input(app), signal.numpy())
+    expected = view(run.checkpoint(), signal, [0, -1]).fields
+    drawn = stills(app)["run-fields"]
+    for shown, values in zip(drawn, expected, strict=True):
+        assert_shows(shown, values)
+        assert shown["scale"]["high"] == pytest.approx(max(each.max() for each in expected))
+        assert shown["scale"]["unit"] == "per sample"
+    assert drawn[0]["curves"]["colours"] != drawn[1]["curves"]["colours"]
 
 
 def test_few_test_signals_are_named_in_the_title_of_a_model(checkpoint):

@@ -11,6 +11,7 @@ from densembed.data import DATASETS, DataError, Dataset, as_input, is_available,
 from densembed.data import title as title_of
 from densembed.data.frames import frames_note
 from densembed.data.images import MAX_BYTES, Content, ImageError, ModelInput, read_picture
+from densembed.data.scaling import Scaling
 from densembed.fields import novelty
 from densembed.fields.doubt import Doubt, doubts, two_classes
 from densembed.fields.field import logits
@@ -62,7 +63,7 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
     wanted = Parameter("class", "Class", options, usual, expected).draw(
         bar.pills,
         width="content",
-        help=f"Without test images: {plain(', '.join(untested))}." if untested else None,
+        help=f"Without test {dataset.noun}s: {plain(', '.join(untested))}." if untested else None,
         required=True,
         persist_state="session",
     )
@@ -72,7 +73,7 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
         number = Parameter("example", "Example", Numbers(1, len(choices)), 1).draw(
             st.number_input,
             width=130,
-            help=f"{len(choices):,} test images of this class, not used in training.",
+            help=f"{len(choices):,} test {dataset.noun}s of this class, not used in training.",
             persist_state="session",
         )
     thumbnails.row(dataset, choices, number, place)
@@ -187,6 +188,23 @@ def show_picture(pixels: Tensor, note: str) -> None:
     if channels > 1:  # in its colours
         shown |= {"stack": None, "picture": {"url": as_url(pixels), "opacity": 1}}
     show_stills([shown], "the-input")
+
+
+def show_signal(signal: Tensor, scaling: Scaling, among: Tensor | None, note: str) -> None:
+    """A signal (C, L) as the step function that the model reads, with measured values.
+
+    Args:
+        among: the signals whose values fit on its axis; None for its surroundings.
+    """
+    around = torch.tensor([-1.0, 1.0]) if among is None else among
+    low, high = (float(scaling.measured(end.double())) for end in around.aminmax())
+    if low < 0 < high:
+        low, high = -max(-low, high), max(-low, high)
+    values = scaling.measured(signal.double()).float().numpy()
+    scale = colours(low, high, "value", "", "Greys_r")
+    alt = "The input of the model, a step function:"
+    size = (signal.shape[1], 1)
+    show_stills([still(values, size, scale, "the input", note, alt, "currentColor")], "the-input")
 
 
 def unlike(shown: Input, checkpoint: Checkpoint) -> bool:

@@ -9,6 +9,7 @@ from torch import Tensor
 from densembed.data import is_signals, title
 from densembed.fields.field import view
 from densembed.figures.curves import Course, course_figure
+from densembed.figures.theme import AFTER, BEFORE
 from densembed.models.names import describe
 from densembed.runs import Run, read_only
 from densembed.runs.log_lines import log_lines
@@ -18,11 +19,18 @@ from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
 from densembed.training.header import CheckpointError
 from pages.widgets.canvas.data import colours
-from pages.widgets.canvas.stills import NAME, UNIT, show_stills, still
+from pages.widgets.canvas.stills import (
+    NAME,
+    SIGNAL_NAME,
+    SIGNAL_UNIT,
+    UNIT,
+    show_stills,
+    still,
+)
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
 from pages.widgets.common.zoom import DOUBLE_CLICK, keep_zoom
-from pages.widgets.inputs.choose import pick_sample, show_picture
+from pages.widgets.inputs.choose import pick_sample, show_picture, show_signal
 from pages.widgets.inputs.compare_with import compare_with
 from pages.widgets.inputs.test_images import test_images
 from pages.widgets.train.cluster import (
@@ -107,7 +115,7 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig, course:
         elif last:
             share = last["step"] / last["steps"]
             line = f"{WORDS[state]} · step {last['step']:,} of {last['steps']:,}"
-            rate = f"{last['images_per_second']:,.0f} images per second"
+            rate = f"{last['images_per_second']:,.0f} {noun}s per second"
             left = seconds_after(events, config)
             rest = f"about {duration(left)} left" if left else ""
             st.progress(share, " · ".join(filter(None, (line, error, rate, rest))))
@@ -165,20 +173,19 @@ def pictures(
 ) -> None:
     """A test image, its receptive field before training and now, and the curves.
 
+    A signal and its fields lie one above the other, on the same axis.
+
     Args:
         ended: whether the run is over.
     """
-    picture, fields, curve = st.columns([10, 21, 13], gap="small")
+    signals = checkpoint is not None and checkpoint.header.scaling is not None
+    if signals:
+        fields, curve = st.columns([31, 13], gap="small")
+        picture = fields
+    else:
+        picture, fields, curve = st.columns([10, 21, 13], gap="small")
     with curve:
         _curves(course, name, ended)
-    if checkpoint and checkpoint.header.scaling:
-        fields.page_link(
-            "pages/explore.py",
-            label="The receptive fields of signals are shown in Explore.",
-            icon=":material/arrow_forward:",
-            query_params={"model": name},
-        )
-        return
     if checkpoint is None:
         fields.caption(
             "The run ended before its first checkpoint, so there is no receptive field to show."
@@ -194,33 +201,44 @@ def pictures(
     last = checkpoint.steps[-1]
     titles = ("before training", f"after {last:,} steps")
     notes = ("epoch 0", f"epoch {checkpoint.epoch_of(last):.3g}")
-    scale = colours(0, shown.top, NAME, UNIT)
-    alt = f"Receptive field, a heatmap, for {what},"
+    summed = [values.sum(0) for values in shown.fields]
+    if signals:
+        top = max(float(values.max()) for values in summed)  # all of a curve is seen
+        scale = colours(0, top, SIGNAL_NAME, SIGNAL_UNIT) | {"open": False}
+        summed, size, drawn = [values[None] for values in summed], (pinned.shape[1], 1), "curve"
+    else:
+        scale, size, drawn = colours(0, shown.top, NAME, UNIT), shown.size, "heatmap"
+    alt = f"Receptive field, a {drawn}, for {what},"
+    lines = (BEFORE, AFTER) if signals else (None, None)
     with fields:
         show_stills(
             [
-                still(values.sum(0), shown.size, scale, title, note, alt)
-                for values, title, note in zip(shown.fields, titles, notes, strict=True)
+                still(values, size, scale, title, note, alt, line)
+                for values, title, note, line in zip(summed, titles, notes, lines, strict=True)
             ],
             "run-fields",
         )
 
 
 def _pin(checkpoint: Checkpoint) -> tuple[Tensor, str]:
-    """The picture whose field is shown, and its description; a popover selects another one."""
+    """The input whose field is shown, and its description; a popover selects another one."""
     shown = st.container()
+    shape, scaling = checkpoint.header.input_shape, checkpoint.header.scaling
     own = test_images(checkpoint)
     if own is None or own.name != checkpoint.config.dataset:
-        pixels, what = (
-            torch.zeros(checkpoint.header.input_shape, dtype=torch.uint8),
-            "a blank picture",
-        )
+        pixels = torch.zeros(shape, dtype=torch.float32 if scaling else torch.uint8)
+        what, among = f"a blank {'signal' if scaling else 'picture'}", None
     else:
-        deeper = st.popover("Another image", width="stretch")
+        own = own.scaled_by(scaling)
+        deeper = st.popover(f"Another {own.noun}", width="stretch")
         image = pick_sample(own, deeper.container(horizontal=True), deeper)
-        pixels, what = image.pixels, f"a test image of class {own.classes[image.label]}"
+        pixels, among = image.pixels, own.test.images
+        what = f"a test {own.noun} of class {own.classes[image.label]}"
     with shown:
-        show_picture(pixels, what)
+        if scaling:
+            show_signal(pixels, scaling, among, what)
+        else:
+            show_picture(pixels, what)
     return pixels, what
 
 
