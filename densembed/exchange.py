@@ -91,7 +91,12 @@ class ConvolutionByProducts(TorchFunctionMode):
     ) -> Any:
         if function is torch.conv2d and args[0].dtype == torch.float64:
             return _convolved(*args, **(kwargs or {}))
+        if function is torch.conv1d and args[0].dtype == torch.float64:
+            return _convolved_row(*args, **(kwargs or {}))
         return function(*args, **(kwargs or {}))
+
+
+_single = torch.nn.modules.utils._single
 
 
 def _convolved(
@@ -111,6 +116,22 @@ def _convolved(
     product = weight.unflatten(0, (groups, -1)).flatten(2) @ windows
     product = product.flatten(1, 2).unflatten(-1, sizes)
     return product if bias is None else product + bias[:, None, None]
+
+
+def _convolved_row(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """`torch.conv1d` in the same way: signals are images with one row."""
+    (stride,), (padding,), (dilation,) = map(_single, (stride, padding, dilation))
+    row, kernel = x.unsqueeze(-2), weight.unsqueeze(-2)
+    options = ((1, stride), (0, padding), (1, dilation), groups)
+    return _convolved(row, kernel, bias, *options).squeeze(-2)
 
 
 def _program(checkpoint: Checkpoint, dtype: torch.dtype) -> torch.export.ExportedProgram:

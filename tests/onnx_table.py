@@ -45,14 +45,15 @@ class Compared:
 def compare(
     checkpoint: Checkpoint, images: torch.Tensor, dtype: torch.dtype = torch.float32
 ) -> Compared:
-    """Export a checkpoint, and run it on images (N, C, H, W) uint8 in batches of two sizes."""
+    """Export a checkpoint, and run it on images or signals in batches of two sizes."""
     content = exchange.to_onnx(checkpoint, dtype)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     x = as_input(images, dtype)
+    (taken,) = session.get_inputs()
     logits = np.concatenate(
-        [session.run([exchange.OUTPUT], {"images": part.numpy()})[0] for part in (x[:1], x[1:])]
+        [session.run([exchange.OUTPUT], {taken.name: part.numpy()})[0] for part in (x[:1], x[1:])]
     )
     with torch.inference_mode():
         own = checkpoint.model().to(dtype)(x).numpy()
@@ -72,7 +73,7 @@ def compare(
 
 COLUMNS = {
     "model": "{model}",
-    "images": "{images}",
+    "data": "{images}",
     "ONNX, kB": "{size:.0f}",
     "torch, kB": "{program:.0f}",
     "largest logit": "{largest:.1f}",

@@ -12,7 +12,7 @@ import torch
 
 from densembed import exchange
 from densembed.cli.main import main
-from densembed.data import as_input
+from densembed.data import as_input, load_dataset
 from densembed.data.images import read_picture
 from densembed.fields.field import field
 from densembed.models.names import MODELS
@@ -40,6 +40,19 @@ def untrained(name: str, digits) -> Checkpoint:
     state = {key: value[None].clone() for key, value in model.state_dict().items()}
     recorder.add(Snapshot(0, state))
     return recorder.checkpoint("done")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["stages-2-3-logistic-el-mnn-3-2", "cnn-2-3"])
+def test_onnxruntime_has_the_same_logits_for_signals(name):
+    data = load_dataset("mnist1d")
+    torch.manual_seed(0)
+    model = build(name, data.input_shape, classes=10)
+    recorder = Recorder(RunConfig(model=name, dataset="mnist1d"), data)
+    recorder.add(Snapshot(0, {key: value[None] for key, value in model.state_dict().items()}))
+    checkpoint, signals = recorder.checkpoint("done"), data.test.images[:20]
+    assert compare(checkpoint, signals).difference <= 1e-5
+    assert compare(checkpoint, signals, torch.float64).difference <= 1e-12
 
 
 @pytest.fixture(scope="module")

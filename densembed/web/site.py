@@ -28,6 +28,8 @@ INPUT = (
 """Parameters of the input, which Explore and Compare share."""
 
 
+EXPORT = {("more", "export"), ("open", "export")}
+"""A detail that these pages do not have, as the app's own page shows it."""
 BUILT_IN = ("digits", "mnist1d")
 """Data sets that a page with one view has examples of: no file of a person goes with it."""
 
@@ -92,7 +94,11 @@ def view_page(
         f"<script>{_script(key, checkpoint.to_bytes())}</script>\n"
         for key, checkpoint in checkpoints.items()
     )
-    shown = {key: value for key, value in parameters.items() if key not in INPUT}
+    shown = {
+        key: value
+        for key, value in parameters.items()
+        if key not in INPUT and (key, value) not in EXPORT
+    }
     headers = [checkpoint.header for checkpoint in checkpoints.values()]
     scaling = headers[0].scaling
     values = scaling.measured(pixels.double()).float() if scaling else pixels

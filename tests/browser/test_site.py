@@ -63,7 +63,7 @@ def test_a_model_of_signals_of_ones_own(site, tmp_path):
     """The site has no test signals for it: the mean of its training signals is shown."""
     own = tmp_path / "signals.safetensors"
     own.write_bytes(made("logistic-el-5", (1, 40)))
-    page = site("explore?class=3")
+    page = site()
     bring(page, "button", [own])
     checkpoint = Checkpoint.open(own)
     shows(page, INPUT, np.full((1, 40), checkpoint.header.scaling.mean))
@@ -73,7 +73,8 @@ def test_a_model_of_signals_of_ones_own(site, tmp_path):
 
 
 def test_models_and_test_signals_of_mnist1d(site, tmp_path):
-    assert main(["site", str(tmp_path / "out")]) == 0
+    paths = [str(PAPER / f"{key}.safetensors") for key in USUAL]
+    assert main(["site", str(tmp_path / "out"), *paths]) == 0
     at = f"{(tmp_path / 'out').as_uri()}/"
     data = load_dataset("mnist1d")
     signal = data.test.images[data.test.labels == 3][1]
@@ -88,6 +89,7 @@ def test_models_and_test_signals_of_mnist1d(site, tmp_path):
     page.get_by_label("Model", exact=True).select_option(second)
     choose(page, "Class", "3")
     page.get_by_label("Example", exact=True).fill("2")
+    page.get_by_label("Example", exact=True).press("Enter")
     shows(page, FIELD, view(shown[second], signal, [-1]).fields[0])
     page.get_by_label("Model", exact=True).select_option(MOVING)
     shows(page, INPUT, sample(3, 2)[0].numpy() / 255)
