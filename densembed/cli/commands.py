@@ -71,7 +71,10 @@ def _add_app(parser: argparse.ArgumentParser) -> None:
         help="port of the server (default: the first free one)",
     )
     parser.add_argument(
-        "--runs", type=as_folder, help="folder of the runs, instead of the usual one"
+        "--runs",
+        type=as_folder,
+        help="folder of the runs (default: $DENSEMBED_RUNS, otherwise checkpoints/runs of a clone "
+        "or a folder of your user data)",
     )
     parser.add_argument("--read-only", action="store_true", help="neither train nor delete")
     parser.add_argument(
@@ -125,8 +128,8 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dataset",
         type=as_text,
-        help=f"{DATASETS_OR_FOLDER} (default: the one it was trained on, "
-        "if it is not outside of the data folder)",
+        help=f"{DATASETS_OR_FOLDER} (default: the one it was trained on; "
+        "a folder or a table only if it lies in the data folder)",
     )
     add_data_dir(parser)
     add_grid(parser)
@@ -178,7 +181,7 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         "--resolution",
         type=as_count(MAX_RESOLUTION),
         default=4,
-        help=f"cells per pixel (1 to {MAX_RESOLUTION}, default %(default)s), but for a page",
+        help=f"cells per pixel (1 to {MAX_RESOLUTION}, default %(default)s); not for a page",
     )
     add_grid(parser)
 
@@ -198,7 +201,7 @@ def _check_render(options: argparse.Namespace) -> None:
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", type=as_checkpoint)
-    parser.add_argument("--to", choices=EXPORTS, required=True, help="the format")
+    parser.add_argument("--to", choices=EXPORTS, required=True, help="format of the file")
     parser.add_argument(
         "--out", type=as_path, help="file to write (default: NAME.onnx, NAME.pt2 or NAME.csv here)"
     )
@@ -227,13 +230,16 @@ def _check_export(options: argparse.Namespace) -> None:
 def _add_site(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", type=as_path, help="folder to write, which may exist")
     parser.add_argument(
-        "checkpoint", type=as_checkpoint, nargs="*", help="files to show (default: six that ship)"
+        "checkpoint",
+        type=as_checkpoint,
+        nargs="*",
+        help="files to show (default: six included models)",
     )
     parser.add_argument(
         "--dataset",
         default="digits",
-        help="whose test images or signals are examples (default: digits); models of mnist1d have "
-        "their own",
+        help="data set whose test images or signals are the examples (default: digits); models of "
+        "mnist1d have their own",
     )
     add_data_dir(parser)
 
@@ -255,8 +261,8 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inputs",
         type=as_text,
-        help="figure1: three classes, whose first test images it shows "
-        "(default: 7,2,1 or, if there are none of them, others)",
+        help="figure1: three classes, each shown by its first test image "
+        "(default: 7,2,1, or others if the data set lacks them)",
     )
     parser.add_argument("--dataset", type=as_text, help="data set, if not the experiment's default")
     add_data_dir(parser)
@@ -273,7 +279,7 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes",
         type=as_count(MOST_PROCESSES),
-        help="trainings in parallel (default: one per core; one on a GPU, which 4 to 8 fill)",
+        help="trainings in parallel (default: one per core; one on a GPU, which 4 to 8 keep busy)",
     )
     _add_scheduler(parser)
 
@@ -336,7 +342,9 @@ def _check_sweep(options: argparse.Namespace) -> None:
 
 def _add_benchmark(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--quick", action="store_true", help="a quarter of a minute: eager mode, batch size 128"
+        "--quick",
+        action="store_true",
+        help="take about 15 seconds: only eager mode and batch size 128",
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--json", type=as_path, help="also write the measurements to this file")
@@ -394,7 +402,7 @@ COMMANDS = (
     ),
     Command(
         name="novelty",
-        text="add to older checkpoints what they need to recognise images unlike the training's",
+        text="add to older checkpoints the statistics that recognise unfamiliar images",
         add_arguments=_add_novelty,
         run="novelty:novelty",
         examples=("novelty a.safetensors", "novelty checkpoints/paper/*.safetensors"),

@@ -42,7 +42,7 @@ def _errors(
     own = checkpoint.config.dataset
     if not options.dataset and is_outside(own, options.data_dir):
         raise UsageError(
-            f"{name} names data outside of the data folder: to have it read, add "
+            f"{name} was trained on data outside of the data folder. To use them, add "
             f"--dataset {shlex.quote(printable(own))}."
         )
     dataset = load(options.dataset or own, options)

@@ -82,7 +82,7 @@ def test_a_class_shows_its_evidence_while_it_is_pointed_at(site):
     ("model", "title", "words"),
     [
         (FIXED, "225 fixed densities", "for every picture"),
-        (LINEAR, "Weights for 7", "each pixel is read alone"),
+        (LINEAR, "Weights for 7", "reads each pixel on its own"),
         (MLP, "Hidden unit", "no densities"),
         (COLOUR, "27 densities", "reads the picture first"),
     ],
@@ -220,7 +220,7 @@ def test_each_kind_of_network_has_its_own_five_steps(site):
     page = site(f"explore?more=story&chapter=4&model={FIXED}")
     expect(page.locator(".story")).to_contain_text("In this model the bumps stay")
     page = site(f"explore?more=story&chapter=3&model={MLP}")
-    expect(page.locator(".story")).to_contain_text("no densities of its own")
+    expect(page.locator(".story")).to_contain_text("has no densities")
 
 
 def test_drawing_starts_the_model_that_reads_drawings_unless_one_was_chosen(site):

@@ -388,7 +388,7 @@ def test_one_density_its_numbers_weights_and_path(site):
         [
             f"Location: {t:.2f} columns and {u:.2f} rows. Scale: {a:.2f} columns and {b:.2f} rows, "
             "in pixels. The line is the path of its location during training, for this input.",
-            f"It reads the mean ink under it: {reading:.3f} for this picture.",
+            f"Its reading, the mean ink under it, is {reading:.3f} for this picture.",
         ]
     )
     expect(page.locator(".detail .weights td:last-child")).to_have_text(

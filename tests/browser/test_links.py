@@ -20,7 +20,7 @@ from tests.browser.gallery import (
 )
 from tests.browser.views import rests
 
-USUAL = "The usual value is shown."
+USUAL = "The default is shown."
 
 
 INK = to_text(sample(5))

@@ -164,7 +164,7 @@ export class Details {
       + `The line is the path of its location during training, for this input${way}.`);
     // A server sends no readings.
     if (network.onPixels && own in result.readings)
-      this.say(`It reads the mean ${value} under it: `
+      this.say(`Its reading, the mean ${value} under it, is `
         + `${signed(result.readings[own].toFixed(3))} for this ${input}.`);
     const weights = checkpoint.classes.map((_, label) => network.classWeights(label)?.[own] ?? 0);
     if (network.classWeights(0)) this.text.append(this.bars(checkpoint.classes, weights));
@@ -221,10 +221,10 @@ export class Details {
       + "Luo et al. 2016). Red raises the score of the class, blue lowers it.");
     const shown = signals ? "curve" : "map";
     this.say(network.linear
-      ? `Such a linear network is, as a whole, this one ${shown}: the `
-        + `score is the sum of weight × ${nouns.value}, plus a bias.`
+      ? `This network is linear, so it is equivalent to this one ${shown}: the `
+        + `score is the sum of weight × ${nouns.value} over the ${nouns.cell}s, plus a bias.`
       : network.adaptive && !signals
-        ? "Blank pixels matter, too: densities there would read the ink, and it would move others."
+        ? "Some blank pixels matter, too: ink there would change readings and move densities."
         : `The network is not linear, so the ${shown} depends on the input.`);
     const score = `score per unit of ${signals ? "the scaled signal" : "ink"}`;
     const curves = curvesOf(checkpoint);

@@ -82,33 +82,34 @@ function leadOf(checkpoint) {
   if (checkpoint.axes === 1) return signalLeadOf(checkpoint);
   const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
   if (!checkpoint.hasDensities)
-    return "This model has no [densities|density]: it reads every pixel alone, so it looks "
-      + "everywhere alike. Choose a model with EL in its name to see where such a network looks.";
+    return "This model has no [densities|density]: it reads each pixel on its own, so its field "
+      + "is the same everywhere. Choose a model with EL in its name to see where such a network "
+      + "looks.";
   const box = frame === "mass"
     ? "They lie in a box around the ink (dashed), which moves and scales them." : "";
   const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`
     : box || "They are fixed; a [micro network] would move them with the input.";
   const reads = onPixels ? "the mean [ink] under it" : "the mean of a [map] of its stages under it";
   const task = checkpoint.readsDigits ? "This network recognises handwritten digits. " : "";
-  return `${task}Bright is where it looks, its [receptive field]: there lie most of its `
-    + `[densities|density], each of which reads ${reads}. ${moves}`;
+  return `${task}The [receptive field] is bright where the network looks: most of its `
+    + `[densities|density] lie there, and each reads ${reads}. ${moves}`;
 }
 
 /** What the field of a model of signals shows. @param {Checkpoint} checkpoint */
 function signalLeadOf(checkpoint) {
   const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
   if (!checkpoint.hasDensities)
-    return forSignals("This model has no [densities|density]: it reads every sample alone, so it "
-      + "looks everywhere alike. Choose a model with EL in its name to see where such a network "
-      + "looks.");
+    return forSignals("This model has no [densities|density]: it reads each sample on its own, "
+      + "so its field is the same everywhere. Choose a model with EL in its name to see where such "
+      + "a network looks.");
   const box = frame === "mass"
     ? "They lie in a box around the mass of the signal (dashed), which moves and scales them." : "";
   const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`
     : box || "They are fixed; a [micro network] would move them with the input.";
   const reads = onPixels ? "the mean of the signal under it"
     : "the mean of a map of its stages under it";
-  return forSignals("The network looks where the curve is high, its [receptive field]: there lie "
-    + `most of its [densities|density], each of which reads ${reads}. ${moves}`);
+  return forSignals("The [receptive field] is high where the network looks: most of its "
+    + `[densities|density] lie there, and each reads ${reads}. ${moves}`);
 }
 
 /** The error of one member, or mean ± standard deviation. @param {number[]} errors */
@@ -417,7 +418,7 @@ class Explore extends View {
     const others = Object.keys(models).length > 1;
     const why = this.picked || !READERS.includes(key) || this.state.from === "samples" || !others
       ? ""
-      : "Selected because it reads drawings and photographs best; a model you choose stays.";
+      : "Selected because it reads drawings and photographs best. A model that you choose stays.";
     this.story.textContent = `${facts(this.checkpoint)} ${models[key]?.story ?? ""} ${why}`;
     const signals = this.checkpoint.axes === 1;
     this.root.classList.toggle("signals", signals);

@@ -106,7 +106,7 @@ export function readLink(parameters, link) {
     state[key] = value === undefined ? usual : value;
     if (value === undefined)
       problems.push(`The link sets “${label}” to “${short(written ?? "")}”, `
-        + `which is not ${expected}.${meant(written ?? "", slugs)} The usual value is shown.`);
+        + `which is not ${expected}.${meant(written ?? "", slugs)} The default is shown.`);
   }
   for (const key of link.keys())
     if (!(key in parameters)) problems.push(

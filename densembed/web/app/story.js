@@ -216,7 +216,7 @@ export class Story {
       + `network predicts *${name}*, with ${percentage(probabilities[label])}.`;
     const equation = "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)";
     if (!checkpoint.hasDensities) return { title: "Many readings", equation, say: says,
-      text: "This model has no densities of its own: each pixel is read alone. To see many bumps, "
+      text: "This model has no densities: it reads each pixel on its own. To see many bumps, "
         + "choose a model with EL in its name.", figures: this.fields(response, [current]) };
     const weights = anatomy.kind === "maps" ? Float64Array.from({ length: count }, () => 1)
       : anatomy.terms(label);
@@ -299,11 +299,14 @@ export class Story {
     const { checkpoint, last } = response;
     const { steps, errors } = checkpoint;
     const error = errors?.length
-      ? ` It now reads ${errors[0].toFixed(1)} % of the test images wrong, which it never saw `
-        + "before." : "";
+      ? ` Afterwards, it misreads ${errors[0].toFixed(1)} % of the test images, which it never saw `
+        + "in training." : "";
+    const on = checkpoint.config.location_start !== "grid" ? "at random places"
+      : checkpoint.network(0).hasMicroNetwork ? "near a regular grid" : "on a regular grid";
+    const places = checkpoint.hasDensities ? `the bumps lie ${on} and ` : "";
     const shown = current === 0 || current === last ? [0, last] : [0, current, last];
     return { title: "They learn", figures: this.fields(response, shown),
-      text: "At first all places and weights are random, and so is the prediction. "
+      text: `At first, ${places}all weights are random, so the prediction is random, too. `
         + "[Training|training] "
         + `takes ${steps[last].toLocaleString("en")} [steps|step]. In each, the network sees a few `
         + "pictures with their right answers, and every bump moves, and every weight changes, a "

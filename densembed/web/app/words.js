@@ -27,11 +27,11 @@ export function certainty({ response: { checkpoint: { classes } },
   const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
   const [first, second] = order;
   const gap = (logits[first] - logits[second]).toFixed(1);
-  if (logits[first] === logits[second]) return "All scores are equal: the network cannot tell.";
+  if (logits[first] === logits[second]) return "All scores are equal, so no class is preferred.";
   return `The highest [score] wins: *${classes[first]}*, with a [probability] of ${
     percentage(probabilities[first]).replace(" ", "\u00a0")}. `
     + `Its score is ${gap} above that of ${classes[second]}, the next one. The larger this `
-    + "distance, the surer the network.";
+    + "difference, the more certain the prediction.";
 }
 
 /** @param {Anatomy} anatomy @param {string} name of the class @param {string} unit */
@@ -122,8 +122,8 @@ export function wordsOf(anatomy, name, unit) {
     const x = unit % columns, y = Math.floor(unit / columns) % rows;
     return { ...densities,
       links: { picture,
-        units: { title: `Weights for ${name}`, caption: "This model has no densities of its own: "
-          + `each pixel is read alone. Training gave each a [weight] for ${name}.` },
+        units: { title: `Weights for ${name}`, caption: "This model has no densities: it "
+          + `reads each pixel on its own. Training gave each pixel a [weight] for ${name}.` },
         terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "pixels") }, scores },
       unit: "pixel", value: "ink", map: `weight for ${name}`,
       sum: "", equals: "", place: `column ${x}, row ${y}` };
@@ -131,7 +131,8 @@ export function wordsOf(anatomy, name, unit) {
   if (anatomy.kind === "hidden") return { ...densities,
     links: { picture,
       units: { title: `Hidden unit ${unit + 1}`, caption: "This model has no densities. Each "
-        + "[hidden unit] has a [weight] for every pixel: red ink raises it, blue ink lowers it." },
+        + "[hidden unit] has a [weight] for every pixel: ink on red raises it, ink on blue lowers "
+        + "it." },
       readings: { title: `${count} hidden units`, caption: "One square per hidden unit: its value, "
         + "or 0 (black) where the weighted sum is negative. Click one." },
       terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "units") }, scores },
@@ -160,6 +161,6 @@ export function wordsOf(anatomy, name, unit) {
     map: "gradient per pixel", mapNote: "red: ink here raises the reading",
     sum: `Reading ${unit + 1} of ${count}`, sumNote: own,
     equals: `Its value is *${value.toFixed(3)}*, ${adds}`,
-    place: "The field on the left is computed by gradient at this picture: stages are not linear, "
+    place: "The field on the left is the gradient at this picture: stages are not linear, "
       + "so it is not a sum of mass × ink, and it changes with the picture." };
 }

@@ -20,8 +20,8 @@ STOPS = [
     (
         ".part.pair",
         "Training changed where the densities lie, how wide they are, and how much each of them "
-        "counts for each digit. Play shows it. The bars are the probability of each digit, and "
-        "“Why this answer?” adds it up.",
+        "counts for each digit. Press Play to see it. The bars are the probability of each digit; "
+        "“Why this answer?” shows how they come about.",
     ),
     (
         ".ways",

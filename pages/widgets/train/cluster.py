@@ -88,7 +88,7 @@ def estimate_wait(run: Run) -> float | None:
 
 def _estimate_here(config: RunConfig) -> float:
     if not is_available(config.dataset):
-        raise DataError("The data is not downloaded yet.")
+        raise DataError("The data are not downloaded yet.")
     return estimate(config)
 
 

@@ -20,7 +20,7 @@ KINDS = {
     LINEAR: "Linear classifier",
     MLP: "MLP",
     CNN: "CNN",
-    NAMED: "Another model, by its name",
+    NAMED: "Another model, by name",
 }
 CONV_POOL = "conv-pool"
 BEFORE = {

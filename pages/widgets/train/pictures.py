@@ -40,8 +40,9 @@ EPOCHS, STEPS = 20, 500
 SHOWN, CLASSES, PREVIEWS = 5, 12, 5
 """How many notes, classes, and pictures per class are shown."""
 SIGNALS = (
-    "MNIST-1D has signals, all others have images. For signals of your own in a CSV file, train on "
-    "the command line: `python -m densembed train logistic-el-25 --dataset csv:signals.csv`."
+    "MNIST-1D contains signals; all other data sets contain images. For signals of your own in "
+    "a CSV file, train on the command line: "
+    "`python -m densembed train logistic-el-25 --dataset csv:signals.csv`."
 )
 """Where a visitor looks for data with one axis."""
 KEPT = {"persist_state": "session"}

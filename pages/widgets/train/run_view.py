@@ -194,7 +194,7 @@ def pictures(
         )
         return
     if not checkpoint.has_densities:
-        picture.caption("No learned densities: the field is the same everywhere, at any step.")
+        picture.caption("This model has no densities, so its field is the same everywhere.")
     with picture:
         pinned, what = _pin(checkpoint)
     shown = view(checkpoint, pinned, [0, -1])
