@@ -68,7 +68,7 @@ def _add_app(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port",
         type=as_count(MAX_PORT),
-        help="port of the server (default: the first free one)",
+        help="port of the server (default: 8501, or the next free one)",
     )
     parser.add_argument(
         "--runs",
