@@ -240,9 +240,10 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
     comma = point = 0  # the first lines with numbers that have them
     for line, row in table if headings else chain([(first_line, first)], table):
         if len(row) != width:
+            columns = "1 column" if len(row) == 1 else f"{len(row):,} columns"
             raise DataError(
-                f"Line {line:,} of {title} has {len(row):,} columns, but the first line has "
-                f"{width:,}: all signals need the same length."
+                f"Line {line:,} of {title} has {columns}, but the first line "
+                f"has {width:,}: all signals need the same length."
             )
         cells = [row[place] for place in used]
         joined = " ".join(cells)

@@ -175,6 +175,7 @@ export class InputControls {
       placeholder: "Paste numbers, or a row of a table",
       oninput: () => this.readNumbers(this.numbers.value) });
     const file = make("input", { type: "file", accept: ".csv,.tsv,.txt", ariaLabel: "Table",
+      onclick: () => { file.value = ""; },  // or the same file again would be no change
       onchange: async () => {
         const [table] = file.files ?? [];
         if (!table) return;
