@@ -578,6 +578,8 @@ def test_numbers_become_the_signal_and_stay_in_the_link(visit, checkpoint):
         shows(page, SIGNAL, values[None])
         shows(page, AFTER, field_of(checkpoint, x))
     expect(page.locator(".input-bar .note")).to_have_text("This is the first of 2 rows.")
+    until(page, lambda: "ink=" in page.url)
+    whole = page.url
     # Half as many are repeated, each for two samples.
     pasted(page, ", ".join(map(str, values[::2])))
     shows(page, SIGNAL, np.repeat(values[::2], 2)[None])
@@ -585,7 +587,7 @@ def test_numbers_become_the_signal_and_stay_in_the_link(visit, checkpoint):
     pasted(page, "1 2 three 4")
     expect(page.get_by_text("“three” is not a number.")).to_be_visible()
     shows(page, SIGNAL, np.repeat(values[::2], 2)[None])
-    until(page, lambda: "ink=" in page.url)
+    until(page, lambda: page.url != whole)
     page.reload()
     shows(page, SIGNAL, np.repeat(values[::2], 2)[None])
     page.locator(".input-bar input[type=file]").set_input_files(
