@@ -215,7 +215,9 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         choices=("densities", "weights", "field"),
         help="contents of a CSV file (default: densities; weights for a model without densities)",
     )
-    parser.add_argument("--image", type=as_path, help="input for densities that move with it")
+    parser.add_argument(
+        "--image", type=as_path, help="input of the model, for densities that move with it"
+    )
 
 
 def _check_export(options: argparse.Namespace) -> None:

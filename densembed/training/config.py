@@ -38,14 +38,20 @@ class RunConfig(BaseModel):
         max_length=100,
     )
     shift: int = Field(
-        0, ge=0, le=64, description="most pixels or samples of random shifts in each epoch"
+        0,
+        ge=0,
+        le=64,
+        description="largest random shift of an image in each epoch, in pixels or samples",
     )
     batch_size: int = Field(128, ge=1, le=100_000, description="images per step")
     learning_rate: float = Field(
         0.002, gt=0, le=1e6, description="maximum of the one-cycle schedule"
     )
     density_rate: float = Field(
-        1.0, gt=0, le=1e3, description="learning rate of α and β, relative to that of the weights"
+        1.0,
+        gt=0,
+        le=1e3,
+        description="learning rate of the densities (α and β), relative to that of the weights",
     )
     weight_decay: float = Field(
         0.0, ge=0, le=1, description="decoupled weight decay of the weights"
@@ -57,9 +63,12 @@ class RunConfig(BaseModel):
         0.0, ge=0, le=10, description="additional decoupled weight decay of a micro network"
     )
     location_start: Literal["normal", "grid"] = Field(
-        "normal", description="initial locations: the paper's N(0, 0.4), or a regular grid"
+        "normal",
+        description="initial locations: random (the paper's α from N(0, 0.4)), or a regular grid",
     )
-    scale_start: float = Field(-3.0, ge=-8, le=4, description="mean of the initial β")
+    scale_start: float = Field(
+        -3.0, ge=-8, le=4, description="mean of the initial β: the larger, the wider the densities"
+    )
     seed: int = Field(0, ge=0, lt=2**31, description="seed for initialisation and data order")
     seeds: int = Field(1, ge=1, le=100, description="members trained together: seed, seed + 1, …")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="where to train")

@@ -309,8 +309,8 @@ export class Story {
       text: `At first, ${places}all weights are random, so the prediction is random, too. `
         + "[Training|training] "
         + `takes ${steps[last].toLocaleString("en")} [steps|step]. In each, the network sees a few `
-        + "pictures with their right answers, and every bump moves, and every weight changes, a "
-        + `little, so that the right [class] gets a higher score.${error}`,
+        + `pictures with their right answers. Then ${checkpoint.hasDensities ? "every bump moves and "
+          : ""}every weight changes a little, so that the right [class] gets a higher score.${error}`,
       say: `This picture: *${response.predictionText(0)}* before training, `
         + `*${response.predictionText(last)}* after it.`,
       equation: "Adam: θ ← θ − η m̂ / (√v̂ + ε), with the gradient of the cross-entropy "
