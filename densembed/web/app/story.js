@@ -303,14 +303,15 @@ export class Story {
         + "in training." : "";
     const on = checkpoint.config.location_start !== "grid" ? "at random places"
       : checkpoint.network(0).hasMicroNetwork ? "near a regular grid" : "on a regular grid";
-    const places = checkpoint.hasDensities ? `the bumps lie ${on} and ` : "";
+    const [places, moves] = checkpoint.hasDensities
+      ? [`the bumps lie ${on} and `, "every bump moves and "] : ["", ""];
     const shown = current === 0 || current === last ? [0, last] : [0, current, last];
     return { title: "They learn", figures: this.fields(response, shown),
       text: `At first, ${places}all weights are random, so the prediction is random, too. `
         + "[Training|training] "
         + `takes ${steps[last].toLocaleString("en")} [steps|step]. In each, the network sees a few `
-        + `pictures with their right answers. Then ${checkpoint.hasDensities ? "every bump moves and "
-          : ""}every weight changes a little, so that the right [class] gets a higher score.${error}`,
+        + `pictures with their right answers. Then ${moves}every weight changes a `
+        + `little, so that the right [class] gets a higher score.${error}`,
       say: `This picture: *${response.predictionText(0)}* before training, `
         + `*${response.predictionText(last)}* after it.`,
       equation: "Adam: θ ← θ − η m̂ / (√v̂ + ε), with the gradient of the cross-entropy "
