@@ -18,7 +18,7 @@ from rich.table import Table
 from densembed import layers
 from densembed.functional.densities import FAMILIES, Density
 
-RUN = ["tests/layers", "tests/test_densities.py", "tests/test_gamma.py"]
+RUN = ["tests/layers", "tests/functional/test_densities.py", "tests/functional/test_gamma.py"]
 MADE_OF = ("in_channels", "out_channels", "channels", "in_features", "out_features", "sizes")
 """Arguments for the size of a layer, not for its behaviour."""
 
