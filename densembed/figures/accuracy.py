@@ -35,8 +35,8 @@ def accuracy_figure(table: dict) -> go.Figure:
             annotation={
                 "text": f"{name}, published: {accuracy:g} %",
                 "font": {"size": 11},
-                # The lines of a CNN and of people are close.
-                "yanchor": "top" if name == "CNN" else "bottom",
+                # The lines of a GRU, a CNN and people are close.
+                "yanchor": "top" if name in ("GRU", "CNN") else "bottom",
             },
             annotation_position="top left",
         )

@@ -209,7 +209,7 @@ def signals_section() -> None:
         st.header("One axis", anchor="signals")
         st.markdown(
             "The paper begins with a signal x(t), a step function on one axis. Here the layers "
-            "read such signals: 40 samples each, in ten classes.\n\n" + signals.finding(table)
+            f"read the signals of {title(table['dataset'])}.\n\n{signals.finding(table)}"
         )
         st.plotly_chart(
             accuracy_figure(table),
