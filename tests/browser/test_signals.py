@@ -5,13 +5,14 @@ import re
 import shutil
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Page
+from playwright.sync_api import Page, TimeoutError
 from scipy.ndimage import gaussian_filter1d
 
 from densembed.data import load_dataset
@@ -38,6 +39,7 @@ from tests.browser.conftest import (
     places,
     press,
     serve,
+    settle,
     shows,
     until,
     visitor,
@@ -495,9 +497,19 @@ def test_a_signal_goes_with_the_visitor_from_explore_to_compare(visit, checkpoin
     moved = own[np.maximum(np.arange(LENGTH) - 3, 0)]
     shows(page, SIGNAL, moved[None])
     rests(page, right="3")
-    box = page.get_by_role("combobox", name="Compare with another model")
-    box.click()
-    page.get_by_role("option").filter(has_text="Linear").click()
+    box = settle(page).get_by_role("combobox", name="Compare with another model")
+    # The options of the lists in the view have no place on the page while these are closed.
+    options = page.get_by_test_id("stSelectboxVirtualDropdown").get_by_role("option")
+
+    def compared():
+        with suppress(TimeoutError):  # the list closes if the page's script runs meanwhile
+            if not options.count():
+                box.press("ArrowDown", timeout=2000)
+            else:
+                options.filter(has_text="Linear").click(timeout=2000)
+        return "/compare" in page.url
+
+    until(page, compared)
     shows(page, SIGNAL, moved[None])
     shows(page, f"{COLUMN}first", field_of(checkpoint, scaled(checkpoint, moved)) / 6)
     rests(page, first="bumps", second="plain", right="3")
