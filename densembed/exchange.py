@@ -89,10 +89,8 @@ class ConvolutionByProducts(TorchFunctionMode):
     def __torch_function__(
         self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
-        if function is torch.conv2d and args[0].dtype == torch.float64:
+        if function in (torch.conv1d, torch.conv2d) and args[0].dtype == torch.float64:
             return _convolved(*args, **(kwargs or {}))
-        if function is torch.conv1d and args[0].dtype == torch.float64:
-            return _convolved_row(*args, **(kwargs or {}))
         return function(*args, **(kwargs or {}))
 
 
@@ -108,30 +106,21 @@ def _convolved(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """`torch.conv2d` as one matrix product per group: (N, C, H, W) → (N, O, H', W')."""
+    """`torch.conv2d` as one matrix product per group: (N, C, H, W) → (N, O, H', W').
+
+    `torch.conv1d` is the same for images with one row: (N, C, L) → (N, O, L').
+    """
+    if weight.dim() == 3:
+        (stride,), (padding,), (dilation,) = map(_single, (stride, padding, dilation))
+        options = ((1, stride), (0, padding), (1, dilation), groups)
+        return _convolved(x.unsqueeze(-2), weight.unsqueeze(-2), bias, *options).squeeze(-2)
     kernel = weight.shape[2:]
-    options = {"stride": stride, "padding": padding, "dilation": dilation}
+    window = {"stride": stride, "padding": padding, "dilation": dilation}
     sizes = torch.conv2d(x[:0], weight, None, stride, padding, dilation, groups).shape[2:]
-    windows = nn.functional.unfold(x, kernel, **options).unflatten(1, (groups, -1))
+    windows = nn.functional.unfold(x, kernel, **window).unflatten(1, (groups, -1))
     product = weight.unflatten(0, (groups, -1)).flatten(2) @ windows
     product = product.flatten(1, 2).unflatten(-1, sizes)
     return product if bias is None else product + bias[:, None, None]
-
-
-def _convolved_row(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """`torch.conv1d` in the same way: signals are images with one row."""
-    (stride,), (padding,), (dilation,) = map(_single, (stride, padding, dilation))
-    row, kernel = x.unsqueeze(-2), weight.unsqueeze(-2)
-    options = ((1, stride), (0, padding), (1, dilation), groups)
-    return _convolved(row, kernel, bias, *options).squeeze(-2)
 
 
 def _program(checkpoint: Checkpoint, dtype: torch.dtype) -> torch.export.ExportedProgram:

@@ -218,12 +218,6 @@ def finding(report: Report) -> str:
     return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
-def published(report: Report) -> str:
-    """The published accuracies of a report that has some, in a sentence."""
-    listed = ", ".join(f"{name} {value:g} %" for name, value in report["published"].items())
-    return f"Published (Greydanus and Kobak, ICML 2024): {listed}."
-
-
 class Signals(Experiment):
     """Test accuracy and parameters of networks for signals, beside published accuracies."""
 
@@ -269,7 +263,8 @@ class Signals(Experiment):
         if found := finding(report):
             parts.append(found)
         if report["published"]:
-            parts.append(published(report))
+            listed = ", ".join(f"{name} {value:g} %" for name, value in report["published"].items())
+            parts.append(f"Published (Greydanus and Kobak, ICML 2024): {listed}.")
         parts += [
             f"{_seeds(report['seeds'])} per row, one thread each. All recipes share "
             f"{in_words(report['shared'])}. For each row the best candidate with the first recipe, "

@@ -125,11 +125,17 @@ def test_the_numbers_of_a_server_are_those_of_python(run):
     np.testing.assert_allclose(fields, np.stack(view(checkpoint, data[0]).fields)[:, 0], 1e-6)
 
 
-def test_an_exported_program_makes_the_same_numbers(checkpoint, tmp_path, monkeypatch):
+def beside_the_files(checkpoint, folder, monkeypatch):
+    """The signal of `input.csv`, which is with the checkpoint in the working directory."""
     signal = load_dataset("mnist1d").test.images[5]
-    checkpoint.save(tmp_path / "it.safetensors")
-    (tmp_path / "input.csv").write_text(export.signal_csv(signal, checkpoint.header.scaling))
-    monkeypatch.chdir(tmp_path)
+    checkpoint.save(folder / "it.safetensors")
+    (folder / "input.csv").write_text(export.signal_csv(signal, checkpoint.header.scaling))
+    monkeypatch.chdir(folder)
+    return signal
+
+
+def test_an_exported_program_makes_the_same_numbers(checkpoint, tmp_path, monkeypatch):
+    signal = beside_the_files(checkpoint, tmp_path, monkeypatch)
     names: dict = {}
     exec(export.signal_snippet("it.safetensors", checkpoint.steps[0]), names)
     np.testing.assert_allclose(names["after"], view(checkpoint, signal).fields[0], 1e-5)
@@ -149,10 +155,7 @@ def test_a_model_of_images_beside_one_of_signals(run):
 
 
 def test_a_program_of_compare_makes_the_same_numbers(checkpoint, tmp_path, monkeypatch):
-    signal = load_dataset("mnist1d").test.images[5]
-    checkpoint.save(tmp_path / "it.safetensors")
-    (tmp_path / "input.csv").write_text(export.signal_csv(signal, checkpoint.header.scaling))
-    monkeypatch.chdir(tmp_path)
+    signal = beside_the_files(checkpoint, tmp_path, monkeypatch)
     names: dict = {}
     files = dict.fromkeys(("first", "second"), "it.safetensors")
     steps = {"first": checkpoint.steps[0], "second": checkpoint.steps[-1]}

@@ -133,7 +133,7 @@ export class Details {
     const moment = checkpoint.moment(Number(this.state.step));
     const learned = checkpoint.hasDensities
       ? " Training has set the places and widths of the densities, and all weights." : "";
-    this.say(`Below: the input on its way through the network, ${moment}, with the real `
+    this.say(`The pictures below follow the input through the network, ${moment}, with the real `
       + "numbers. Click a density or a square to follow it, or a class under “Prediction” "
       + `to see what raises its score.${learned}`);
   }

@@ -528,8 +528,7 @@ class Explore extends View {
     const step = Number(state.step);
     const name = classes[this.classIndex];
     const look = this.look(response, name);
-    const strange = state.from === "draw" && !input.unread
-      && this.panel.isUnlike(this.inputs.input(state).pixels) ? ", unlike the training images" : "";
+    const strange = this.panel.strange ? ", unlike the training images" : "";
     const blank = input.blank ? `, for a blank ${response.nouns.input}` : "";
     mountPair(this.pair.root, {
       size: response.size, shape: response.shape, ...look, step, steps, by: "step",

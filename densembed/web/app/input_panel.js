@@ -18,6 +18,7 @@ const FAR = 8;  // pixels that a picture can be moved
 export class InputPanel {
   /** @type {State} */
   state = {};
+  strange = false;  // whether the drawing is unlike the training images
 
   /**
    * @param {Host} host
@@ -47,11 +48,11 @@ export class InputPanel {
     this.picture.element.hidden = onPad;
     this.heading.hidden = this.verdict.hidden = !onPad;
     this.verdict.textContent = blank ? "" : `Prediction: ${prediction}`;
-    const strange = !blank && this.isUnlike(this.inputs.input(state).pixels);
-    fillHeading(this.heading, strange ? "unlike the training images" : "draw a digit",
+    this.strange = onPad && !blank && this.isUnlike(this.inputs.input(state).pixels);
+    fillHeading(this.heading, this.strange ? "unlike the training images" : "draw a digit",
       blank ? "no digit yet"
         : content === "several digits" ? "several digits: draw one at a time"
-          : strange ? "do not rely on the prediction"
+          : this.strange ? "do not rely on the prediction"
             : `the network gets the small picture, ${note}`);
     const hint = note.includes(",") ? "" : state.from === "draw" ? "draw" : "drag to move";
     const of = label === null ? "" : `, class ${label}`;
