@@ -87,7 +87,8 @@ def select(typing, condition, one, other):
 
 @kernel
 def largest(x, y):
-    return select(x > y, x, y)
+    """NaN if x is, so that F and f of an undefined location are."""
+    return select(y > x, y, x)
 
 
 def polynomial(single: Sequence[float], double: Sequence[float]) -> Any:

@@ -100,64 +100,64 @@ def _whole(z, tail):
 
 
 @kernel
-def primitive(family, size, middle, inverse, cdf, pdf):
-    """F and f at the edges 0 … size of an axis: one loop per family, without branches or calls.
+def primitive(family, first, last, middle, inverse, cdf, pdf):
+    """F and f at the edges first … last of an axis: one loop per family, without branches or calls.
 
     Args:
         family: index in `densembed.kernels.FAMILIES`.
         middle, inverse: (K,), the locations and reciprocal scales.
-        cdf, pdf: (size + 1, K), written.
+        cdf, pdf: (edges, K), written.
     """
     if family == 0:
-        for edge in range(size + 1):
+        for edge in range(first, last + 1):
             for k in range(len(middle)):
                 z = _standard(edge, middle[k], inverse[k])
                 tail, pdf[edge, k] = _logistic(abs(z))
                 cdf[edge, k] = _whole(z, tail)
     elif family == 1:
-        for edge in range(size + 1):
+        for edge in range(first, last + 1):
             for k in range(len(middle)):
                 z = _standard(edge, middle[k], inverse[k])
                 tail, pdf[edge, k] = _gaussian(abs(z))
                 cdf[edge, k] = _whole(z, tail)
     elif family == 2:
-        for edge in range(size + 1):
+        for edge in range(first, last + 1):
             for k in range(len(middle)):
                 z = _standard(edge, middle[k], inverse[k])
                 tail, pdf[edge, k] = _laplace(abs(z))
                 cdf[edge, k] = _whole(z, tail)
     elif family == 3:
-        for edge in range(size + 1):
+        for edge in range(first, last + 1):
             for k in range(len(middle)):
                 z = _standard(edge, middle[k], inverse[k])
                 tail, pdf[edge, k] = _cauchy(abs(z))
                 cdf[edge, k] = _whole(z, tail)
     elif family == 4:
-        for edge in range(size + 1):
+        for edge in range(first, last + 1):
             for k in range(len(middle)):
                 z = _standard(edge, middle[k], inverse[k])
                 tail, pdf[edge, k] = _hypsecant(abs(z))
                 cdf[edge, k] = _whole(z, tail)
     elif family == 5:
-        for edge in range(size + 1):
+        for edge in range(first, last + 1):
             for k in range(len(middle)):
                 z = _standard(edge, middle[k], inverse[k])
                 tail, pdf[edge, k] = _uniform(abs(z))
                 cdf[edge, k] = _whole(z, tail)
     elif family == 6:
-        for edge in range(size + 1):
+        for edge in range(first, last + 1):
             for k in range(len(middle)):
                 z = _standard(edge, middle[k], inverse[k])
                 tail, pdf[edge, k] = _triangular(abs(z))
                 cdf[edge, k] = _whole(z, tail)
     elif family == 7:
-        for edge in range(size + 1):
+        for edge in range(first, last + 1):
             for k in range(len(middle)):
                 z = _standard(edge, middle[k], inverse[k])
                 tail, pdf[edge, k] = _raisedcosine(abs(z))
                 cdf[edge, k] = _whole(z, tail)
     else:
-        for edge in range(size + 1):
+        for edge in range(first, last + 1):
             for k in range(len(middle)):
                 z = _standard(edge, middle[k], inverse[k])
                 tail, pdf[edge, k] = _plateau(abs(z))

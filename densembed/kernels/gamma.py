@@ -31,12 +31,21 @@ def _place(loc, scale, middle, inverse):
 
 
 @kernel
-def _masses(family, size, middle, inverse, cdf, pdf, mass):
-    """F and f at the edges of an axis, (size + 1, K), and the differences of F, Γ, (size, K)."""
-    primitive(family, size, middle, inverse, cdf, pdf)
-    for n in range(size):
+def _masses(family, first, last, middle, inverse, cdf, pdf, mass):
+    """F and f at the edges first … last of an axis, and the differences of F, Γ, between them."""
+    primitive(family, first, last, middle, inverse, cdf, pdf)
+    pdf[last + 1 : last + TILE] = 0  # of the input before
+    for n in range(first, last):
         for k in range(len(middle)):
             mass[n, k] = cdf[n + 1, k] - cdf[n, k]
+
+
+@kernel
+def _edges(first, end, size, moving):
+    """The edges of the tiles with ink; all edges if the next input has the same densities."""
+    if moving:
+        return first // TILE * TILE, min(_padded(end, TILE), size)
+    return 0, size
 
 
 @kernel
@@ -57,7 +66,7 @@ def _copy(pixels, image):
     for column in range(width):
         if marked[column]:
             left, right = min(left, column), column + 1
-    return top, bottom, left, right
+    return min(top, bottom), bottom, min(left, right), right
 
 
 @kernel
@@ -109,12 +118,14 @@ def see(family, x, loc, scale, value, slopes, first, end):
     for piece in range(first, end):
         group, n = piece // inputs, piece % inputs
         m, c = group // channels, group % channels
+        top, bottom, left, right = _copy(_at(x, m, n, c), image)
         if moving or placed != group:
             placed = group
             _place(_at(loc, m, n, c), _at(scale, m, n, c), middle, inverse)
-            _masses(family, width, middle[0], inverse[0], cdf, pdf_columns, mass_columns)
-            _masses(family, height, middle[1], inverse[1], cdf, pdf_rows, mass_rows)
-        top, bottom, left, right = _copy(_at(x, m, n, c), image)
+            low, high = _edges(left, right, width, moving)
+            _masses(family, low, high, middle[0], inverse[0], cdf, pdf_columns, mass_columns)
+            low, high = _edges(top, bottom, height, moving)
+            _masses(family, low, high, middle[1], inverse[1], cdf, pdf_rows, mass_rows)
         sums[:] = 0
         seen[:] = 0
         edge = left // TILE * TILE
@@ -187,8 +198,8 @@ def spread(family, weight, loc, scale, image, first, end):
         if moving or placed != group:
             placed = group
             _place(_at(loc, m, n, c), _at(scale, m, n, c), middle, inverse)
-            _masses(family, width, middle[0], inverse[0], cdf, pdf_columns, mass_columns)
-            _masses(family, height, middle[1], inverse[1], cdf, pdf, mass_rows)
+            _masses(family, 0, width, middle[0], inverse[0], cdf, pdf_columns, mass_columns)
+            _masses(family, 0, height, middle[1], inverse[1], cdf, pdf, mass_rows)
         weights = _at(weight, m, n, c)
         for r in range(height):
             for k in range(densities):

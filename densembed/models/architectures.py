@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from densembed.functional.densities import Density
 from densembed.layers import (
@@ -68,8 +67,9 @@ class DensityNetwork(nn.Module):
             and isinstance(classifier, nn.Linear)
             and classifier.out_features < embedding.num_densities
         ):  # applying each Σ_i w_i Γ_i is cheaper than applying every Γ_i
-            kernel = embedding.fold(classifier.weight)
-            return linear(x.flatten(1), kernel.flatten(1), classifier.bias)
+            kernel = embedding.fold(classifier.weight).flatten(1)
+            # `linear` computes x Kᵀ, which takes up to three times as long for few outputs.
+            return (kernel @ x.flatten(1).mT).mT.contiguous() + classifier.bias
         return classifier(embedding(x).flatten(1))
 
     def fold(self) -> nn.Linear:

@@ -135,6 +135,42 @@ def test_densities_far_outside(family, distance, scale, dtype):
         torch.testing.assert_close(got, wanted, rtol=0, atol=atol * max(1, 1 / scale))
 
 
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@few
+@given(
+    st.tuples(st.integers(1, 21), st.integers(1, 21)),
+    st.sampled_from(list(FAMILIES.values())),
+    st.randoms(use_true_random=False),
+)
+def test_ink_in_a_part_of_the_image(dtype, sizes, family, source):
+    """Only the edges around the ink are computed, other edges for each image of a batch."""
+    shape = (6, 1, *sizes)
+    x = torch.zeros(shape)
+    for image in x[1:]:
+        box = tuple(slice(*sorted(source.choices(range(size + 1), k=2))) for size in sizes)
+        image[:, *box] = random(1, *sizes, seed=source.randrange(1000))[:, *box]
+    check_action(x, *placed(shape, 1, 17, True), family, dtype)
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_an_undefined_location_spreads_to_no_other_input(family):
+    shape = (3, 1, 9, 13)
+    x, (loc, scale) = random(*shape), placed(shape, 1, 5, True)
+    x[1], x[2] = 1, 0
+    x[2, :, :2, :3] = 0.5
+    loc[1] = torch.nan
+    parts = as_leaves((x, loc, scale.expand(3, -1, -1, -1)), torch.float32)
+    value = action.embed(*parts, family)
+    assert value[1].isnan().all()
+    assert (
+        action.fold(torch.ones(1, 1, 5), *(p.detach()[1] for p in parts[1:]), family, shape[2:])
+        .isnan()
+        .all()
+    )
+    for part in (value, *gradients(value, parts)):
+        assert part[[0, 2]].isfinite().all()
+
+
 @pytest.mark.parametrize("moving", [True, False])
 def test_blank_images_and_empty_batches(moving):
     for batch in (0, 3):
