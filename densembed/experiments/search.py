@@ -1,4 +1,5 @@
-"""The searches for recipes: `tuned` on MNIST, and `colour` on images with several channels.
+"""The searches for recipes: `tuned` on MNIST, `mass` for networks in the frame of the mass, and
+`colour` on images with several channels.
 
 Candidates are compared on images held out of the training set, never on the test set. On a GPU
 all candidates of one model are trained together.
@@ -10,6 +11,7 @@ from itertools import product
 from statistics import mean
 from typing import Any
 
+from densembed.experiments.frames import framed
 from densembed.experiments.recipes import RECIPES
 from densembed.experiments.report import Experiment, Report, Settings, markdown_table
 from densembed.runs.jobs import Job
@@ -81,13 +83,32 @@ COLOUR: tuple[Change, ...] = (
 )
 """For images with several channels: changes to the recipe `tuned`. The last ones start from
 `SUGGESTED`, the best combination of the first ones."""
+MASS: tuple[Change, ...] = (
+    {},
+    {"learning_rate": 0.03},
+    {"learning_rate": 0.015},
+    {"density_rate": 0.25},
+    {"density_rate": 1.0},
+    {"locator_rate": 0.1},
+    {"locator_rate": 0.3},
+    {"locator_decay": 0.1},
+    {"locator_decay": 0.4},
+    {"scale_start": -1.6},
+    {"scale_start": -2.4},
+    {"scale_start": -2.8},
+    {"weight_decay": 0.003},
+    {"batch_size": 64},
+    {"batch_size": 64, "learning_rate": 0.015},
+)
+"""For networks in the frame of the mass: changes to the recipe `tuned`."""
 ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-10-5")
 
 
-def candidates(channels: int = 1) -> list[Change]:
+def candidates(channels: int = 1, models: Sequence[str] = ROWS) -> list[Change]:
     """The settings of each candidate; all start on a grid."""
-    if channels > 1:
-        return [{**RECIPES["tuned"], **change} for change in COLOUR]
+    in_mass = all(framed(model, "input") != model for model in models)
+    if channels > 1 or in_mass:
+        return [{**RECIPES["tuned"], **change} for change in (COLOUR if channels > 1 else MASS)]
     changes = [
         dict(zip(grid, values, strict=True)) for grid in GRIDS for values in product(*grid.values())
     ]
@@ -104,7 +125,7 @@ def search_jobs(models: Sequence[str], settings: Settings, channels: int) -> lis
     folder = settings.folder / "search"
     return [
         settings.jobs(models, folder / f"{number:03}", held_out=True, **change)
-        for number, change in enumerate(candidates(channels))
+        for number, change in enumerate(candidates(channels, models))
     ]
 
 
@@ -135,7 +156,7 @@ class Search(Experiment):
                     for model in models
                 ],
             }
-            for change, jobs in zip(candidates(channels), batches, strict=True)
+            for change, jobs in zip(candidates(channels, models), batches, strict=True)
         ]
         return {"dataset": settings.title, "models": list(models), "rows": rows}
 

@@ -28,9 +28,17 @@ def test_the_colour_recipe_was_a_candidate():
     assert len({RunConfig(**change) for change in candidates}) == len(candidates)
 
 
+def test_networks_in_the_frame_of_the_mass_have_their_own_candidates():
+    candidates = search.candidates(models=["logistic-el-mnn-mass-10-5"])
+    assert candidates[0] == RECIPES["tuned"]
+    assert len({RunConfig(**change) for change in candidates}) == len(candidates)
+    for others in (["logistic-el-mnn-mass-10-5", "linear"], ["linear"], ["logistic-el-3"]):
+        assert search.candidates(models=others) == search.candidates()
+
+
 def test_candidates_are_judged_on_held_out_images(tmp_path, monkeypatch, capsys):
     tried = [{"learning_rate": rate, "epochs": 2} for rate in (1e-6, 0.05)]
-    monkeypatch.setattr(search, "candidates", lambda channels: tried)
+    monkeypatch.setattr(search, "candidates", lambda channels, models: tried)
     arguments = ["--dataset", "digits", "--rows", "logistic-el-3", "--seeds", "1"]
     arguments += ["--device", "cpu", "--processes", "1"]
     assert main(["reproduce", "search", *arguments, "--out", str(tmp_path)]) == 0
