@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from densembed.functional.densities import Density
-from densembed.functional.gamma import interval_mass
+from densembed.functional.gamma import interval_mass, refuse_batched
 
 
 def see_moving(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
@@ -48,6 +48,8 @@ def edges_by_axis(loc: Tensor, sizes: tuple[int, int]) -> Iterator[tuple[int, Te
 
 def differentiated(*parts: Tensor) -> bool:
     """Whether the gradient is itself differentiated, in reverse or forward mode."""
+    for part in parts:
+        refuse_batched(part)
     if torch.is_grad_enabled():
         return True
     return not torch.compiler.is_compiling() and any(

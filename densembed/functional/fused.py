@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from densembed.functional import formulas
 from densembed.functional.densities import Density
-from densembed.functional.gamma import differentiable, mass_tangent
+from densembed.functional.gamma import differentiable, mass_tangent, refuse_batched
 
 
 def jumps(x: Tensor) -> Tensor:
@@ -280,7 +280,8 @@ class _Fold(torch.autograd.Function):
         weighted = weight.movedim(-3, -2)[..., None, :] * columns[..., None, :, :]
         summed = weighted.flatten(-3, -2) @ rows.mT  # (..., C, O · W, H)
         summed = summed.unflatten(-2, weighted.shape[-3:-1])
-        return summed.mT.movedim(-4, -3), mass, pdf, weighted
+        # A copy, as torch's forward mode fails for an output that is a view of a view.
+        return summed.mT.movedim(-4, -3).clone(), mass, pdf, weighted
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -334,6 +335,8 @@ def _tangent(see: Callable, ctx, tangents: tuple[Tensor, ...], sizes: tuple[int,
     """Directional derivative of `see`, which is linear in the signal and in each factor."""
     signal, loc, scale = ctx.saved_tensors
     along_signal, along_loc, along_scale = tangents
+    for part in tangents:
+        refuse_batched(part)
     rows, columns = formulas.factors(ctx.density, loc, scale, sizes)
     by_rows, by_columns = (
         mass_tangent(

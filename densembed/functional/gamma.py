@@ -40,6 +40,7 @@ class _IntervalMass(Function):
 
     @staticmethod
     def backward(ctx, grad):
+        refuse_batched(grad)
         loc, scale, edges = ctx.saved_tensors
         z = (edges - loc[..., None]) / scale[..., None]
         zero = torch.zeros_like(grad[..., :1])
@@ -73,6 +74,15 @@ def differentiable(plain: type[Function], forward: type[Function], *inputs: Any)
     if torch.jit.is_tracing():
         return plain.forward(*inputs)
     return (plain if torch.compiler.is_compiling() else forward).apply(*inputs)
+
+
+def refuse_batched(part: Tensor) -> None:
+    """Raises for a gradient or tangent of `torch.autograd`'s own vmap, which lacks operations."""
+    if not torch.compiler.is_compiling() and torch._C._functorch.is_legacy_batchedtensor(part):
+        raise RuntimeError(
+            "Density embeddings support neither is_grads_batched nor vectorize of torch.autograd. "
+            "Use jacrev, jacfwd, hessian or vmap of torch.func."
+        )
 
 
 def interval_mass(density: Density, loc: Tensor, scale: Tensor, edges: Tensor) -> Tensor:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.autograd.functional import jacobian
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, linearize, vmap
 
 from densembed import build, layers
+from densembed.functional.densities import FAMILIES
 from densembed.layers import (
     AdaptiveConv1d,
     AdaptiveConv2d,
@@ -302,6 +304,40 @@ def test_compile_as_one_graph(name):
         torch.testing.assert_close(got, expected)
 
 
+@pytest.mark.parametrize("truncate", [False, True])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_compile_with_dynamic_shapes(family, truncate):
+    torch._dynamo.reset()
+    layer = DensityEmbedding2d((5, 4), 2, num_densities=3, family=family, truncate=truncate)
+    with torch._dynamo.config.patch(specialize_float=truncate):
+        compiled = torch.compile(layer, backend="aot_eager", fullgraph=True, dynamic=True)
+        for count in (2, 5):
+            x = torch.rand(count, 2, 5, 4)
+            torch.testing.assert_close(compiled(x), layer(x))
+
+
+@each_layer
+@pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
+def test_batched_gradients_of_autograd(name, strategy):
+    layer, x = made(name)
+    y = layer(x)
+    inputs = [*layer.parameters(), x.requires_grad_()]
+    expected = jacobian(layer, x)
+    each = torch.eye(y.numel(), dtype=y.dtype).unflatten(-1, y.shape)
+    calls = [
+        lambda: jacobian(layer, x, vectorize=True, strategy=strategy),
+        lambda: torch.autograd.grad(layer(x), inputs, each, is_grads_batched=True)[-1],
+    ]
+    for call in calls:
+        try:
+            got = call().reshape(expected.shape)
+        except RuntimeError as error:
+            if "Embedding" not in name or "Use jacrev, jacfwd, hessian or vmap" not in str(error):
+                raise
+        else:
+            torch.testing.assert_close(got, expected)
+
+
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 
 
@@ -401,6 +437,8 @@ ROWS = {
     "`torch.export`, free batch": test_export_with_a_free_batch,
     "`torch.jit.trace`": test_trace,
     "`torch.compile`": test_compile_as_one_graph,
+    "`torch.compile`, `dynamic=True`": test_compile_with_dynamic_shapes,
+    "`is_grads_batched`, `vectorize` of `torch.autograd`": test_batched_gradients_of_autograd,
     "autocast": test_autocast_takes_what_it_converts,
     "an input of another dtype": test_an_input_of_another_dtype_is_refused,
     "an input of integers": test_integers_are_refused,
