@@ -102,13 +102,13 @@ def sheet_figure(
     each = (width - GAP * (2 + len(fields))) / (1 + len(fields))
     high = each * pixels.shape[1] / pixels.shape[2]
     line = LINE * size * POINT
-    heading = _wrapped(drawn(title), width, size)
+    heading = wrapped(drawn(title), width, size)
     rows = [
         (
-            {_wrapped(drawn(name), each, size): values for name, values in row.items()},
+            {wrapped(drawn(name), each, size): values for name, values in row.items()},
             low,
             scale,
-            _wrapped(measured, len(row) * (each + GAP), size),
+            wrapped(measured, len(row) * (each + GAP), size),
         )
         for row, low, scale, measured in (
             (fields, 0.0, DENSITY_SCALE, unit),
@@ -185,7 +185,7 @@ def drawable(text: str) -> str:
     )
 
 
-def _wrapped(text: str, width: float, size: float) -> str:
+def wrapped(text: str, width: float, size: float) -> str:
     """A text broken into lines of at most `width` mm."""
     whole = one_line(text).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
     return fill(whole, max(8, int(width / (WIDE * size * POINT))), break_long_words=False)

@@ -1,13 +1,25 @@
 """A signal and the receptive fields on its axis as a figure for print."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image, ImageDraw
 
-from densembed.figures.printed import INCH, SETTINGS, SIZES, WIDTHS, drawable, saved
+from densembed.figures.printed import (
+    DPI,
+    INCH,
+    LINE,
+    POINT,
+    SETTINGS,
+    SIZES,
+    WIDTHS,
+    drawable,
+    saved,
+    wrapped,
+)
 from densembed.figures.theme import AFTER, BEFORE
+from densembed.markup import one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +41,8 @@ def signal_sheet(
     unit: str = "density per sample",
 ) -> bytes:
     """The file of a `signal_figure`; `kind` is "SVG", "PDF" or "PNG"."""
-    page = signal_figure(values, fields, title, columns, colours, changes, unit)
+    drawn = one_line if kind == "SVG" else drawable  # as for the figures of images
+    page = signal_figure(values, fields, title, columns, colours, changes, unit, drawn)
     return saved(page, title, kind)
 
 
@@ -41,6 +54,7 @@ def signal_figure(
     colours: Sequence[str] = (BEFORE, AFTER),
     changes: Mapping[str, np.ndarray] | None = None,
     unit: str = "density per sample",
+    drawn: Callable[[str], str] | None = None,
 ) -> "Figure":
     """The signal as the step function that the layers see, and below it the fields.
 
@@ -51,14 +65,19 @@ def signal_figure(
         colours: of the fields; of the last ones if there are fewer fields.
         changes: differences of the last fields from the first, drawn below in their colours.
         unit: of the fields.
+        drawn: converts titles to what is drawn, by default `drawable`.
     """
     import matplotlib  # takes half a second
     from matplotlib.figure import Figure
 
     matplotlib.rcParams.update(SETTINGS)
-    width, size = WIDTHS[columns] / INCH, SIZES[columns]
+    drawn = drawn or drawable
+    width, size = WIDTHS[columns], SIZES[columns]
+    high = HEIGHT * width
     plots = [fields, changes] if changes else [fields]
-    page = Figure((width, HEIGHT * width * (1 + len(plots))), layout="constrained")
+    heading = wrapped(drawn(title), width, size + 1)
+    tall = high * (1 + len(plots)) + heading.count("\n") * LINE * (size + 1) * POINT
+    page = Figure((width / INCH, tall / INCH), dpi=DPI, layout="constrained")
     axes: Any = page.subplots(1 + len(plots), sharex=True)
     length = values.shape[1]
     for channel in values:
@@ -67,14 +86,16 @@ def signal_figure(
     for plot, curves in zip(axes[1:], plots, strict=True):
         for (name, field), colour in zip(curves.items(), own[-len(curves) :], strict=True):
             t = (np.arange(len(field)) + 0.5) * length / len(field)
-            plot.plot(t, field, color=colour, linewidth=1, label=drawable(name))
+            plot.plot(
+                t, field, color=colour, linewidth=1, label=wrapped(drawn(name), 0.7 * width, size)
+            )
         plot.legend(fontsize=size, frameon=False)
-    axes[0].set_title(drawable(title), fontsize=size + 1)
+    page.suptitle(heading, fontsize=size + 1)
     axes[0].set_ylabel("signal", fontsize=size)
-    axes[1].set_ylabel(unit, fontsize=size)
+    axes[1].set_ylabel(wrapped(unit, 0.7 * high, size), fontsize=size)
     axes[1].set_ylim(bottom=0)
     if changes:
-        axes[2].set_ylabel(f"difference, {unit}", fontsize=size)
+        axes[2].set_ylabel(wrapped(f"difference, {unit}", 0.7 * high, size), fontsize=size)
     axes[-1].set_xlabel("t in samples", fontsize=size)
     axes[-1].set_xlim(0, length)
     for each in axes:

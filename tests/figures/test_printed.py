@@ -13,6 +13,7 @@ from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 from densembed.fields.field import view
 from densembed.figures.export import printed
 from densembed.figures.printed import DPI, KINDS, WIDTHS, sheet
+from densembed.figures.signals import signal_sheet
 from densembed.markup import one_line
 
 LONG = "Adaptive convolution and pooling, Logistic-EL with mNN, B = 8, B₀ = 4"
@@ -95,6 +96,23 @@ def test_a_png_is_as_wide_in_print_and_nothing_is_cut(shown, columns, differ):
     fields = fields_of(response)
     changes = {"second − first": response.fields[-1].sum(0)} if differ else None
     data = sheet(pixels, fields, response.top, LONG, "PNG", columns, changes)
+    check_png(data, columns)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("differ", [False, True])
+def test_a_png_of_a_signal_is_as_wide_in_print_and_nothing_is_cut(columns, differ):
+    values = np.linspace(0, 1, 40)[None]
+    fields = {LONG: values[0], f"{LONG}, after training": values[0]}
+    changes = {f"{LONG} − first": values[0]} if differ else None
+    look = {"colours": ("red", "blue"), "changes": changes}
+    check_png(signal_sheet(values, fields, f"{LONG}, 数字 {LONG}", "PNG", columns, **look), columns)
+    made = signal_sheet(values, fields, "数字", "SVG", columns, **look)
+    assert "数字" in "".join(ElementTree.fromstring(made).itertext()).split("Matplotlib")[-1]
+
+
+def check_png(data: bytes, columns: str) -> None:
+    """That a figure has its width at its resolution, and that no letter meets the edge."""
     with Image.open(io.BytesIO(data)) as image:
         assert image.info["dpi"] == pytest.approx((DPI, DPI), abs=0.1)
         assert image.width / DPI * 25.4 == pytest.approx(WIDTHS[columns], abs=0.1)
