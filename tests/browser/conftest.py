@@ -347,6 +347,27 @@ def drag(page: Page, selector: str, shares: list[tuple[float, float]]) -> None:
     page.mouse.up()
 
 
+FINGERS = """(element, [shares, button]) => {
+  Element.prototype.setPointerCapture = () => {};  // takes no pointers that a script has made
+  const { left, top, width, height } = element.getBoundingClientRect();
+  const [first, second, last] = shares.map(([x, y]) => [left + x * width, top + y * height]);
+  const send = (type, finger, [clientX, clientY]) => element.dispatchEvent(new PointerEvent(type, {
+    pointerId: finger, isPrimary: finger === 1, clientX, clientY, button, bubbles: true }));
+  send("pointerdown", 1, first);
+  send("pointerdown", 2, second);
+  send("pointermove", 2, second);
+  send("pointermove", 1, last);
+  send("pointerup", 2, second);
+  send("pointerup", 1, last);
+}"""
+
+
+def fingers(page: Page, selector: str, *shares: tuple[float, float], button: int = 0) -> None:
+    """One finger goes from the first place to the last, while another presses the second."""
+    point(page, selector, *shares[0])
+    page.locator(selector).filter(visible=True).first.evaluate(FINGERS, [shares, button])
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory) -> Path:
     """A site with models of the digits, one of colour pictures and one with other classes."""

@@ -8,7 +8,17 @@ from PIL import Image
 
 from densembed.web.modules import modules, script
 from pages.widgets.common.component import FOLDERS
-from tests.browser.conftest import choose, expect, painted, serve, settle, visitor
+from tests.browser.conftest import (
+    choose,
+    expect,
+    fingers,
+    painted,
+    places,
+    serve,
+    settle,
+    until,
+    visitor,
+)
 from tests.browser.gallery import FIELD
 from tests.browser.test_pages import go
 from tests.browser.views import pressed
@@ -103,6 +113,22 @@ def test_a_photograph_of_more_than_5_mb_is_read(visit, tmp_path):
     page.locator("input[type=file]").set_input_files(path)
     expect(page.get_by_text("An example is shown until")).to_have_count(0)
     expect(page.get_by_text("larger than")).to_have_count(0)
+
+
+def test_another_finger_draws_no_frame_on_a_photograph(visit, tmp_path):
+    picture = np.full((200, 200), 255, np.uint8)
+    picture[40:120, 70:80] = 0
+    Image.fromarray(picture).save(tmp_path / "one.png")
+    page = visit("/?tour=0&from=Upload")
+    page.locator("input[type=file]").set_input_files(tmp_path / "one.png")
+    expect(page.locator(".sheet .frame")).to_be_visible()
+    fingers(page, ".sheet", (0.1, 0.1), (0.9, 0.9), (0.5, 0.7))
+
+    def is_framed() -> bool:
+        (frame,), (sheet,) = places(page, ".sheet .frame"), places(page, ".sheet")
+        return frame["width"] / sheet["width"] == pytest.approx(0.4, abs=0.02)
+
+    until(page, is_framed)
 
 
 @pytest.mark.parametrize("link", ["/?tour=0&from=Draw", "/lab?signal=own&layer=linear"])

@@ -11,6 +11,7 @@ from tests.browser.conftest import (
     choose,
     drag,
     expect,
+    fingers,
     numbers,
     point,
     press,
@@ -94,6 +95,13 @@ def test_dragging_the_picture_moves_it_while_the_field_follows(site):
     point(page, plot, 0.1, 0.1)
     shows(page, INPUT, moved[0].numpy() / 255)
     rests(page, "right=4&down=-2")
+
+
+def test_another_finger_does_not_move_the_picture(site):
+    page = site()
+    shows(page, INPUT, sample()[0].numpy() / 255)
+    fingers(page, ".left .stills .plot", (0.5, 0.5), (0.2, 0.1), (0.5 + 3 / 28, 0.5))
+    shows(page, INPUT, Transform(right=3)(sample()[None])[0, 0].numpy() / 255)
 
 
 def test_a_drawing_is_not_moved_by_what_moved_the_picture_before(site):

@@ -6,7 +6,16 @@ import re
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import chart, drag, expect, places, point, until
+from tests.browser.conftest import (
+    chart,
+    drag,
+    expect,
+    fingers,
+    places,
+    point,
+    press,
+    until,
+)
 
 
 def difference(page: Page, name: str):
@@ -59,6 +68,33 @@ def test_a_signal_is_drawn(visit):
     assert len(values) == 4
     assert values == sorted(values)
     assert values[-1] > 0.9
+
+
+SIGNAL = "[aria-label^='Drawing pad for the signal']"
+
+
+def drawn(page: Page) -> list[float]:
+    return [float(word) for word in page.get_by_label("Values").input_value().split()]
+
+
+def test_a_stroke_goes_on_while_the_page_answers_the_one_before(visit):
+    page = visit("/lab?signal=own&layer=linear&values=0 0 0 0")
+    drag(page, SIGNAL, [(0.1, 0.5), (0.3, 0.5)])
+    press(page, SIGNAL, [(0.6, 0.1), (0.7, 0.1)])
+    until(page, lambda: drawn(page)[0] > 0)  # the answer, with the pen still down
+    (box,) = places(page, SIGNAL)
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.1 * box["height"])
+    page.mouse.up()
+    until(page, lambda: min(drawn(page)) > 0)
+    assert min(drawn(page)[2:]) > 0.8
+
+
+def test_neither_another_button_nor_another_finger_draws_a_signal(visit):
+    page = visit("/lab?signal=own&layer=linear&values=0 0 0 0")
+    fingers(page, SIGNAL, (0.1, 0.5), (0.9, 0.1), (0.3, 0.5), button=2)
+    fingers(page, SIGNAL, (0.1, 0.5), (0.9, 0.1), (0.3, 0.5))
+    until(page, lambda: drawn(page)[0] > 0)
+    assert drawn(page)[2:] == [0, 0]
 
 
 def test_a_row_of_gamma_answers_a_hover(visit):

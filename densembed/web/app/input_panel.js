@@ -5,7 +5,7 @@
  * @import { Values } from "./kinds.js"
  * @import { State } from "./parameters.js"
  */
-import { clip, pointIn } from "../panels/dom.js";
+import { clip, follow, pointIn } from "../panels/dom.js";
 import { fillHeading } from "../panels/panel.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { colours, scales } from "../resources.js";
@@ -118,10 +118,8 @@ export class InputPanel {
       last = [sample, value];
       inputs.take(values.slice());
     };
-    root.setPointerCapture(event.pointerId);
     draw(event);
-    root.onpointermove = draw;
-    root.onpointerup = root.onpointercancel = () => { root.onpointermove = null; };
+    follow(root, event, draw);
   }
 
   /**
@@ -130,19 +128,17 @@ export class InputPanel {
    */
   drag(event) {
     const plot = event.target instanceof Element && event.target.closest(".plot");
-    if (!plot || event.button) return;
+    if (!plot || event.button || !event.isPrimary) return;
     if (this.state.from === "draw") return this.drawOn(plot, event);
     const { root } = this.picture;
     const cell = plot.getBoundingClientRect().width / this.inputs.samples.shape[2];
     const { right, down } = this.state;
     const shift = (/** @type {number} */ from, /** @type {number} */ by) =>
       Math.max(-FAR, Math.min(FAR, Math.round(2 * (from + by / cell)) / 2));
-    root.setPointerCapture(event.pointerId);
     const { signals } = this.inputs.samples;
-    root.onpointermove = ({ clientX, clientY }) => this.inputs.set({
+    follow(root, event, ({ clientX, clientY }) => this.inputs.set({
       right: shift(Number(right), clientX - event.clientX),
       ...(signals ? {} : { down: shift(Number(down), clientY - event.clientY) }),
-    });
-    root.onpointerup = root.onpointercancel = () => { root.onpointermove = null; };
+    }));
   }
 }

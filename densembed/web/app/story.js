@@ -8,7 +8,7 @@
 import { FAMILIES } from "../engine/families.js";
 import { densitiesAt, masses } from "../engine/separable.js";
 import { onGrid } from "../input/grid.js";
-import { clip, pointIn } from "../panels/dom.js";
+import { clip, follow, pointIn } from "../panels/dom.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { percentage } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
@@ -80,7 +80,8 @@ export class Story {
   /** Drag the bump over the picture. @param {PointerEvent} event */
   drag(event) {
     const plot = event.target instanceof Element && event.target.closest(".plot");
-    if (!(plot instanceof HTMLElement) || event.button || this.chapter > 2) return;
+    if (!(plot instanceof HTMLElement) || event.button || !event.isPrimary || this.chapter > 2)
+      return;
     event.preventDefault();
     const { root } = this.stills;
     const move = (/** @type {PointerEvent} */ at) => {
@@ -88,10 +89,8 @@ export class Story {
       Object.assign(this.bump, { across: x, down: y });
       this.set({});
     };
-    root.setPointerCapture(event.pointerId);
     move(event);
-    root.onpointermove = move;
-    root.onpointerup = root.onpointercancel = () => { root.onpointermove = null; };
+    follow(root, event, move);
   }
 
   /**

@@ -46,6 +46,20 @@ export function mark(element, name, value) {
 }
 
 /**
+ * Call `move` for each move of one pointer, until it is released.
+ * @param {HTMLElement} element
+ * @param {PointerEvent} pressed
+ * @param {(event: PointerEvent) => void} move
+ */
+export function follow(element, { pointerId }, move) {
+  element.setPointerCapture(pointerId);
+  element.onpointermove = (event) => { if (event.pointerId === pointerId) move(event); };
+  element.onpointerup = element.onpointercancel = (event) => {
+    if (event.pointerId === pointerId) element.onpointermove = null;
+  };
+}
+
+/**
  * Where the pointer is in an element, in shares of its width and height.
  * @param {MouseEvent} event
  * @param {Element} element

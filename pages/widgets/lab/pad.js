@@ -2,48 +2,88 @@
 /** @import { Component } from "densembed/panels/types.js" */
 import { clip, find, pointIn } from "densembed/panels/dom.js";
 
-/** @param {Component<{ values: number[] }>} component */
-export default ({ parentElement, data, setStateValue }) => {
-  const canvas = find(parentElement, "canvas", HTMLCanvasElement);
-  const colour = getComputedStyle(canvas).getPropertyValue("--st-primary-color") || "#2f6f9f";
-  const values = [...data.values];
-  /** @type {[column: number, value: number] | null} */
-  let last = null;
-  const draw = () => {
+/** What outlives an answer of the server, which may come while the next stroke is drawn. */
+class Pad {
+  /** @type {number[]} */
+  values = [];
+  /** @type {string[]} */
+  sent = [];  // what the server has not answered yet
+  /** @type {{ finger: number, column: number, value: number } | null} */
+  last = null;
+
+  /** @param {HTMLCanvasElement} canvas */
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.colour = getComputedStyle(canvas).getPropertyValue("--st-primary-color") || "#2f6f9f";
+    canvas.onpointerdown = (event) => {
+      if (event.button || this.last) return;  // another finger draws nothing
+      canvas.setPointerCapture(event.pointerId);
+      this.stroke(event);
+    };
+    canvas.onpointermove = (event) => {
+      if (event.pointerId === this.last?.finger) this.stroke(event);
+    };
+    canvas.onpointerup = canvas.onpointercancel = (event) => {
+      if (event.pointerId !== this.last?.finger) return;
+      this.last = null;
+      this.sent.push(String(this.values));
+      this.onDraw?.([...this.values]);
+    };
+  }
+
+  /**
+   * @param {number[]} values
+   * @param {(values: number[]) => void} onDraw
+   */
+  update(values, onDraw) {
+    this.onDraw = onDraw;
+    if (this.sent.slice(0, -1).includes(String(values))) return;  // answers an earlier stroke
+    this.sent = [];
+    if (this.last && values.length === this.values.length) return;
+    this.values = [...values];
+    this.last = null;
+  }
+
+  draw() {
+    const { canvas, values } = this;
     const pen = canvas.getContext("2d");
     if (!pen) return;
     const ratio = window.devicePixelRatio || 1;
     const width = canvas.width = canvas.clientWidth * ratio;
     const height = canvas.height = canvas.clientHeight * ratio;
     const step = width / values.length;
-    pen.fillStyle = colour;
+    pen.fillStyle = this.colour;
     values.forEach((value, n) => {
       const tall = Math.max(2 * ratio, clip(value) * height);
       pen.fillRect(n * step, height - tall, Math.max(1, step - ratio), tall);
     });
-  };
-  const stroke = (/** @type {PointerEvent} */ event) => {
-    const [x, y] = pointIn(event, canvas);
+  }
+
+  /** @param {PointerEvent} event */
+  stroke(event) {
+    const { values } = this;
+    const [x, y] = pointIn(event, this.canvas);
     const column = clip(Math.floor(x * values.length), 0, values.length - 1);
     const value = clip(1 - y);
-    const [from, start] = last ?? [column, value];
+    const { column: from, value: start } = this.last ?? { column, value };
     const span = Math.abs(column - from);
     for (let k = 0; k <= span; k++) {
       const level = span ? start + (value - start) * k / span : value;
       values[from + Math.sign(column - from) * k] = Math.round(level * 100) / 100;
     }
-    last = [column, value];
-    draw();
-  };
-  canvas.onpointerdown = (event) => { canvas.setPointerCapture(event.pointerId); stroke(event); };
-  canvas.onpointermove = (event) => { if (last) stroke(event); };
-  canvas.onpointerup = canvas.onpointercancel = () => {
-    if (!last) return;
-    last = null;
-    setStateValue("drawn", values);
-  };
-  const observer = new ResizeObserver(draw);
+    this.last = { finger: event.pointerId, column, value };
+    this.draw();
+  }
+}
+
+/** @param {Component<{ values: number[] }>} component */
+export default ({ parentElement, data, setStateValue }) => {
+  /** @type {HTMLCanvasElement & { pad?: Pad }} */
+  const canvas = find(parentElement, "canvas", HTMLCanvasElement);
+  const pad = canvas.pad ??= new Pad(canvas);
+  pad.update(data.values, (values) => setStateValue("drawn", values));
+  const observer = new ResizeObserver(() => pad.draw());
   observer.observe(canvas);
-  draw();
+  pad.draw();
   return () => observer.disconnect();
 };

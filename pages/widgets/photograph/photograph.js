@@ -101,14 +101,15 @@ export default ({ parentElement, data, setStateValue }) => {
     return [Math.min(x, x0), Math.min(y, y0), Math.max(x, x0), Math.max(y, y0)];
   };
   sheet.onpointerdown = (event) => {
+    if (event.button || !event.isPrimary) return;  // another finger draws no frame
     const [x, y] = pointIn(event, sheet);
     start = [clip(x), clip(y)];
     sheet.setPointerCapture(event.pointerId);
   };
-  sheet.onpointermove = (event) => { if (start) place(frame, dragged(event)); };
+  sheet.onpointermove = (event) => { if (start && event.isPrimary) place(frame, dragged(event)); };
   sheet.onpointercancel = () => { start = null; place(frame, data.frame); };
   sheet.onpointerup = (event) => {
-    if (!start) return;
+    if (!start || !event.isPrimary) return;
     const box = dragged(event);
     start = null;
     if (box[2] - box[0] > LEAST && box[3] - box[1] > LEAST) {
