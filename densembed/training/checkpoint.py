@@ -250,6 +250,8 @@ def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> Non
     ):
         if numbers != sorted(set(numbers)):
             raise CheckpointError(f"{name} has {what} that are not in order.")
+    if header.steps[0]:
+        raise CheckpointError(f"{name} has no snapshot of step 0, from before training.")
 
 
 def _as_float32(tensor: Tensor, key: str, name: str) -> Tensor:

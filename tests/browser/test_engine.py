@@ -581,7 +581,13 @@ WRONG = {
     "damaged tensors": lambda: (files.spoilt(change) for change, _ in files.BAD_TENSORS.values()),
     "other members": lambda: [files.content(files.header(members=2))],
     "disordered steps": lambda: (
-        files.content(files.header(steps=steps)) for steps in ([0, 10, 1, 20], [0, 1, 1, 2])
+        files.content(files.header(steps=steps))
+        for steps in ([0, 10, 1, 20], [0, 1, 1, 2], [1, 2, 10, 20])
+    ),
+    "disordered epochs": lambda: (
+        files.content(files.header(epochs=[first | {field: last[field]}, last]))
+        for first, last in [files.header()["epochs"]]
+        for field in ("epoch", "step")
     ),
     "cut": lambda: (files.WHOLE[:size] for size in range(0, len(files.WHOLE), 131)),
     "with more behind": lambda: [files.WHOLE + b"x"],

@@ -647,6 +647,10 @@ def test_steps_out_of_order_are_refused(steps):
     assert "snapshots that are not in order" in refused(content(header(steps=steps)))
 
 
+def test_steps_without_one_from_before_training_are_refused():
+    assert "no snapshot of step 0" in refused(content(header(steps=[1, 2, 10, 20])))
+
+
 @pytest.mark.parametrize(
     ("field", "numbers"),
     [("epoch", [2, 1]), ("epoch", [1, 1]), ("step", [20, 10]), ("step", [9, 9])],

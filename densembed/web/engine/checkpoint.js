@@ -443,8 +443,15 @@ function checkedTensors(header, expected, views, fail) {
   }
   if (header.epochs.some((e) => e.test_error.length !== members || e.train_loss.length !== members))
     throw fail("has metrics for another number of members.");
-  if (header.steps.some((step, k) => k > 0 && step <= header.steps[k - 1]))
-    throw fail("has snapshots that are not in order.");
+  const { steps, epochs } = header;
+  for (const [what, numbers] of /** @type {[string, number[]][]} */ ([
+    ["snapshots", steps],
+    ["epochs", epochs.map(({ epoch }) => epoch)],
+    ["epochs", epochs.map(({ step }) => step)],
+  ]))
+    if (numbers.some((number, k) => k > 0 && number <= numbers[k - 1]))
+      throw fail(`has ${what} that are not in order.`);
+  if (steps[0]) throw fail("has no snapshot of step 0, from before training.");
   return { tensors, members };
 }
 
