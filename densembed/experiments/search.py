@@ -99,8 +99,12 @@ MASS: tuple[Change, ...] = (
     {"weight_decay": 0.003},
     {"batch_size": 64},
     {"batch_size": 64, "learning_rate": 0.015},
+    {"scale_start": -2.4, "density_rate": 1.0},
+    {"scale_start": -2.6},
+    {"scale_start": -2.6, "density_rate": 1.0},
 )
-"""For networks in the frame of the mass: changes to the recipe `tuned`."""
+"""For networks in the frame of the mass: changes to the recipe `tuned`. The last ones are near the
+best of the first ones."""
 ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-mnn-10-5")
 
 

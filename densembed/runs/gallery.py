@@ -136,6 +136,9 @@ DESCRIPTIONS = {
     "logistic-el-mnn-mass-6-3": (
         "36 densities in a box around the ink: shifting or scaling a digit changes little."
     ),
+    "logistic-el-mnn-mass-10-5": (
+        "100 densities that move in a box around the ink: the lowest error without convolution."
+    ),
     "logistic-el-mnn-8-4": "64 densities that move with the input.",
     "logistic-el-mnn-10-5": "The paper's best model: 100 densities that move with the input.",
     "frontier-stages-2-logistic-el-2": "Lowest error with at most 136 parameters. Two maps.",

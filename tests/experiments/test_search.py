@@ -31,6 +31,7 @@ def test_the_colour_recipe_was_a_candidate():
 def test_networks_in_the_frame_of_the_mass_have_their_own_candidates():
     candidates = search.candidates(models=["logistic-el-mnn-mass-10-5"])
     assert candidates[0] == RECIPES["tuned"]
+    assert RECIPES["mass"] in candidates
     assert len({RunConfig(**change) for change in candidates}) == len(candidates)
     for others in (["logistic-el-mnn-mass-10-5", "linear"], ["linear"], ["logistic-el-3"]):
         assert search.candidates(models=others) == search.candidates()
