@@ -39,7 +39,13 @@ class Recorder:
         self.position: Resume | None = None
 
     def add(self, event: Event) -> None:
+        """Add an event. Raises ValueError if the first snapshot is not from before training."""
         if isinstance(event, Snapshot):
+            if event.step and not self.snapshots:
+                raise ValueError(
+                    "Expected a first snapshot of step 0, from before training; got one of step "
+                    f"{event.step:,}."
+                )
             self.snapshots.append(event)
         elif isinstance(event, Resume):
             self.position = event

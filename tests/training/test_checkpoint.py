@@ -152,6 +152,12 @@ def test_recorder_keeps_a_training(digits, tmp_path):
     )
 
 
+def test_a_record_begins_before_training(digits):
+    recorder = Recorder(RunConfig(model="linear"), digits)
+    with pytest.raises(ValueError, match=r"first snapshot of step 0, .* got one of step 1,200"):
+        recorder.add(Snapshot(1200, {}))
+
+
 def test_recorder_keeps_all_members(digits, tmp_path):
     config = RunConfig(
         model="logistic-el-2", epochs=2, batch_size=200, seed=4, seeds=3, device="cpu"
