@@ -680,8 +680,13 @@ def test_an_exported_page_works_without_a_server(
 
 def test_the_field_of_a_training_is_seen_while_it_runs(visit, server):
     page = visit("/train?network=logistic-el-4")
+    epochs = page.get_by_role("spinbutton", name="Epochs")
+    usual = epochs.input_value()
     page.get_by_role("combobox", name="Data", exact=True).click()
     page.get_by_role("option", name="MNIST-1D").click()
+    # The form is made anew, with the usual epochs of these data; for a moment there are both.
+    until(page, lambda: usual not in epochs.evaluate_all("all => all.map(({value}) => value)"))
+    settle(page)
     start(page, 10_000)
     headings = page.locator(".st-key-run-fields .heading")
     expect(headings.last).to_have_text(re.compile(r"after [1-9][\d,]* steps"))
