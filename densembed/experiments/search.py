@@ -110,9 +110,11 @@ ROWS = ("logistic-el-3", "logistic-el-15", "logistic-el-mnn-6-3", "logistic-el-m
 
 def candidates(channels: int = 1, models: Sequence[str] = ROWS) -> list[Change]:
     """The settings of each candidate; all start on a grid."""
-    in_mass = all(framed(model, "input") != model for model in models)
-    if channels > 1 or in_mass:
-        return [{**RECIPES["tuned"], **change} for change in (COLOUR if channels > 1 else MASS)]
+    near_tuned = COLOUR if channels > 1 else ()
+    if not near_tuned and all(framed(model, "input") != model for model in models):
+        near_tuned = MASS
+    if near_tuned:
+        return [{**RECIPES["tuned"], **change} for change in near_tuned]
     changes = [
         dict(zip(grid, values, strict=True)) for grid in GRIDS for values in product(*grid.values())
     ]

@@ -56,9 +56,7 @@ def sheet(
     Args:
         kind: "SVG" or "PDF", with text as text and one image pixel per cell; "PNG" at 300 dpi.
     """
-    # An SVG holds letters, for which every viewer has fonts; the others hold their shapes.
-    drawn = one_line if kind == "SVG" else drawable
-    page = sheet_figure(pixels, fields, top, title, columns, changes, unit, drawn)
+    page = sheet_figure(pixels, fields, top, title, columns, changes, unit, letters(kind))
     return saved(page, title, kind)
 
 
@@ -168,6 +166,14 @@ def colour_map(scale: str) -> "Colormap":
 
     stops = [(at, [value / 255 for value in rgb(label)]) for at, label in get_colorscale(scale)]
     return LinearSegmentedColormap.from_list(scale, stops)
+
+
+def letters(kind: str) -> Callable[[str], str]:
+    """What converts a text to the letters that are drawn in a file of a kind.
+
+    An SVG holds letters, for which every viewer has fonts; the others hold their shapes.
+    """
+    return one_line if kind == "SVG" else drawable
 
 
 def drawable(text: str) -> str:

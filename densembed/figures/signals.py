@@ -15,11 +15,11 @@ from densembed.figures.printed import (
     SIZES,
     WIDTHS,
     drawable,
+    letters,
     saved,
     wrapped,
 )
 from densembed.figures.theme import AFTER, BEFORE
-from densembed.markup import one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,8 +41,7 @@ def signal_sheet(
     unit: str = "density per sample",
 ) -> bytes:
     """The file of a `signal_figure`; `kind` is "SVG", "PDF" or "PNG"."""
-    drawn = one_line if kind == "SVG" else drawable  # as for the figures of images
-    page = signal_figure(values, fields, title, columns, colours, changes, unit, drawn)
+    page = signal_figure(values, fields, title, columns, colours, changes, unit, letters(kind))
     return saved(page, title, kind)
 
 
@@ -54,7 +53,7 @@ def signal_figure(
     colours: Sequence[str] = (BEFORE, AFTER),
     changes: Mapping[str, np.ndarray] | None = None,
     unit: str = "density per sample",
-    drawn: Callable[[str], str] | None = None,
+    drawn: Callable[[str], str] = drawable,
 ) -> "Figure":
     """The signal as the step function that the layers see, and below it the fields.
 
@@ -71,7 +70,6 @@ def signal_figure(
     from matplotlib.figure import Figure
 
     matplotlib.rcParams.update(SETTINGS)
-    drawn = drawn or drawable
     width, size = WIDTHS[columns], SIZES[columns]
     high = HEIGHT * width
     plots = [fields, changes] if changes else [fields]

@@ -47,7 +47,10 @@ def edges_by_axis(loc: Tensor, sizes: tuple[int, int]) -> Iterator[tuple[int, Te
 
 
 def differentiated(*parts: Tensor) -> bool:
-    """Whether the gradient is itself differentiated, in reverse or forward mode."""
+    """Whether the gradient is itself differentiated, in reverse or forward mode.
+
+    Raises RuntimeError if it is batched by `torch.autograd`.
+    """
     for part in parts:
         refuse_batched(part)
     if torch.is_grad_enabled():

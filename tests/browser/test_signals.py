@@ -684,7 +684,7 @@ def test_the_field_of_a_training_is_seen_while_it_runs(visit, server):
     usual = epochs.input_value()
     page.get_by_role("combobox", name="Data", exact=True).click()
     page.get_by_role("option", name="MNIST-1D").click()
-    # The form is made anew, with the usual epochs of these data; for a moment there are both.
+    # Other data have another field with another default; for a moment, both are on the page.
     until(page, lambda: usual not in epochs.evaluate_all("all => all.map(({value}) => value)"))
     settle(page)
     start(page, 10_000)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from densembed.data import as_input
 from densembed.fields.field import field, view
+from densembed.layers import DensityEmbedding
+from densembed.models.architectures import DensityNetwork
 from densembed.models.names import MODELS, check_name, describe, fill, parse, pattern
 from densembed.models.registry import build, parameter_count
 from densembed.text import quoted
@@ -596,3 +598,15 @@ def test_members_of_small_networks_learn_together(name, digits):
 def test_a_picture_that_the_stages_would_use_up_is_refused(name):
     with pytest.raises(ValueError, match="at least 4 × 4 pixels; got 3 × 28"):
         build(name, (1, 3, 28))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_folded_classifier_is_a_linear_layer_of_torch(bias):
+    """Without a bias, too, and in the dtype that autocast gives to torch's own."""
+    network = DensityNetwork(DensityEmbedding((6, 7), num_densities=(4, 5)), classes=3)
+    network.classifier = torch.nn.Linear(20, 3, bias=bias)
+    x = torch.rand(5, 1, 6, 7)
+    expected = network.classifier(network.embedding(x).flatten(1))
+    torch.testing.assert_close(network(x), expected)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert network(x).dtype == torch.bfloat16
