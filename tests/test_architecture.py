@@ -1,6 +1,7 @@
 """The packages of `densembed` depend on one another in one direction."""
 
 import ast
+import functools
 import re
 from collections import Counter, defaultdict
 from graphlib import CycleError, TopologicalSorter
@@ -48,6 +49,7 @@ def package(name: str) -> str:
     return ".".join(name.split(".")[:2])
 
 
+@functools.cache
 def dependencies() -> dict[str, set[str]]:
     graph: dict[str, set[str]] = defaultdict(set)
     for file in FILES:
@@ -86,7 +88,7 @@ def test_packages_depend_in_one_direction():
 )
 def test_a_step_back_up_is_noticed(own, other):
     graph = dependencies()
-    graph[own] = graph[own] | {other}
+    graph = graph | {own: graph[own] | {other}}
     with pytest.raises(AssertionError):
         check(graph)
 

@@ -56,7 +56,7 @@ class Connection:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_model_comes_and_goes_over_a_slow_connection(visit, server, tmp_path, seed):
     OF[FIXED].save(tmp_path / "own.safetensors")
-    page = visit("/paper")
+    page = visit("/lab?tour=0")
     connection = Connection(page, seed)
 
     when, pause = connection.when, connection.pause
@@ -90,7 +90,7 @@ def test_a_model_comes_and_goes_over_a_slow_connection(visit, server, tmp_path, 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_page_that_was_chosen_last_is_shown(visit, server, seed):
     """A view that opens while another page is on its way reports nothing."""
-    page = visit("/paper")
+    page = visit("/lab?tour=0")
     connection = Connection(page, seed)
     page.goto(server + "/train")
 
@@ -126,7 +126,7 @@ def test_a_page_can_be_left_while_its_view_arrives(visit, server):
 
         behind.on_message(pass_on)
 
-    page = visit("/paper")
+    page = visit("/lab?tour=0")
     page.route_web_socket(re.compile("stream"), relay)
     page.goto(server + "/train")
     settle(page)
@@ -150,7 +150,7 @@ def test_a_page_can_be_left_while_its_view_arrives(visit, server):
 @pytest.mark.parametrize("way", ["back", "menu"])
 def test_a_page_can_be_left_before_streamlit_sends_its_report(visit, server, way):
     """Streamlit sends the change of a widget in a later task, and a click may come first."""
-    page = visit("/paper")
+    page = visit("/lab?tour=0")
     page.add_init_script(
         """
         const { setTimeout } = window;
@@ -219,7 +219,7 @@ def choose_late(page: Page, held: Held, own: str) -> None:
 
 def test_forward_returns_to_a_page_whose_answer_came_after_back(visit, server):
     """Streamlit opens the page of each answer, and a new entry in the history ends Forward."""
-    page = visit("/paper")
+    page = visit("/lab?tour=0")
     held = Held(page)
     page.goto(server + "/explore")
     settle(page)
