@@ -32,6 +32,10 @@ SCALED = "values minus {mean}, divided by {std}"
 LOCATIONS = ("x_px", "y_px", "scale_x_px", "scale_y_px")
 
 
+IN_FLOAT32 = {"Atan", "Erf"}
+"""Operators that onnxruntime computes in float32 only, in the primitives of some families."""
+
+
 class ExportError(ValueError):
     """A model cannot be exported in this way; the message is one sentence."""
 
@@ -135,7 +139,8 @@ def _program(checkpoint: Checkpoint, dtype: torch.dtype) -> torch.export.Exporte
 def to_onnx(checkpoint: Checkpoint, dtype: torch.dtype = torch.float32) -> bytes:
     """The content of an ONNX file, with `metadata` as its properties.
 
-    Raises ExportError if onnx or onnxscript is not installed.
+    Raises ExportError if onnx or onnxscript is not installed, or if onnxruntime could not run the
+    file.
     """
     try:
         import onnx
@@ -155,6 +160,12 @@ def to_onnx(checkpoint: Checkpoint, dtype: torch.dtype = torch.float32) -> bytes
     if made is None:
         raise ExportError("The export to ONNX returned no program.")
     model = made.model_proto
+    operators = {node.op_type for node in model.graph.node}
+    if dtype == torch.float64 and (lacking := sorted(operators & IN_FLOAT32)):
+        raise ExportError(
+            f"{checkpoint.config.model} needs the operator {lacking[0]}, which onnxruntime has in "
+            "float32 only: export it to onnx in float32, or to torch."
+        )
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "batch"
     model.doc_string = "Density-embedding network (arXiv 2006.12779), exported by densembed"

@@ -15,6 +15,7 @@ from densembed.cli.main import main
 from densembed.data import as_input, load_dataset
 from densembed.data.images import read_picture
 from densembed.fields.field import field
+from densembed.functional.densities import FAMILIES
 from densembed.models.names import MODELS
 from densembed.models.registry import build
 from densembed.training.checkpoint import Checkpoint
@@ -72,6 +73,19 @@ def test_onnxruntime_has_the_same_logits(checkpoints, digits, name):
     assert compare(checkpoints[name], images).difference <= 1e-5
     bound = 1e-8 if "laplace" in name else 1e-12
     assert compare(checkpoints[name], images, torch.float64).difference <= bound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_file_that_onnxruntime_cannot_run_is_refused(digits, family):
+    """It has no erf and no arctan in float64, which the primitives of some families need."""
+    checkpoint = untrained(f"{family}-el-mnn-2-2", digits)
+    if family in ("gaussian", "cauchy", "hypsecant"):
+        with pytest.raises(exchange.ExportError, match=r"float32 only: .* or to torch\.$"):
+            exchange.to_onnx(checkpoint, torch.float64)
+    else:
+        images = digits.test.images[:3]
+        assert compare(checkpoint, images, torch.float64).difference <= 1e-8
 
 
 @pytest.mark.parametrize("stride", [1, 2, (3, 1)])

@@ -17,6 +17,7 @@ from densembed.data.grids import read_grid
 from densembed.data.names import NAMES
 from densembed.files import in_home
 from densembed.functional.families import WORDS
+from densembed.interrupt import postponed
 from densembed.models.names import templates
 from densembed.paths import SUFFIX, checkpoint_path, gallery_folder
 from densembed.text import closest, printable, quoted
@@ -89,7 +90,9 @@ class Command:
         """Run the command, and return the exit status."""
         self.check(options)
         module, _, name = self.run.partition(":")
-        return getattr(import_module(f"{__package__}.{module}"), name)(options) or 0
+        with postponed():
+            imported = import_module(f"{__package__}.{module}")
+        return getattr(imported, name)(options) or 0
 
 
 def names() -> str:

@@ -1,10 +1,9 @@
-"""Progress and Ctrl-C of a training on the command line."""
+"""Progress of a training on the command line."""
 
 import math
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from rich.console import Console
@@ -16,36 +15,6 @@ from densembed.training.errors import Errors
 
 POLL = 0.2
 """Seconds between two reads of a run's events."""
-
-
-class Interrupt:
-    """Context manager in which the first Ctrl-C requests a stop, so that a snapshot is saved.
-
-    The second Ctrl-C raises KeyboardInterrupt as usual.
-
-    Args:
-        request_stop: called at the first Ctrl-C.
-    """
-
-    def __init__(self, request_stop: Callable[[], None] = lambda: None):
-        self.request_stop = request_stop
-        self.requested = False
-        # Python handles signals in the main thread only.
-        self._main_thread = threading.current_thread() is threading.main_thread()
-
-    def __enter__(self) -> "Interrupt":
-        if self._main_thread:
-            self._before = signal.signal(signal.SIGINT, self._handle)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._main_thread:
-            signal.signal(signal.SIGINT, self._before)
-
-    def _handle(self, *_: object) -> None:
-        self.requested = True
-        signal.signal(signal.SIGINT, self._before)
-        self.request_stop()
 
 
 class Bar:

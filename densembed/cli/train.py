@@ -6,8 +6,9 @@ from pathlib import Path
 
 from densembed.cli.common import INTERRUPTED, UsageError, warn
 from densembed.cli.data import load
-from densembed.cli.progress import Bar, Interrupt
+from densembed.cli.progress import Bar
 from densembed.data import noun
+from densembed.interrupt import Interrupt
 from densembed.runs import Run, execute
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint

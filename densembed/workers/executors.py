@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from densembed.workers.local_workers import start_workers
+from densembed.workers.local_workers import end_workers, start_workers
 from densembed.workers.scheduler import SchedulerError, connect, explain_failure
 
 RETRIES = 3
@@ -84,8 +84,12 @@ class LocalProcesses(_DaskExecutor):
         from distributed import Client
 
         names = [f"process-{place}" for place in range(min(self.count, tasks))]
-        with start_workers(dict.fromkeys(names, ("cpu", {}))) as workers, Client(workers) as client:
-            yield client
+        workers = start_workers(dict.fromkeys(names, ("cpu", {})))
+        try:
+            with Client(workers) as client:
+                yield client
+        finally:
+            end_workers(workers)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import os
 
 import torch
 
+from densembed.interrupt import Interrupt, blocked
 from densembed.kernels import threads
 
 VARIABLE = "DENSEMBED_RUNS_PER_DEVICE"
@@ -69,7 +70,12 @@ def start_workers(names: dict[str, tuple[str, dict[str, str]]]):
         for name, (_, environment) in names.items()
     }
     scheduler = {"cls": Scheduler, "options": {"port": 0, **local}}
-    return SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.WARNING)
+    with Interrupt() as interrupt, blocked():  # Dask cannot close workers that are starting
+        cluster = SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.WARNING)
+    if interrupt.requested:
+        end_workers(cluster)
+        raise KeyboardInterrupt
+    return cluster
 
 
 def end_workers(cluster) -> None:

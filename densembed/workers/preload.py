@@ -9,14 +9,16 @@ from densembed.training.warm_up import compile_kernels
 
 def dask_setup(worker: Any) -> None:
     """Start the compilation, which takes seconds on a machine that has never trained."""
-    logging.getLogger("distributed.worker").addFilter(is_worth_showing)
+    for name in ("distributed.worker", "distributed.worker.state_machine"):
+        logging.getLogger(name).addFilter(is_worth_showing)
     threading.Thread(target=compile_kernels, name="densembed-kernels", daemon=True).start()
 
 
 def is_worth_showing(record: logging.LogRecord) -> bool:
-    """Whether a message of a worker is not about its heartbeat.
+    """Whether a message of a worker is not about the end of its command.
 
-    When a command ends, its scheduler may end in the middle of a heartbeat. Dask would print a
-    traceback then, although every training is complete.
+    The scheduler may then end in the middle of a heartbeat, for which Dask would print a traceback
+    although every training is complete. After Ctrl-C, Dask cancels the trainings.
     """
-    return "during heartbeat" not in record.getMessage()
+    message = record.getMessage()
+    return "during heartbeat" not in message and "ended with CancelledError" not in message

@@ -1,6 +1,7 @@
 """The real worker process: one cluster for all tests here."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -94,6 +95,20 @@ def test_workers_have_a_low_priority(cluster, root):
     assert psutil.Process().nice() == own  # the worker's, not ours
     run.stop()
     wait_for(lambda: run.state() == "stopped")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such mask")
+def test_ctrl_c_of_a_terminal_ends_no_worker(cluster, root):
+    """A terminal sends it to all processes, but this one ends the workers."""
+    run = Run.create(RunConfig(**SHORT), root)
+    other = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    cluster.submit(other, execute)
+    worker = wait_for(lambda: started(other))
+    os.kill(worker, signal.SIGINT)
+    cluster.submit(run, execute)
+    other.stop()
+    wait_for(lambda: run.state() == "done")
+    assert started(run) == worker
 
 
 def test_runs_wait_for_one_another_and_obey(cluster, root):

@@ -1,0 +1,66 @@
+"""Ctrl-C at moments where Python's KeyboardInterrupt would lose results or break a library."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+
+
+class Interrupt:
+    """Context manager in which the first Ctrl-C requests a stop, so that a snapshot is saved.
+
+    The second Ctrl-C raises KeyboardInterrupt as usual.
+
+    Args:
+        request_stop: called at the first Ctrl-C.
+    """
+
+    def __init__(self, request_stop: Callable[[], None] = lambda: None):
+        self.request_stop = request_stop
+        self.requested = False
+        # Python handles signals in the main thread only.
+        self._main_thread = threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> "Interrupt":
+        if self._main_thread:
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._main_thread:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, *_: object) -> None:
+        self.requested = True
+        signal.signal(signal.SIGINT, self._before)
+        self.request_stop()
+
+
+@contextmanager
+def postponed() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end of the block if Ctrl-C was pressed in it.
+
+    Torch swallows the exception while it imports NumPy, which cannot be used afterwards.
+    """
+    with Interrupt() as interrupt:
+        yield
+    if interrupt.requested:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def blocked() -> Iterator[None]:
+    """Processes that threads of this block start do not get Ctrl-C.
+
+    A terminal sends it to all its processes, although only one of them ends the others.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # multiprocessing unblocks Ctrl-C when it starts this process
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

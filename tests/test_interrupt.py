@@ -1,0 +1,58 @@
+"""Ctrl-C while a command imports its modules, and while worker processes start."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from densembed.cli import common
+from densembed.cli.main import main
+from densembed.interrupt import blocked
+from densembed.workers import local_workers
+
+
+def test_ctrl_c_while_a_command_is_imported(monkeypatch, capsys):
+    """Torch swallowed the exception of Python, and NumPy then failed with a RecursionError."""
+
+    def swallows(_: str):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            pytest.fail("the library has seen it")
+
+    monkeypatch.setattr(common, "import_module", swallows)
+    before = signal.getsignal(signal.SIGINT)
+    assert main(["info", "logistic-el-5"]) == 130
+    assert capsys.readouterr().err == "densembed: Interrupted.\n"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such mask")
+def test_a_terminal_interrupts_no_worker():
+    """Each printed a traceback of Dask."""
+    code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+
+    def started() -> str:
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+
+    with blocked():
+        assert started() == "True\n"
+    assert started() == "False\n"
+
+
+def test_ctrl_c_while_workers_start(monkeypatch):
+    """Dask cannot close workers that are starting: it ended in an AssertionError."""
+    events = []
+
+    def starts(**_: object) -> str:
+        signal.raise_signal(signal.SIGINT)
+        events.append("started")
+        return "cluster"
+
+    monkeypatch.setattr("distributed.SpecCluster", starts)
+    monkeypatch.setattr(local_workers, "end_workers", events.append)
+    with pytest.raises(KeyboardInterrupt):
+        local_workers.start_workers({})
+    assert events == ["started", "cluster"]
