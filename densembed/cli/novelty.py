@@ -31,7 +31,12 @@ def novelty(options: argparse.Namespace) -> int:
         if novelty is None:
             print(f"{name}: too few training images, or images of another shape; nothing written")
             continue
-        replace_file(novelty_file(path), novelty.to_json().encode())
+        try:
+            replace_file(novelty_file(path), novelty.to_json().encode())
+        except OSError as error:
+            warn(f"{printable(novelty_file(path))} cannot be written: {error.strerror}.")
+            failed.append(path)
+            continue
         tested = dataset.test.images
         share = novelty.is_novel(tested, logits_of(checkpoint.model(), tested)).mean()
         print(f"{name}: {100 * share:.1f} % of the test images are unlike the training images")

@@ -32,6 +32,9 @@ SILENCE, SLOWEST = 30.0, 30 * 2**10
 TOTAL = 3600.0
 """Time limit for all files of a data set, and for another process that downloads them, in
 seconds."""
+LARGEST = 2**29
+"""Most bytes of a transfer, more than any published file has. A server that sends without end would
+fill the disk."""
 POLL = 0.1
 CHUNK = 2**16
 
@@ -232,6 +235,11 @@ class _Transfer(threading.Thread):
                     break
                 self.file.write(chunk)
                 self.received += len(chunk)
+                if self.received > LARGEST:
+                    raise NetworkFault(
+                        f"{_server(self.address)} sent more than {LARGEST:,} bytes, so not the "
+                        "published file"
+                    )
         if self.received < self.size and not self.abandoned.is_set():
             raise NetworkFault(
                 f"{_server(self.address)} ended the transfer early, after {self.received:,} of "

@@ -16,6 +16,7 @@ from torch.nn.functional import avg_pool2d
 from densembed.data.images import read_picture
 from densembed.fields import novelty
 from densembed.models.registry import build
+from densembed.training.checkpoint import novelty_file
 from tests.cli.conftest import fails
 from tests.fields.test_novelty import photographs
 
@@ -258,3 +259,21 @@ def test_labels_of_a_spreadsheet_and_of_another_system(run, trained_file, pictur
     arguments = "--labels", tmp_path / "labels.tsv", "--json"
     (result,) = json.loads(run("read", trained_file, tmp_path / "é.png", *arguments)[1])
     assert result["label"] == "3"
+
+
+def test_novelty_goes_on_after_a_file_that_cannot_be_written(
+    run, trained_file, tmp_path, monkeypatch
+):
+    """It is the promise of its help; a folder stands for one that is read-only."""
+    for name in ("LEAST_IMAGES", "HELD_OUT"):
+        monkeypatch.setattr(f"densembed.training.novelty.{name}", 500)
+    paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
+    for path in paths:
+        shutil.copy(trained_file, path)
+    novelty_file(paths[0]).mkdir()
+    status, text, errors = run("novelty", *paths)
+    assert status == 2
+    (line,) = errors.splitlines()
+    assert line == f"densembed: {novelty_file(paths[0])} cannot be written: Is a directory."
+    assert text.startswith("b.safetensors: ")
+    assert novelty_file(paths[1]).is_file()

@@ -77,6 +77,13 @@ def cut_in_a_chunk(connection, over):
     connection.sendall(head + bytes(1000))
 
 
+def endless(connection, over):
+    connection.recv(2**16)
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    while not over.is_set():
+        connection.sendall(bytes(10_000))
+
+
 def to_itself(connection, over):
     connection.recv(2**16)
     port = connection.getsockname()[1]
@@ -153,6 +160,15 @@ def test_a_server_that_sends_no_whole_file(tmp_path, monkeypatch, load, behaviou
         sentence = sentence_of(load, tmp_path)
     assert f"({says})" in sentence
     assert "another file" not in sentence
+
+
+def test_a_server_that_sends_without_end(tmp_path, monkeypatch):
+    """It would fill the disk for an hour."""
+    monkeypatch.setattr(download, "LARGEST", 100_000)
+    with server(endless) as (address, _):
+        point_to(address, monkeypatch)
+        sentence = sentence_of(mnist.DATA.load, tmp_path)
+    assert "(127.0.0.1 sent more than 100,000 bytes, so not the published file)" in sentence
 
 
 @pytest.mark.parametrize(
