@@ -176,6 +176,6 @@ def benchmark_command(options: argparse.Namespace) -> None:
         )
     report = benchmark.report(cases, device)
     if options.markdown:
-        options.markdown.write_text(benchmark.markdown(report))
+        replace_file(options.markdown, benchmark.markdown(report).encode())
     if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+        replace_file(options.json, (json.dumps(report, indent=1) + "\n").encode())

@@ -102,8 +102,9 @@ def fail(run: TrainingFolder, error: Exception) -> str:
     """Record the reason first, for which a full disk may still have room, then the traceback."""
     end(run, "failed", _reason(error))
     if not isinstance(error, (DataError, ValueError)):
+        log = "".join(traceback.format_exception(error))
         with contextlib.suppress(OSError):
-            (run.path / "log.txt").write_text("".join(traceback.format_exception(error)))
+            (run.path / "log.txt").write_bytes(log.encode(errors="backslashreplace"))
     return "failed"
 
 

@@ -114,7 +114,7 @@ def is_own(key: str) -> bool:
 def result(name: str) -> dict | None:
     """The content of a results file in the gallery's folder, or None."""
     try:
-        return json.loads((gallery_folder() / f"{name}.json").read_text())
+        return json.loads((gallery_folder() / f"{name}.json").read_bytes())
     except (OSError, ValueError):
         return None
 

@@ -116,3 +116,12 @@ def test_a_file_that_cannot_be_written_is_said_before_it_measures(
     monkeypatch.setattr(benchmark, "run", lambda *_: pytest.fail("measured"))
     assert main(["benchmark", "--quick", option, str(tmp_path / "gone/b")]) == 2
     assert "cannot be written" not in capsys.readouterr().out
+
+
+def test_its_files_do_not_depend_on_the_locale(tmp_path, monkeypatch):
+    """A terminal without UTF-8 had no ±, and the measurements were lost."""
+    monkeypatch.setattr(benchmark, "run", lambda *_: iter(()))
+    monkeypatch.setattr(benchmark, "markdown", lambda _: "±\n")
+    monkeypatch.setattr("io.text_encoding", lambda *_: "ascii")  # of `Path.write_text`
+    assert main(["benchmark", "--device", "cpu", "--markdown", str(tmp_path / "a.md")]) == 0
+    assert (tmp_path / "a.md").read_bytes() == "±\n".encode()

@@ -127,6 +127,18 @@ def test_the_log_has_the_traceback_of_the_unforeseen(new, monkeypatch):
     assert "IndexError" in (run.path / "log.txt").read_text()
 
 
+def test_the_log_takes_a_name_that_is_not_unicode(new, monkeypatch):
+    """Such a name is in the text of an error; writing it failed, in place of the reason."""
+
+    def fails(*_, **__):
+        raise RuntimeError("caf\udce9")
+
+    run = new()
+    monkeypatch.setattr(execution, "train", fails)
+    assert execute(str(run.path)) == "failed"
+    assert "RuntimeError" in (run.path / "log.txt").read_text()
+
+
 def test_a_full_disk_keeps_the_last_checkpoint(new, monkeypatch):
     run = new(epochs=5)
     real, saves = Checkpoint.save, []
