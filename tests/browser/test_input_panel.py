@@ -1,6 +1,7 @@
 """The input of a view: examples, changes, morphs and drawings."""
 
 import numpy as np
+import pytest
 import torch
 from playwright.sync_api import Page
 
@@ -168,6 +169,25 @@ def test_the_field_follows_the_pen(site):
     expect(page.get_by_text("several digits: draw one at a time")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("several digits")).to_be_hidden()
+
+
+@pytest.mark.parametrize("way", ["key", "Undo", "Clear"])
+def test_a_stroke_ends_where_it_is_undone(site, way):
+    """By a key or another finger, while it is drawn: what followed was seen, but not read."""
+    page = site("explore?from=draw")
+    press(page, PAD, [(0.3, 0.2), (0.3, 0.5)])
+    if way == "key":
+        page.keyboard.press("Control+z")
+    else:
+        page.get_by_role("button", name=way).evaluate("button => button.click()")
+    box = page.locator(PAD).bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.8 * box["height"], steps=8)
+    page.mouse.up()
+    dark = """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height)
+      .data.filter((value, k) => k % 4 === 0 && value < 128).length"""
+    assert page.locator(PAD).evaluate(dark) == 0
+    drag(page, PAD, [(0.5, 0.2), (0.5, 0.8)])  # the next stroke is drawn
+    follows(page)
 
 
 def middle(page: Page, selector: str) -> tuple[float, float]:

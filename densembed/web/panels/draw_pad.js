@@ -52,12 +52,14 @@ class DrawPad {
       this.change();
     };
     this.undo.onclick = () => {
+      this.current = null;  // by a key or another finger, while a stroke is drawn: it ends
       if (this.strokes.length) this.strokes = this.strokes.slice(0, -1);
       else this.base = null;
       this.draw();
       this.change();
     };
     this.clear.onclick = () => {
+      this.current = null;
       this.strokes = [];
       this.base = null;
       this.draw();
