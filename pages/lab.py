@@ -45,9 +45,15 @@ st.html(STYLE)
 with st.container(key="lab"):
     parameter = Parameter("tab", "tab", Slugs(TABS), "signal")
     parameter.check()
-    opened = parameter.value()
-    names = list(TABS.values())
-    tabs = st.tabs(names, default=TABS[opened], key="lab-tab", on_change="rerun")
+    if st.session_state["arrived"]:
+        # As long as the page is open: the browser opens the default again when it changes.
+        st.session_state["first-tab"] = TABS[parameter.value()]
+    tabs = st.tabs(
+        list(TABS.values()),
+        default=st.session_state["first-tab"],
+        key="lab-tab",
+        on_change="rerun",
+    )
     for slug, tab, show in zip(TABS, tabs, (signal_tab, picture_tab), strict=True):
         if tab.open:
             st.session_state["tab"] = slug

@@ -14,6 +14,7 @@ from tests.browser.conftest import (
     places,
     point,
     press,
+    settle,
     until,
 )
 
@@ -135,3 +136,14 @@ def test_on_a_phone_the_sliders_are_under_the_figure(visit):
     assert 0 <= below < 60
     assert 0 <= sentence["y"] - slider["y"] - slider["height"] + 16 < 40
     assert layer["y"] > sentence["y"]
+
+
+def test_a_tab_stays_open(visit):
+    """The browser opened the one before again, as the tab to begin with had changed."""
+    page = visit("/lab?tour=0")
+    for name, link in (("One picture", True), ("One signal", False)) * 3:
+        tab = page.get_by_role("tab", name=name)
+        tab.click()
+        until(page, lambda: ("tab=picture" in page.url) is link)  # noqa: B023
+        settle(page)
+        expect(tab).to_have_attribute("aria-selected", "true")
