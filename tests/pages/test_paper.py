@@ -20,6 +20,7 @@ from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
+from pages.widgets.paper import tables
 from tests.pages.conftest import ROOT, charts, pills, settle, values, visit, warnings
 
 SHIPPED = ROOT / "checkpoints/paper"
@@ -135,6 +136,14 @@ def test_shipped_members_are_the_nearest_to_the_mean():
         assert shipped.errors == [pytest.approx(nearest, abs=1e-3)]
         assert shipped.parameters == row["parameters"]
         assert row["model"] in gallery.DESCRIPTIONS
+
+
+def test_the_links_of_a_table_lie_below_the_path_of_the_server(shipped, monkeypatch):
+    monkeypatch.setattr(tables, "base_path", lambda: "/fields")
+    app = visit("paper", **{SETS["table1"][1]: "tuned"})
+    links = app.dataframe[0].value["typical run"].dropna()
+    assert links.str.startswith("/fields/?model=").all()
+    assert len(links)
 
 
 @pytest.mark.parametrize(("name", "recipe"), EVERY)

@@ -13,6 +13,7 @@ from densembed.runs.sweep import Row, Sweep, all_sweeps, train_group
 from densembed.runs.sweep_plan import make_plan
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.errors import Errors
+from pages.widgets.train import sweep_view
 from pages.widgets.train.sweep_summary import heading
 from tests.conftest import is_sentence
 from tests.pages.conftest import as_read, charts, component, settle, values, visit, warnings
@@ -157,6 +158,12 @@ def nearest(sweep: Sweep) -> dict[str, Checkpoint]:
 def linked(app) -> dict[str, dict[str, list[str]]]:
     """The links of a page to other pages, what they ask for by their labels."""
     return {link.proto.label: parse_qs(link.proto.query_string) for link in app.get("page_link")}
+
+
+def test_the_links_of_its_rows_lie_below_the_path_of_the_server(sweep, monkeypatch):
+    train_first(sweep, 1)
+    monkeypatch.setattr(sweep_view, "base_path", lambda: "/fields")
+    assert [link.partition("=")[0] for link in shown_links(sweep)] == ["/fields/?model"] * 2
 
 
 def test_its_rows_open_in_explore(sweep):

@@ -19,6 +19,12 @@ def quoted(text: str) -> str:
     return f"“{plain(text if len(text) <= LONGEST else text[:LONGEST] + '…')}”"
 
 
+def base_path() -> str:
+    """The path below which the server has the pages: "", or as "/fields"."""
+    base = (st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{base}" if base else ""
+
+
 def open_notices() -> None:
     """Reserve the place for one message about everything that is wrong with the page's link."""
     st.session_state["notices"] = {"room": st.container(), "sentences": []}

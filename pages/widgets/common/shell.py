@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
-import streamlit as st
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -16,6 +15,7 @@ from starlette.routing import Route
 
 from densembed.web.modules import script
 from pages.widgets.common.component import FOLDERS
+from pages.widgets.common.link import base_path
 from pages.widgets.live.routes import early
 from pages.widgets.live.routes import routes as live_routes
 
@@ -31,8 +31,7 @@ def routes(pages: Iterable[str]) -> list[Route]:
     Args:
         pages: paths after the server's address, "" for the first page.
     """
-    base = (st.get_option("server.baseUrlPath") or "").strip("/")
-    base = f"/{base}" if base else ""
+    base = base_path()
     modules = script(**FOLDERS).encode()
     digest = hashlib.sha256(modules).hexdigest()[:16]
     compressed = gzip.compress(modules)

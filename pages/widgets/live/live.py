@@ -17,7 +17,7 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError
 from densembed.web.site import INPUT
 from pages.widgets.common.component import component
-from pages.widgets.common.link import plain
+from pages.widgets.common.link import base_path, plain
 from pages.widgets.inputs.checkpoints import (
     KEPT,
     group_of,
@@ -233,8 +233,7 @@ def _keep_input(parameters: Mapping[str, str]) -> None:
 
 def _models(also: list[str]) -> dict[str, dict]:
     """What the browser needs of every model, by its key."""
-    base = (st.get_option("server.baseUrlPath") or "").strip("/")
-    base = f"/{base}" if base else ""
+    base = base_path()
     models = {}
     for key, title in titles(also).items():
         if upload := uploads().get(key):

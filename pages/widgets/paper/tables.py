@@ -9,6 +9,7 @@ from densembed.figures.paper import table_figure
 from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.header import CheckpointError
+from pages.widgets.common.link import base_path
 from pages.widgets.common.page import CHART
 from pages.widgets.common.parameter import Parameter, Slugs
 
@@ -201,7 +202,7 @@ def shipped_link(row: dict, results: dict) -> str | None:
     errors = checkpoint.errors or []
     if not any(abs(own - error) < 1e-3 for own in errors for error in row["errors"]):
         return None
-    return f"/?model={key}"
+    return f"{base_path()}/?model={key}"
 
 
 def _numbers(table: str, results: dict, recipe: str) -> None:

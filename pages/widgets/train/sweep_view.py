@@ -6,7 +6,7 @@ from densembed.figures.sweep import sweep_figure
 from densembed.models.names import describe
 from densembed.runs import read_only
 from densembed.runs.sweep import Row, Sweep, all_sweeps
-from pages.widgets.common.link import plain
+from pages.widgets.common.link import base_path, plain
 from pages.widgets.common.listing import line, on_page, pager
 from pages.widgets.common.page import CHART
 from pages.widgets.train.cluster import WORDS, cluster, watch
@@ -142,7 +142,7 @@ def _table(sweep: Sweep, rows: list[Row]) -> list[dict]:
             "test error, %": round(row.errors.mean, 2) if row.errors else None,
             "±": round(row.errors.deviation, 2) if len(row.errors) > 1 else None,
             "finished": _finished(row),
-            OPENS: f"/?model={sweep.key(row.typical)}" if row.typical else None,
+            OPENS: f"{base_path()}/?model={sweep.key(row.typical)}" if row.typical else None,
         }
         for row in rows
     ]
