@@ -32,6 +32,11 @@ def quoted(text: str | bytes | os.PathLike) -> str:
     return f"'{printable(text)}'"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things in words: "1 epoch", "1,000 epochs"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 MOST_LISTED = 5
 """Most names in a sentence."""
 

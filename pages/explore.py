@@ -25,7 +25,7 @@ parameters = report.parameters if report else st.query_params.to_dict()
 key, checkpoint = model_of(parameters, "model", default)
 images = checkpoint.header.scaling is None
 if images:
-    tour()
+    tour(checkpoint)
 picture = upload_picture(checkpoint, follow_link) if takes_pictures(parameters) and images else None
 shown = report and explored(report, checkpoint, picture)
 if shown and shown.own and images:

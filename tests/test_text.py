@@ -5,7 +5,7 @@ import os
 import pytest
 
 from densembed.markup import one_line
-from densembed.text import natural, printable
+from densembed.text import counted, natural, printable
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,11 @@ def test_numbers_are_in_order():
 def test_no_text_turns_its_neighbours_around(mark):
     assert mark not in printable(f"a{mark}b")
     assert mark not in one_line(f"a{mark}b")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0 epochs"), (1, "1 epoch"), (2, "2 epochs"), (1000, "1,000 epochs")],
+)
+def test_numbers_of_things(number, words):
+    assert counted(number, "epoch") == words

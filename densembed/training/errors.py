@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
+from densembed.text import counted
+
 
 @dataclass(frozen=True)
 class Errors:
@@ -45,7 +47,7 @@ class Errors:
             images: number of test images, included in the text if given.
             noun: "signal" for signals.
         """
-        of = f" of {images:,} test {noun}{'' if images == 1 else 's'}" if images else ""
+        of = f" of {counted(images, f'test {noun}')}" if images else ""
         if len(self.values) == 1:
             return f"{self.mean:.2f} %{of}"
         return f"{self.mean:.2f} ± {self.deviation:.2f} %{of} ({len(self.values)} members)"

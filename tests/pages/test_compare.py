@@ -19,7 +19,8 @@ from densembed.training.config import RunConfig
 from densembed.training.loop import train
 from densembed.training.recorder import Recorder
 from pages.widgets.common.downloads import printed
-from pages.widgets.compare.models import ComparedModel, moment_of
+from pages.widgets.compare import models
+from pages.widgets.compare.models import ComparedModel, moment_of, remark_fields
 from tests.browser.gallery import made
 from tests.pages.conftest import (
     ROOT,
@@ -365,3 +366,24 @@ def test_the_models_beside_the_first_take_its_pictures(mnist_model, third, galle
     assert defaults["second"] == "fixed"  # of the same data
     assert defaults["third"] == "other"
     assert defaults["fourth"] == "a-colour"
+
+
+@pytest.mark.parametrize(
+    ("shapes", "cell"),
+    [
+        ([(1, 28, 28), (1, 40)], "per sample,"),
+        ([(1, 40), (1, 28, 28)], "per pixel,"),
+    ],
+)
+def test_a_model_without_densities_is_explained_by_its_own_input(monkeypatch, shapes, cell):
+    """Not by that of the first model."""
+    said: list[str] = []
+    monkeypatch.setattr(models, "st", SimpleNamespace(caption=said.append))
+    kinds = zip(("first", "second"), ("logistic-el-3", "linear"), shapes, strict=True)
+    remark_fields(
+        [
+            ComparedModel(name, name, Checkpoint.from_bytes(made(model, shape)), model)
+            for name, model, shape in kinds
+        ]
+    )
+    assert cell in said[0]

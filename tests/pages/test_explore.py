@@ -19,8 +19,10 @@ from densembed.fields.measures import densities, density_field
 from densembed.figures.export import snippet
 from densembed.runs import Run
 from densembed.training.checkpoint import Checkpoint
+from pages.widgets.explore.tour import stops_of
 from pages.widgets.inputs import choose
 from pages.widgets.live import routes
+from tests.browser.gallery import made
 from tests.conftest import is_sentence
 from tests.fields.test_novelty import photographs
 from tests.pages.conftest import (
@@ -107,6 +109,35 @@ def test_a_member_of_a_sweep_or_a_run_is_a_model(small_gallery, trained):
     run = Run.create(trained.config)
     trained.save(run.checkpoint_path)
     assert set(live(visit())["models"]) == {"small", run.identifier}
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "said"),
+    [
+        (
+            "linear",
+            (1, 28, 28),
+            ("28 × 28", "prediction change", "no densities: it reads each pixel"),
+        ),
+        ("cnn-4", (1, 28, 28), ("28 × 28", "prediction change", "each cell of its maps")),
+        ("logistic-el-3", (3, 12, 21), ("12 × 21", "prediction change", "are the same for every")),
+        (
+            "logistic-el-mnn-3-2",
+            (1, 28, 28),
+            ("28 × 28", "field move", "They move when the picture"),
+        ),
+        ("stages-2-logistic-el-3", (1, 28, 28), ("28 × 28", "prediction change", "mean of a map")),
+    ],
+)
+def test_the_tour_is_true_for_the_model(model, shape, said):
+    stops = stops_of(Checkpoint.from_bytes(made(model, shape)))
+    text = " ".join(text for _, text in stops)
+    assert all(words in text for words in said)
+    assert "draw a digit" not in text
+    assert "each digit" not in text
+    assert ("many of its densities" in text) == ("el-" in model)
+    digits = stops_of(Checkpoint.from_bytes(made(model, shape, classes="0123456789")))
+    assert "or draw a digit" in digits[0][1]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from densembed.data import load_dataset
 from densembed.fields.field import view
 from densembed.runs import Run, execute
 from densembed.training.config import RunConfig
+from pages.widgets.train.run_list import _text
 from tests.conftest import is_sentence
 from tests.pages.conftest import (
     ROOT,
@@ -627,3 +628,8 @@ def test_read_only(small_gallery, runs_root, submitted, monkeypatch):
         assert not app.button
         assert not app.text_input
     assert "run-fields" in stills(visit("train", run=done.identifier))
+
+
+def test_a_run_of_one_epoch_is_not_of_one_epochs(runs_root):
+    run = Run.create(RunConfig(model="linear", epochs=1))
+    assert _text(Run.find(run.identifier)).endswith(" · 1 epoch")

@@ -9,6 +9,7 @@ from densembed.data import Dataset, noun
 from densembed.data.codec import to_png
 from densembed.fields.agreement import confusion_matrix, disagreement, verdict
 from densembed.figures.confusion import confusion_difference_figure, confusion_figure
+from densembed.text import counted
 from densembed.training.header import Header
 from pages.widgets.common.cache import predictions_of
 from pages.widgets.common.link import plain
@@ -73,6 +74,10 @@ def _nouns(header: Header) -> str:
     return f"{noun(header.input_shape)}s"
 
 
+def _tested(dataset: Dataset) -> str:
+    return f"{counted(len(dataset.test), f'test {dataset.noun}')} of {plain(dataset.title)}"
+
+
 def confused(compared: list[ComparedModel], chosen: list[int]) -> None:
     """A confusion matrix per model on one scale, and the differences from the first."""
     if not (result := _predict(compared, chosen)):
@@ -88,7 +93,7 @@ def confused(compared: list[ComparedModel], chosen: list[int]) -> None:
     names = {entry.name: entry.model for entry in compared}
     for column, (name, count) in zip(st.columns(len(counts)), counts.items(), strict=True):
         with column:
-            panel(names[name], f"{name}: {count.sum() - np.trace(count):,} mistakes")
+            panel(names[name], f"{name}: {counted(count.sum() - np.trace(count), 'mistake')}")
             st.plotly_chart(
                 confusion_figure(count, classes, top),
                 key=f"{name}-confusion",
@@ -99,9 +104,9 @@ def confused(compared: list[ComparedModel], chosen: list[int]) -> None:
         with column:
             if name == "first":
                 st.caption(
-                    f"Rows are the true class, columns the predicted class of {len(labels):,} test "
-                    f"{dataset.noun}s of {plain(dataset.title)}. The diagonal holds the correct "
-                    "answers, without colour. All matrices share one scale."
+                    "Rows are the true class, columns the predicted class of "
+                    f"{_tested(dataset)}. The diagonal holds the correct answers, without colour. "
+                    "All matrices share one scale."
                 )
                 continue
             panel(f"{name} − first", f"red: the {name} model makes this mistake more often")
@@ -131,7 +136,7 @@ def disagree(compared: list[ComparedModel], chosen: list[int]) -> None:
     counts = disagreement(*pair.values(), labels)
     one, two = len(counts.first_only), len(counts.second_only)
     st.markdown(
-        f"{len(labels):,} test {dataset.noun}s of {plain(dataset.title)}: **{one:,}** are "
+        f"{_tested(dataset)}: **{one:,}** {'is' if one == 1 else 'are'} "
         f"predicted correctly only by the first model and **{two:,}** only by the {other}, "
         f"{counts.both:,} by both and {counts.neither:,} by neither. {verdict(counts)}"
     )

@@ -125,7 +125,8 @@ def remark_fields(compared: list[ComparedModel]) -> None:
         )
     even = [entry.name for entry in compared if not entry.checkpoint.has_densities]
     if even:
-        cell = "sample" if compared[0].checkpoint.header.scaling else "pixel"
+        signals = {bool(e.checkpoint.header.scaling) for e in compared if e.name in even}
+        cell = " or ".join({True: "sample", False: "pixel"}[each] for each in sorted(signals))
         st.caption(
             f"The {' and the '.join(even)} {'has' if len(even) == 1 else 'have'} no learned "
             f"densities. One weight per {cell}, or per cell of a feature map, corresponds to one "

@@ -5,6 +5,7 @@ import streamlit as st
 from densembed.data import title
 from densembed.models.names import describe
 from densembed.runs import Run, all_runs, read_only
+from densembed.text import counted
 from pages.widgets.common.link import plain
 from pages.widgets.common.listing import line, on_page, pager
 from pages.widgets.train.cluster import WORDS
@@ -51,5 +52,5 @@ def _text(run: Run) -> str:
         return ""
     parts = [run.name, describe(config.model)]
     if source_of(config.dataset) in SOURCES:
-        parts += [title(config.dataset), f"{config.epochs} epochs"]
+        parts += [title(config.dataset), counted(config.epochs, "epoch")]
     return " · ".join(filter(None, parts))

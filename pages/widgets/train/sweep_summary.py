@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from densembed.data import title
 from densembed.models.names import describe
 from densembed.runs.sweep_plan import Plan
+from densembed.text import counted
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
 
@@ -22,7 +23,7 @@ def heading(plan: Plan) -> str:
         if _named(name, values)
         else f"{len(values)} models"
         if name == "model"
-        else f"{_count(len(values), 'value')} of {_words(name)}"
+        else f"{counted(len(values), 'value')} of {_words(name)}"
         for name, values in plan.grid.items()
     ]
     return " · ".join(parts)
@@ -33,8 +34,8 @@ def extent(plan: Plan) -> str:
     base, same = plan.base, {"dataset", "epochs"} - set(plan.grid)
     parts = [
         plain(title(base.dataset)) if "dataset" in same else "",
-        _count(base.epochs, "epoch") if "epochs" in same else "",
-        _count(base.seeds, "seed"),
+        counted(base.epochs, "epoch") if "epochs" in same else "",
+        counted(base.seeds, "seed"),
     ]
     return " · ".join(filter(None, parts))
 
@@ -65,10 +66,6 @@ def _named(name: str, values: Sequence) -> bool:
 def _list(values: Sequence, separator: str = ", ") -> str:
     shown = values if len(values) <= LISTED else [*values[: LISTED - 2], "…", values[-1]]
     return separator.join(map(str, shown))
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number != 1)}"
 
 
 def _words(name: str) -> str:
