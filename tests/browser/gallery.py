@@ -1,5 +1,6 @@
 """The checkpoints and test images of the browser tests."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -30,10 +31,15 @@ def sample(label: int = 7, example: int = 1) -> torch.Tensor:
     return TEST.images[(TEST.labels == label).nonzero()[example - 1, 0]]
 
 
-def made(model: str, shape: tuple[int, ...], change=lambda name, value: value) -> bytes:
+def made(
+    model: str,
+    shape: tuple[int, ...],
+    change=lambda name, value: value,
+    classes: Sequence[str] = "abcde",
+) -> bytes:
     """A checkpoint of a network with parameters around their initial values."""
     torch.manual_seed(3)
-    state = build(model, shape, classes=5).state_dict()
+    state = build(model, shape, classes=len(classes)).state_dict()
     parts = {
         name: change(name, value + 0.3 * torch.randn(value.shape))[None, None]
         for name, value in state.items()
@@ -42,7 +48,7 @@ def made(model: str, shape: tuple[int, ...], change=lambda name, value: value) -
     head = files.header(
         config={"model": model},
         input_shape=shape,
-        classes=list("abcde"),
+        classes=list(classes),
         steps=[0],
         epochs=[],
         **own,

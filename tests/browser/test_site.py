@@ -18,6 +18,7 @@ from densembed.web.site import write_site
 from tests.browser.conftest import (
     choose,
     expect,
+    painted,
     shows,
 )
 from tests.browser.gallery import (
@@ -111,6 +112,36 @@ def bring(page: Page, way: str, paths: list[Path]) -> None:
         }""",
         contents,
     )
+
+
+@pytest.mark.parametrize("way", ["button", "drop"])
+def test_several_files_are_opened_at_once(site, tmp_path, way):
+    """The browser empties its list of files while the first one is read."""
+    names = ["one", "two", "three"]
+    paths = [tmp_path / f"{name}.safetensors" for name in names]
+    for path in paths:
+        path.write_bytes(made("logistic-el-3", (1, 28, 28)))
+    page = site()
+    bring(page, way, paths)
+    model = page.get_by_label("Model", exact=True)
+    expect(model).to_have_value("file-three")
+    values = model.locator("option").evaluate_all("options => options.map(each => each.value)")
+    assert {f"file-{name}" for name in names} <= set(values)
+
+
+@pytest.mark.parametrize("link", ["explore?show=class", "explore?more=about", "compare"])
+@pytest.mark.parametrize("width", [320, 1440])
+def test_classes_of_long_names_leave_the_page_its_width(site, tmp_path, link, width):
+    own = tmp_path / "long.safetensors"
+    own.write_bytes(made("logistic-el-3", (1, 28, 28), classes=["a" * 120, "b" * 120]))
+    page = site(link, width)
+    bring(page, "button", [own])
+    page.wait_for_url("**file-long*")
+    if link != "compare":
+        painted(page, FIELD)
+    expect(page.locator(".opinion .bars li")).to_have_count(2)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width
 
 
 def test_the_site_opens_from_the_disk(site, built):

@@ -145,7 +145,7 @@ class Page {
   async take(files) {
     const problems = [];
     let last = "";
-    for (const file of files ?? []) {
+    for (const file of [...files ?? []]) {  // the list is emptied while a file is read
       try {
         const checkpoint = readCheckpoint(await file.arrayBuffer(), file.name);
         last = OWN + file.name.replace(/\.safetensors$/, "");
