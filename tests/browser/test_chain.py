@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from scipy.stats import logistic
 
-from densembed.data import as_input
+from densembed.data import as_input, load_dataset
+from densembed.runs.gallery import Entry
 from densembed.training.checkpoint import Checkpoint
+from densembed.web.site import write_site
 from tests.browser.conftest import choose, drag, expect, numbers, painted, until
-from tests.browser.gallery import COLOUR, FIXED, LINEAR, MLP, MOVING, OF, PAPER, sample
+from tests.browser.gallery import COLOUR, FIXED, LINEAR, MLP, MOVING, OF, PAPER, made, sample
 
 CHAIN = ".part.chain"
 
@@ -221,6 +224,30 @@ def test_each_kind_of_network_has_its_own_five_steps(site):
     expect(page.locator(".story")).to_contain_text("In this model the bumps stay")
     page = site(f"explore?more=story&chapter=3&model={MLP}")
     expect(page.locator(".story")).to_contain_text("has no densities")
+
+
+def test_the_bump_reads_all_channels(site, tmp_path):
+    """The reading is the mean over the channels; a picture without red had no ink."""
+    for name in "abcde":
+        folder = tmp_path / "pictures" / name
+        folder.mkdir(parents=True)
+        for k in range(5):
+            Image.new("RGB", (21, 12), (0, 255, 255)).save(folder / f"{k}.png")
+    own = tmp_path / "colour.safetensors"
+    own.write_bytes(made("logistic-el-3", (3, 12, 21)))
+    data = load_dataset(f"folder:{tmp_path / 'pictures'}@3x12x21")
+    write_site(tmp_path / "out", [Entry(COLOUR, own)], [data])
+    page = site("explore?more=story&chapter=2", at=f"{(tmp_path / 'out').as_uri()}/")
+    figures = ".story .figure"
+    mass, ink, product = (painted(page, f"{figures}:nth-child({k})") for k in (1, 2, 3))
+    np.testing.assert_allclose(ink, 2 / 3, 1e-6)
+    np.testing.assert_allclose(product, mass * ink, 0, 1e-6)
+    expect(page.locator(".story .said")).to_contain_text(f"{product.sum():.3f}")
+
+
+def test_a_model_without_densities_has_no_fixed_ones(site):
+    page = site(f"explore?more=classes&model={MLP}")
+    expect(page.locator(".details")).to_contain_text("this model has no densities, so it is the")
 
 
 def test_drawing_starts_the_model_that_reads_drawings_unless_one_was_chosen(site):

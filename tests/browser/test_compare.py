@@ -120,6 +120,14 @@ def test_models_of_other_classes_and_sizes_are_named(site):
     rests(page, f"models=3&second={LETTERS}&third={COLOUR}&field=sum&open=classes")
 
 
+def test_models_of_other_channels_are_named(site, tmp_path):
+    colour = tmp_path / "colour.safetensors"
+    colour.write_bytes(made("logistic-el-3", (3, 28, 28)))
+    page = site(f"compare?second={MOVING}")
+    page.locator("#file").set_input_files(colour)
+    expect(page.get_by_text("The second model takes pictures with 1 channel.")).to_be_visible()
+
+
 def test_columns_are_titled_as_in_python(site):
     """Four models, two of which are one: nothing tells them apart."""
     shown = [MOVING, FIXED, SMALL, MOVING]

@@ -611,6 +611,9 @@ def test_numbers_become_the_signal_and_stay_in_the_link(visit, checkpoint):
     )
     expect(page.locator(".input-bar .note")).to_have_text("The table is empty.")
     shows(page, AFTER, field_of(checkpoint, x))
+    pasted(page, "")  # what is removed is no longer shown
+    expect(page.locator(".pair .opinion .heading small")).to_have_text("none: no numbers yet")
+    until(page, lambda: "ink=" not in page.url)
 
 
 def test_a_signal_is_drawn_over_the_test_signal(visit, checkpoint, tested):

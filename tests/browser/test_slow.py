@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import choose, expect, settle, until
-from tests.browser.gallery import FIXED, MOVING, OF
+from tests.browser.conftest import choose, expect, numbers, painted, settle, until
+from tests.browser.gallery import FIELD, FIXED, INPUT, MOVING, OF
 from tests.browser.test_pages import arrived, go
 
 SLOWEST = 0.8
@@ -280,3 +280,22 @@ def test_images_that_do_not_come_are_reported_in_a_sentence(browser, server, sta
     page.goto(f"{server}/explore")
     expect(page.locator(".problems")).to_have_text(sentence)
     page.close()
+
+
+def test_images_of_a_class_that_did_not_come_are_loaded_again(browser, server):
+    """They stayed away until the page was loaded again, and nothing was said."""
+    page = browser.new_page()
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(f"{server}/?tour=0&class=3")
+    painted(settle(page), FIELD)
+    page.route("**/samples/**", lambda route: route.abort())
+    choose(page, "Class", "8")
+    problems = page.locator(".problems")
+    expect(problems).to_contain_text("The server cannot be reached")
+    page.unroute("**/samples/**")
+    choose(page, "Class", "8")
+    expect(problems).to_be_hidden()
+    until(page, lambda: numbers(page, INPUT).any())
+    page.close()
+    assert not faults

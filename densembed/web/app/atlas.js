@@ -74,7 +74,8 @@ export function atlasOf(fields, checkpoint, samples, scale, title, moment = "") 
   const signals = checkpoint.axes === 1;
   const { test } = nounsOf(checkpoint.inputShape);
   const what = checkpoint.network(0).adaptive ? `over up to ${AVERAGED} ${test}s per class`
-    : "the densities are fixed, so it is the same for every input";
+    : `${checkpoint.hasDensities ? "the densities are fixed" : "this model has no densities"}, so `
+      + "it is the same for every input";
   const note = moment && `${moment}, `;
   const axis = signals ? `, from 0 to ${round(scale.high)} ${scale.unit}` : "";
   return {

@@ -15,7 +15,7 @@ import { Atlas, atlasOf, topOf } from "./atlas.js";
 import { choice, list, make, named } from "./controls.js";
 import { distinguish } from "./distinguish.js";
 import { MEASURES, explain, forSignals } from "./glossary.js";
-import { groupsOf, load, messageOf, part, titlesOf } from "./host.js";
+import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
 import { InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { othersOf } from "./kinds.js";
@@ -282,7 +282,7 @@ class Compare extends View {
 
   show() {
     const { state, inputs, host, shown, parameters } = this;
-    inputs.load(state)?.then(() => this.set({}));
+    whenLoaded(host, inputs.load(state), () => this.set({}));
     const input = inputs.input(state);
     inputs.show(state);
     mark(this.root, "data-from", String(state.from));

@@ -16,7 +16,7 @@ import { Atlas, atlasOf, topOf } from "./atlas.js";
 import { Chain } from "./chain.js";
 import { choice, count, make } from "./controls.js";
 import { explain } from "./glossary.js";
-import { part } from "./host.js";
+import { part, whenLoaded } from "./host.js";
 import { nounsOf, planesOf } from "./kinds.js";
 import { ServedCheckpoint } from "./served.js";
 import { Story } from "./story.js";
@@ -63,7 +63,7 @@ export class Details {
     this.answer = make("p");
     this.stills = part("stills");
     this.chain = new Chain(set);
-    this.story = new Story(set, play);
+    this.story = new Story(host, set, play);
     this.element = make("section", { className: "details" },
       make("div", { className: "bar" }, this.titles.element),
       make("div", { className: "detail" },
@@ -255,7 +255,7 @@ export class Details {
     const { checkpoint, share } = response;
     const loading = samples.need(samples.tested);
     if (loading) {
-      loading.then(() => this.set({}));
+      whenLoaded(this.host, loading, () => this.set({}));
       return null;
     }
     const fields = this.atlas.fields(checkpoint, current, samples);

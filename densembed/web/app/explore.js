@@ -3,12 +3,13 @@
 import { largestValue } from "../engine/densembed.js";
 import { find, mark } from "../panels/dom.js";
 import { mount as mountPair } from "../panels/pair.js";
+import { counted } from "../panels/text.js";
 import { colours, scales, style } from "../resources.js";
 import { choice, list, make, slider, toggle } from "./controls.js";
 import { DETAILS, Details, detailsOf } from "./details.js";
 import { MEASURES, explain, forSignals, partsOf } from "./glossary.js";
 import { gridTexts, gridsOf, ownGrid } from "./grids.js";
-import { groupsOf, load, messageOf, part, titlesOf } from "./host.js";
+import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
 import { InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { asInput, isSignal, nounsOf } from "./kinds.js";
@@ -71,8 +72,7 @@ function waysOf(checkpoint) {
  */
 function facts({ errors, parameters, inputShape, provenance }) {
   const { dataset_title: data, test_images: images } = provenance;
-  const { test } = nounsOf(inputShape);
-  const tested = `${images.toLocaleString("en")} ${test}${images === 1 ? "" : "s"}`;
+  const tested = counted(images, nounsOf(inputShape).test);
   const text = errors ? `${errorText(errors)} error on ${data} (${tested})` : data;
   return `${text}, ${parameters.toLocaleString("en")} parameters.`;
 }
@@ -82,7 +82,8 @@ function leadOf(checkpoint) {
   if (checkpoint.axes === 1) return signalLeadOf(checkpoint);
   const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
   if (!checkpoint.hasDensities)
-    return "This model has no [densities|density]: it reads each pixel on its own, so its field "
+    return `This model has no [densities|density]: it reads each ${onPixels ? "pixel"
+      : "cell of its maps"} on its own, so its field `
       + "is the same everywhere. Choose a model with EL in its name to see where such a network "
       + "looks.";
   const box = frame === "mass"
@@ -99,7 +100,8 @@ function leadOf(checkpoint) {
 function signalLeadOf(checkpoint) {
   const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
   if (!checkpoint.hasDensities)
-    return forSignals("This model has no [densities|density]: it reads each sample on its own, "
+    return forSignals(`This model has no [densities|density]: it reads each ${onPixels ? "sample"
+      : "cell of its maps"} on its own, `
       + "so its field is the same everywhere. Choose a model with EL in its name to see where such "
       + "a network looks.");
   const box = frame === "mass"
@@ -339,7 +341,11 @@ class Explore extends View {
     const { checkpoint, samples, state } = this;
     const network = checkpoint.network(checkpoint.steps.length - 1);
     const name = String(state.class);
-    await samples.need([name]);
+    try {
+      await samples.need([name]);
+    } catch {
+      return;  // the view tries again, and reports it
+    }
     if (this.state !== state || state.class !== name) return;  // chosen meanwhile
     const label = checkpoint.classes.indexOf(name);
     let right = 1;
@@ -450,7 +456,7 @@ class Explore extends View {
   update() {
     this.follow();
     const { state, inputs } = this;
-    inputs.load(state)?.then(() => this.set({}));
+    whenLoaded(this.host, inputs.load(state), () => this.set({}));
     const sizes = gridsOf(this.checkpoint)[String(state.grid)];
     const checkpoint = this.checkpoint.at(sizes);
     const input = inputs.input(state, sizes);

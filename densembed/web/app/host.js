@@ -85,3 +85,21 @@ export function once(begin) {
     return result;
   };
 }
+
+const failed = new WeakSet();  // hosts to whom a failure was reported
+
+/**
+ * Go on once something is loaded; report why it is not, until it is.
+ * @param {Host} host
+ * @param {Promise<unknown> | undefined} loading
+ * @param {() => void} goOn
+ */
+export function whenLoaded(host, loading, goOn) {
+  loading?.then(() => {
+    if (failed.delete(host)) host.report([]);
+    goOn();
+  }, (error) => {
+    failed.add(host);
+    host.report([messageOf(error)]);
+  });
+}

@@ -9,6 +9,7 @@ import { permutation } from "../input/permutation.js";
 import { Raster, SIDE, toInput } from "../input/strokes.js";
 import { transform, transformSignal } from "../input/transform.js";
 import { mount as mountPad } from "../panels/draw_pad.js";
+import { counted } from "../panels/text.js";
 import { mount as mountThumbnails } from "../panels/thumbnails.js";
 import { choice, count, list, make, slider } from "./controls.js";
 import { part } from "./host.js";
@@ -51,23 +52,23 @@ const MOST_BYTES = 2 ** 20;  // of a table that are read for its first row
 /** @type {Record<string, Change>} */
 const CHANGES = {
   right: { label: "Move to the right", range: { low: -8, high: 8, step: 0.5 }, usual: 0,
-    words: counted("pixel") },
+    words: units("pixel") },
   down: { label: "Move down", range: { low: -8, high: 8, step: 0.5 }, usual: 0,
-    words: counted("pixel") },
+    words: units("pixel") },
   size: { label: "Size", range: { low: 0.5, high: 1.5, step: 0.05 }, usual: 1,
     words: (value) => `× ${value.toFixed(2)}` },
   turn: { label: "Turn clockwise", range: { low: -90, high: 90, step: 5 }, usual: 0,
     words: (value) => `${signed(value)}°` },
   blur: { label: "Blur", range: { low: 0, high: 3, step: 0.25 }, usual: 0,
-    words: counted("pixel") },
+    words: units("pixel") },
   noise: { label: "Noise", range: { low: 0, high: 0.5, step: 0.05 }, usual: 0,
     words: (value) => `${value} of full ink` },
 };
 /** Signals have the same changes along their one axis. @type {Record<string, Change>} */
 const SIGNAL_CHANGES = {
-  right: { ...CHANGES.right, words: counted("sample") },
+  right: { ...CHANGES.right, words: units("sample") },
   size: { ...CHANGES.size, label: "Stretch" },
-  blur: { ...CHANGES.blur, words: counted("sample") },
+  blur: { ...CHANGES.blur, words: units("sample") },
   noise: { ...CHANGES.noise, words: (value) => `${value} of the signal’s deviation` },
 };
 
@@ -77,7 +78,7 @@ function signed(value) {
 }
 
 /** Words for a number of units. @param {string} unit @returns {(value: number) => string} */
-function counted(unit) {
+function units(unit) {
   return (value) => `${signed(value)} ${unit}${Math.abs(value) === 1 ? "" : "s"}`;
 }
 
@@ -179,9 +180,13 @@ export class InputControls {
       onchange: async () => {
         const [table] = file.files ?? [];
         if (!table) return;
-        this.numbers.value = await table.slice(0, MOST_BYTES).text();
+        const written = await table.slice(0, MOST_BYTES).text();
+        if (!written.trim()) {
+          this.said.textContent = "The table is empty.";
+          return;
+        }
+        this.numbers.value = written;
         this.readNumbers(this.numbers.value, table.size <= MOST_BYTES);
-        if (!this.numbers.value.trim()) this.said.textContent = "The table is empty.";
       } });
     this.said = make("p", { className: "note", role: "status" });
     this.numbersBar = make("div", { className: "numbers" }, this.numbers, file, this.said);
@@ -266,13 +271,19 @@ export class InputControls {
    * @param {boolean} [whole] whether it does not end in the middle of a line
    */
   readNumbers(written, whole = true) {
+    if (!written.trim()) {
+      this.said.textContent = "";
+      this.written = null;
+      this.take(null);
+      return;
+    }
     try {
       const { values, note } = readSignal(written, this.samples.shape[2], whole);
       this.said.textContent = note;
       this.written = values;
       this.take(values);
     } catch (error) {
-      this.said.textContent = written.trim() ? /** @type {Error} */ (error).message : "";
+      this.said.textContent = /** @type {Error} */ (error).message;
     }
   }
 
@@ -345,8 +356,9 @@ export class InputControls {
   problems(state) {
     const [name, most] = [String(state.class), this.samples.count(String(state.class))];
     if (state.from !== "samples" || Number(state.example) <= most) return [];
-    return [`The link sets “Example” to “${state.example}”, but class ${name} has ${most} test `
-      + "images. The last one is shown."];
+    return [`The link sets “Example” to “${state.example}”, but class ${name} has `
+      + `${counted(most, this.samples.signals ? "test signal" : "test image")}. The last one is `
+      + "shown."];
   }
 
   /** @param {State} state */

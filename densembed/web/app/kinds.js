@@ -44,8 +44,11 @@ export const planesOf = ([channels, ...sizes]) =>
 export function othersOf(shape, { signals, shape: planes }) {
   const own = isSignal(shape);
   if (own !== signals) return own ? "signals, not pictures" : "pictures, not signals";
-  if (planesOf(shape).join() === planes.join()) return "";
-  return own ? "signals of another length" : "pictures of another size";
+  const [channels, ...sizes] = planesOf(shape);
+  if (sizes.join() !== planes.slice(1).join())
+    return own ? "signals of another length" : "pictures of another size";
+  if (channels === planes[0]) return "";
+  return `${own ? "signals" : "pictures"} with ${channels} channel${channels === 1 ? "" : "s"}`;
 }
 
 /**

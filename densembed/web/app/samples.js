@@ -109,7 +109,8 @@ export class Samples {
   }
 
   /**
-   * Load the images of some classes. The promise of a class that is loaded is undefined.
+   * Load the images of some classes, again after a failure. The promise is undefined if all are
+   * loaded.
    * @param {string[]} names
    */
   need(names) {
@@ -118,7 +119,8 @@ export class Samples {
     return Promise.all(missing.map((name) => {
       let promise = this.loading.get(name);
       if (!promise) this.loading.set(name, promise = this.load(this.classes.indexOf(name))
-        .then((content) => this.keep(name, content)));
+        .then((content) => this.keep(name, content))
+        .finally(() => this.loading.delete(name)));
       return promise;
     }));
   }

@@ -1,5 +1,6 @@
 // In five steps: what a density is, what it reads, and how a hundred of them read a picture.
 /**
+ * @import { Host } from "./host.js"
  * @import { State } from "./parameters.js"
  * @import { Response } from "./response.js"
  * @import { Samples } from "./samples.js"
@@ -10,12 +11,12 @@ import { densitiesAt, masses } from "../engine/separable.js";
 import { onGrid } from "../input/grid.js";
 import { clip, follow, pointIn } from "../panels/dom.js";
 import { mount as mountStills } from "../panels/stills.js";
-import { percentage } from "../panels/text.js";
+import { counted, percentage } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
 import { Anatomy } from "./anatomy.js";
 import { make, slider } from "./controls.js";
 import { explain } from "./glossary.js";
-import { part } from "./host.js";
+import { part, whenLoaded } from "./host.js";
 import { spriteOf } from "./pictures.js";
 import { RESOLUTION, TOP } from "./response.js";
 import { percentile } from "../engine/densembed.js";
@@ -28,13 +29,30 @@ const OTHERS = 2;  // further pictures for which the densities are shown
  * @typedef {{ title: string, text: string, equation: string, figures: View[], say?: string }} Page
  */
 
+/**
+ * The ink of each pixel; of a picture with several channels, their mean.
+ * @param {Response} response
+ */
+function inkOf({ input, size: [width, height] }) {
+  const pixels = width * height;
+  const channels = input.length / pixels;
+  const ink = new Float32Array(pixels);
+  input.forEach((value, k) => { ink[k % pixels] += value / channels; });
+  return ink;
+}
+
 export class Story {
   /** Place and width of the bump, in shares of the picture. */
   bump = { across: 0.5, down: 0.36, width: 0.06 };
   chapter = 1;
 
-  /** @param {(changes: State) => void} set @param {() => void} play */
-  constructor(set, play) {
+  /**
+   * @param {Host} host
+   * @param {(changes: State) => void} set
+   * @param {() => void} play
+   */
+  constructor(host, set, play) {
+    this.host = host;
     this.set = set;
     this.play = play;
     this.heading = make("h2", { tabIndex: -1 });
@@ -128,7 +146,9 @@ export class Story {
    * The bump over the picture: its field, its mass per pixel, and its reading.
    * @param {Response} response
    */
-  bumpOn({ input, size: [width, height] }) {
+  bumpOn(response) {
+    const { size: [width, height] } = response;
+    const ink = inkOf(response);
     const { across, down, width: share } = this.bump;
     const family = FAMILIES.get(FAMILY);
     if (!family) throw new Error(`There is no family ${FAMILY}.`);
@@ -143,8 +163,8 @@ export class Story {
         (_, k) => rows[Math.floor(k / columns.length)] * columns[k % columns.length]);
     };
     const mass = along(masses, 1);
-    const product = mass.map((value, k) => value * input[k]);
-    return { field: along(densitiesAt, RESOLUTION), mass, product,
+    const product = mass.map((value, k) => value * ink[k]);
+    return { field: along(densitiesAt, RESOLUTION), mass, ink, product,
       reading: product.reduce((sum, value) => sum + value, 0) };
   }
 
@@ -178,7 +198,7 @@ export class Story {
 
   /** @param {Response} response @returns {Page} */
   reading(response) {
-    const { mass, product, reading } = this.bumpOn(response);
+    const { mass, ink, product, reading } = this.bumpOn(response);
     const [width, height] = response.size;
     const high = Math.max(...mass);
     /** @type {(values: Float32Array, title: string, note: string, scale: Scale) => View} */
@@ -194,7 +214,7 @@ export class Story {
       figures: [
         { hint: "drag to move it", ...view(mass, "mass of the bump", "",
           this.scale(high, "mass per pixel", "in this pixel")) },
-        view(response.input.subarray(0, width * height), "× ink", "",
+        view(ink, "× ink", response.input.length > ink.length ? "mean of the channels" : "",
           this.scale(1, "ink, 0 to 1", "ink", scales.ink)),
         view(product, "= product", "their sum is the reading",
           this.scale(high, "mass × ink", "in this pixel")),
@@ -215,16 +235,18 @@ export class Story {
       + `network predicts *${name}*, with ${percentage(probabilities[label])}.`;
     const equation = "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)";
     if (!checkpoint.hasDensities) return { title: "Many readings", equation, say: says,
-      text: "This model has no densities: it reads each pixel on its own. To see many bumps, "
+      text: `This model has no densities: it reads each ${anatomy.network.onPixels ? "pixel"
+        : "cell of its maps"} on its own. To see many bumps, `
         + "choose a model with EL in its name.", figures: this.fields(response, [current]) };
     const weights = anatomy.kind === "maps" ? Float64Array.from({ length: count }, () => 1)
       : anatomy.terms(label);
-    return { title: count === 100 ? "A hundred bumps" : `${count} bumps`, say: says, equation,
-      text: `The network has ${count} bumps. Their sum is its [receptive field]: it is bright `
-        + "where many bumps lie together, so *bright is where the network looks*. Each class has a "
+    const bumps = counted(count, "bump");
+    return { title: count === 100 ? "A hundred bumps" : bumps, say: says, equation,
+      text: `The network has ${bumps}. Their sum is its [receptive field]: it is bright where many `
+        + "bumps lie together, so *bright is where the network looks*. Each class has a "
         + "[weight] for every reading; readings times weights, added up, are the [score] of the "
         + "class. The highest score wins.",
-      figures: [{ values: null, shape, size, title: `${count} bumps`, alt: "Densities as ellipses,",
+      figures: [{ values: null, shape, size, title: bumps, alt: "Densities as ellipses,",
         note: `red raises the score of ${name}, blue lowers it`,
         picture: { url: spriteOf([response.pixels], checkpoint.inputShape, DIM), opacity: 1 },
         densities: { loc: anatomy.result.locations, scale: anatomy.result.scales, weights,
@@ -263,7 +285,7 @@ export class Story {
     const names = samples.tested.filter((name) => name !== state.class);
     const others = names.filter((_, k) => k % Math.ceil(names.length / OTHERS) === 0)
       .slice(0, OTHERS);
-    samples.need(others)?.then(() => this.set({}));
+    whenLoaded(this.host, samples.need(others), () => this.set({}));
     const inputs = [{ title: "this picture", pixels: response.pixels }, ...others.map((name) => (
       { title: `a test image of ${name}`,
         pixels: onGrid(samples.image(name, 1), samples.shape, checkpoint.inputShape.slice(1)) }))];
@@ -308,7 +330,7 @@ export class Story {
     return { title: "They learn", figures: this.fields(response, shown),
       text: `At first, ${places}all weights are random, so the prediction is random, too. `
         + "[Training|training] "
-        + `takes ${steps[last].toLocaleString("en")} [steps|step]. In each, the network sees a few `
+        + `takes [${counted(steps[last], "step")}|step]. In each, the network sees a few `
         + `pictures with their right answers. Then ${moves}every weight changes a `
         + `little, so that the right [class] gets a higher score.${error}`,
       say: `This picture: *${response.predictionText(0)}* before training, `
