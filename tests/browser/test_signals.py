@@ -597,7 +597,7 @@ def test_numbers_become_the_signal_and_stay_in_the_link(visit, checkpoint):
     shows(page, SIGNAL, np.repeat(values[::2], 2)[None])
     expect(page.get_by_text(f"{LENGTH // 2} numbers, resampled to {LENGTH}.")).to_be_visible()
     pasted(page, "1 2 three 4")
-    expect(page.get_by_text("“three” is not a number.")).to_be_visible()
+    expect(page.get_by_text("“three” is not a number. The last signal is kept.")).to_be_visible()
     shows(page, SIGNAL, np.repeat(values[::2], 2)[None])
     until(page, lambda: page.url != whole)
     page.reload()
@@ -609,7 +609,7 @@ def test_numbers_become_the_signal_and_stay_in_the_link(visit, checkpoint):
     page.locator(".input-bar input[type=file]").set_input_files(
         {"name": "empty.csv", "mimeType": "text/csv", "buffer": b"\n"}
     )
-    expect(page.locator(".input-bar .note")).to_have_text("The table is empty.")
+    expect(page.locator(".input-bar .note")).to_have_text("The table is empty. The last signal is kept.")
     shows(page, AFTER, field_of(checkpoint, x))
     pasted(page, "")  # what is removed is no longer shown
     expect(page.locator(".pair .opinion .heading small")).to_have_text("none: no numbers yet")

@@ -182,7 +182,7 @@ export class InputControls {
         if (!table) return;
         const written = await table.slice(0, MOST_BYTES).text();
         if (!written.trim()) {
-          this.said.textContent = "The table is empty.";
+          this.refuse("The table is empty.");
           return;
         }
         this.numbers.value = written;
@@ -283,8 +283,13 @@ export class InputControls {
       this.written = values;
       this.take(values);
     } catch (error) {
-      this.said.textContent = /** @type {Error} */ (error).message;
+      this.refuse(/** @type {Error} */ (error).message);
     }
+  }
+
+  /** Say why no signal was read, and what stays. @param {string} fault */
+  refuse(fault) {
+    this.said.textContent = this.linked ? `${fault} The last signal is kept.` : fault;
   }
 
   /** Make a signal the input; null for the test signal. @param {Float32Array | null} values */
