@@ -18,6 +18,7 @@ from densembed.training.loop import Diverged, train
 from densembed.training.recorder import Recorder
 from densembed.training.threads import limit_threads
 from densembed.workers.cluster import Cluster
+from densembed.workers.scheduler import SchedulerError
 
 POLL = 0.2
 """Seconds between two checks of a run on a scheduler's worker."""
@@ -83,7 +84,11 @@ def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
 def _train_on_worker(run: Run, scheduler: str, data_dir: Path | None) -> str:
     """Train a run on a scheduler's worker; returns the run's final state."""
     cluster = Cluster(scheduler)
-    cluster.submit(run, execute, str(data_dir.absolute()) if data_dir else None)
+    try:
+        cluster.submit(run, execute, str(data_dir.absolute()) if data_dir else None)
+    except SchedulerError:
+        run.delete()  # nothing would ever start it
+        raise
     if wanting := cluster.wanting(run):
         print(wanting)
     # A run that was stopped before a worker took it is over, too.

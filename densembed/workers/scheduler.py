@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import gc
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 from densembed.data import DataError
 from densembed.text import quoted
@@ -35,7 +36,9 @@ def connect(address: str):
 
     with contextlib.suppress(OSError, ValueError):  # no answer; not an address
         # A client alone would wait forever for a scheduler that accepts and stays silent.
-        asyncio.run(asyncio.wait_for(_greet(address), PATIENCE))
+        # The caller's thread may have a running event loop, for example in a notebook.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, asyncio.wait_for(_greet(address), PATIENCE)).result()
         return Client(address, timeout=PATIENCE, set_as_default=False)
     # Close the unconnected client now. If the garbage collector closed it while another client
     # starts, it would wait forever for a lock that the starting client holds.

@@ -5,7 +5,7 @@ import pytest
 import torch
 from playwright.sync_api import Page
 
-from densembed.data.codec import from_text
+from densembed.data.codec import from_text, to_text
 from densembed.data.transform import Transform
 from densembed.web.site import EXAMPLES
 from tests.browser.conftest import (
@@ -188,6 +188,30 @@ def test_a_stroke_ends_where_it_is_undone(site, way):
     assert page.locator(PAD).evaluate(dark) == 0
     drag(page, PAD, [(0.5, 0.2), (0.5, 0.8)])  # the next stroke is drawn
     follows(page)
+
+
+# What the pad does with a picture that is decoded, put off.
+LATE = """() => {
+  window.late = [];
+  Object.defineProperty(HTMLImageElement.prototype, "onload", { set(load) {
+    this.addEventListener("load", String(load).includes("this.draw()")
+      ? () => window.late.push(load) : load);
+  } });
+}"""
+
+
+def test_a_stroke_keeps_the_picture_of_a_link_that_is_still_decoded(site):
+    page = site("explore?from=draw")
+    page.evaluate(LATE)
+    own = sample(5)
+    page.evaluate("ink => { location.hash = `explore?from=draw&ink=${ink}`; }", to_text(own))
+    until(page, lambda: alike(drawn(page)[0].numpy() / 255, own[0].numpy()))
+    until(page, lambda: page.evaluate("window.late.length"))
+    before = page.url
+    drag(page, PAD, [(0.5, 0.5), (0.52, 0.5)])
+    until(page, lambda: page.url != before)
+    page.evaluate("window.late.forEach((load) => load())")
+    assert abs(drawn(page) / 255 - own / 255).mean() < 0.05
 
 
 def middle(page: Page, selector: str) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """A real Dask scheduler and real workers, as the README starts them, on loopback."""
 
+import asyncio
 import contextlib
 import gc
 import os
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -227,6 +229,25 @@ def test_a_scheduler_that_stays_silent_is_not_waited_for(monkeypatch):
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(SchedulerError, match="No Dask scheduler answers at"):
             scheduler.connect(address)
+
+
+def test_connect_where_a_loop_of_asyncio_runs(machines):
+    """As in a notebook."""
+
+    async def status() -> str:
+        with connect(machines.address) as client:
+            return client.status
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(asyncio.run, status()).result() == "running"
+
+
+def test_a_run_that_no_scheduler_takes_is_not_kept(runs_root, capsys, monkeypatch):
+    """It would be listed as queued for ever."""
+    monkeypatch.setattr(scheduler, "PATIENCE", 1)
+    assert main(["train", "linear", "--scheduler", "127.0.0.1:9"]) == 2
+    assert "No Dask scheduler answers" in capsys.readouterr().err
+    assert all_runs(runs_root) == []
 
 
 def test_reproduce_with_a_worker_killed_half_way(machines, tmp_path, monkeypatch, capsys):

@@ -81,9 +81,9 @@ class DrawPad {
       this.url = base;
       this.base = null;
       if (base) {
-        const image = new Image();
-        image.onload = () => { this.base = image; this.draw(); };
-        image.src = base;
+        this.base = new Image();
+        this.base.onload = () => this.draw();
+        this.base.src = base;
       }
     } else if (this.strokes === strokes) return;  // drawn when they were made
     if (!this.current) this.strokes = strokes;
@@ -108,7 +108,7 @@ class DrawPad {
     if (!pen) return;
     pen.fillStyle = "#fff";
     pen.fillRect(0, 0, canvas.width, canvas.height);
-    if (base) pen.drawImage(base, 0, 0, canvas.width, canvas.height);
+    if (base?.naturalWidth) pen.drawImage(base, 0, 0, canvas.width, canvas.height);
     pen.strokeStyle = "#000";
     pen.lineCap = pen.lineJoin = "round";
     for (const stroke of strokes) this.line(stroke);
