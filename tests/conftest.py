@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 from PIL import Image
 
 from densembed.data import Dataset, load_dataset
@@ -15,6 +16,9 @@ from densembed.training.loop import train
 from densembed.training.recorder import Recorder
 
 torch.set_num_threads(1)
+# No test fails because its machine is busy.
+settings.register_profile("no deadline", settings(), deadline=None)
+settings.load_profile("no deadline")
 
 TESTS = Path(__file__).parent
 QUICK = {"data", "fields", "figures", "functional", "layers", "models", "training"}

@@ -184,7 +184,7 @@ def steps(low: float, high: float, step: float) -> some.SearchStrategy[float]:
     return whole | some.floats(low, high, width=32)
 
 
-@configure(deadline=None, max_examples=40)
+@configure(max_examples=40)
 @given(
     shape=some.tuples(some.sampled_from([1, 3]), some.integers(4, 32), some.integers(4, 32)),
     seed=some.integers(0, 99),
@@ -210,7 +210,7 @@ def test_a_picture_is_transformed_as_in_python(page, shape, seed, how):
     np.testing.assert_array_equal(whole, np.rint(exact))
 
 
-@configure(deadline=None, max_examples=40)
+@configure(max_examples=40)
 @given(
     shape=some.tuples(some.sampled_from([1, 3]), some.integers(1, 32), some.integers(1, 32)),
     sizes=some.tuples(some.integers(1, 60), some.integers(1, 60)),

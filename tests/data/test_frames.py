@@ -119,7 +119,7 @@ def test_a_gif_of_the_smallest_blocks_ends():
     assert note(gif(1, b"\x01\x51" * 20_000_000)) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(["GIF", "TIFF"]), st.integers(0, 3000), st.binary(max_size=12))
 def test_damaged_files_have_a_count(kind, place, junk):
     data = animation(kind, 4)

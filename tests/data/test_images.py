@@ -450,7 +450,7 @@ def test_missing_files_and_folders(tmp_path):
 
 
 @given(st.binary(max_size=200), st.sampled_from((b"", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"BM")))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_bytes_are_a_picture_or_an_image_error(data, head):
     with contextlib.suppress(ImageError):
         assert isinstance(read_picture(head + data), ModelInput)
@@ -462,7 +462,7 @@ def test_any_bytes_are_a_picture_or_an_image_error(data, head):
     st.sampled_from(("1", "L", "LA", "P", "RGB", "RGBA", "I;16")),
     st.integers(0, 2**31),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_small_picture_gives_pixels(height, width, mode, seed):
     rng = np.random.default_rng(seed)
     if mode == "I;16":

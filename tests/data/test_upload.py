@@ -245,7 +245,7 @@ def test_hostile_archives_are_one_sentence_each(tmp_path, monkeypatch):
 NASTY = ["../../evil/1.png", "/etc/cats/1.png", "C:\\x\\1.png", "a/../../b/1.png", "con:|?*/1.png"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.sampled_from(NASTY) | st.text(max_size=30).filter(lambda text: text.split("\0")[0]),

@@ -198,7 +198,7 @@ placements = {
     "loc": st.floats(-20, 30),
     "scale": st.floats(0.05, 1e3),
 }
-few = settings(max_examples=60, deadline=None, derandomize=True)
+few = settings(max_examples=60, derandomize=True)
 
 
 def row(name: str, loc: float, scale: float, size: int) -> torch.Tensor:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not available(), reason="needs Numba")
 PRECISIONS = [torch.float32, torch.float64]
 SHAPES = [(1, 1, 1, 1), (3, 2, 5, 7), (2, 3, 7, 4), (2, 1, 28, 28)]
 """(N, C, H, W): one pixel, rectangles, several channels."""
-few = settings(max_examples=20, deadline=None, derandomize=True)
+few = settings(max_examples=20, derandomize=True)
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

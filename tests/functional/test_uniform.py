@@ -112,7 +112,7 @@ def test_resample_kernel_is_a_sum_over_taps(channels):
     assert torch.allclose(resample_kernel(weight, [rows, columns]), expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.floats(0.05, 3.0), st.integers(1, 9), st.integers(1, 8), st.integers(0, 3))
 def test_resample_signal_integrates_over_its_cells(width, cells, size, seed):
     x = torch.randn(2, 1, 3, size, generator=torch.Generator().manual_seed(seed)).double()
@@ -152,7 +152,7 @@ def test_pooling_weights_are_the_printed_gamma():
         assert torch.allclose(got, expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.floats(-100, 100, width=32), min_size=1, max_size=9),
     st.sampled_from([0.3, 1.0, 20.0, 1e3, 1e6]),

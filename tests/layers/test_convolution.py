@@ -78,7 +78,7 @@ def assert_same(layer, reference, x):
         assert torch.allclose(got, want, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(convolutions(dilated=True))
 def test_density_convolution_equals_torch(drawn):
     reference, x = drawn
@@ -87,7 +87,7 @@ def test_density_convolution_equals_torch(drawn):
     assert_same(layer, reference, x)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(convolutions(dilated=True), st.sampled_from(MODES), st.booleans())
 def test_adaptive_convolution_equals_torch_where_p_is_k(drawn, mode, normalize):
     reference, x = drawn
@@ -117,7 +117,7 @@ def printed_gamma(layer, axis, channel, count, size):
     return table
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     convolutions(dilated=True),
     st.sampled_from(MODES),

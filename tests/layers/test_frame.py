@@ -74,7 +74,7 @@ def test_without_mass_the_box_is_the_domain(shape):
         assert gradient.isfinite().all()
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(-3, 3), st.integers(-4, 4), st.floats(0.01, 100))
 def test_a_shift_by_whole_pixels_changes_nothing(down, right, factor):
     """Nor does a factor of the ink, which moves no density unless a micro network reads it."""

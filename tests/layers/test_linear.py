@@ -10,7 +10,7 @@ from torch.func import functional_call, vmap
 from densembed.layers import DensityLinear
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(1, 9),
     st.integers(1, 5),

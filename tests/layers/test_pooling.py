@@ -43,7 +43,7 @@ def extreme(kind, x, window, sign):
     return sign * pool(sign * x, *window)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(pools(), st.booleans(), st.booleans())
 def test_average_pooling_where_beta_is_zero(drawn, learn_intervals, by_channel):
     kind, window, x = drawn
@@ -58,7 +58,7 @@ def test_average_pooling_where_beta_is_zero(drawn, learn_intervals, by_channel):
     assert torch.allclose(got, want, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(pools(), st.sampled_from([-1e6, -1e3, -3.0, 3.0, 1e3, 1e6]))
 def test_maximum_and_minimum_to_within_log_k_over_beta(drawn, beta):
     kind, window, x = drawn
@@ -98,7 +98,7 @@ def printed_pool(layer, x):
     return tilted / tilted.sum(tuple(range(3, tilted.dim())), keepdim=True)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(pools(), st.booleans(), st.integers(0, 99))
 def test_equals_the_printed_gamma(drawn, by_channel, seed):
     kind, window, x = drawn
@@ -330,7 +330,7 @@ def test_huge_values_have_the_gradient_of_their_multiples(beta):
 values = st.floats(-1e15, 1e15)  # β's gradient is their variance
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(KINDS),
     st.lists(values, min_size=4, max_size=4),

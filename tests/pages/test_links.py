@@ -200,7 +200,7 @@ WIDGETS = {
 }
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.sampled_from(sorted(WIDGETS)),
     st.one_of(

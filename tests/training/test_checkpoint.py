@@ -671,19 +671,18 @@ def test_epochs_out_of_order_are_refused(field, numbers):
 WHOLE = content()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, len(WHOLE) - 1))
 def test_a_file_cut_anywhere_is_refused(length):
     refused(WHOLE[:length])
 
 
-@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=64))
 def test_a_file_with_more_behind_it_is_refused(more):
     refused(WHOLE + more)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255))
 def test_a_changed_byte_is_refused_or_only_another_number(place, change):
     data = bytearray(WHOLE)
@@ -699,7 +698,7 @@ def test_a_changed_byte_is_refused_or_only_another_number(place, change):
         assert opened.model()(torch.rand(1, *opened.header.input_shape)).shape == (1, 10)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_refused(data):
     refused(data)
