@@ -235,6 +235,7 @@ def _add_site(parser: argparse.ArgumentParser) -> None:
         "checkpoint",
         type=as_checkpoint,
         nargs="*",
+        default=[],
         help="files to show (default: six included models)",
     )
     parser.add_argument(

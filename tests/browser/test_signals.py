@@ -609,7 +609,8 @@ def test_numbers_become_the_signal_and_stay_in_the_link(visit, checkpoint):
     page.locator(".input-bar input[type=file]").set_input_files(
         {"name": "empty.csv", "mimeType": "text/csv", "buffer": b"\n"}
     )
-    expect(page.locator(".input-bar .note")).to_have_text("The table is empty. The last signal is kept.")
+    note = page.locator(".input-bar .note")
+    expect(note).to_have_text("The table is empty. The last signal is kept.")
     shows(page, AFTER, field_of(checkpoint, x))
     pasted(page, "")  # what is removed is no longer shown
     expect(page.locator(".pair .opinion .heading small")).to_have_text("none: no numbers yet")

@@ -78,7 +78,8 @@ def test_the_plot_is_the_table_with_both_recipes(shipped, name, recipes):
     for recipe in recipes:
         of = table(recipe, name)
         below = sum(row["mean"] < row["paper_mean"] for row in of)
-        assert f"**{below} of {len(of)}** with {'the' if recipe == 'paper' else 'a'}" in text
+        words = "the paper's own recipe" if recipe == "paper" else f"recipe {recipe}"
+        assert f"**{below} of {len(of)}** with {words}" in text
     marks = [part.value for part in app.caption if "Our marks" in part.value]
     assert log == ("logarithmic" in marks[list(SETS).index(name)])
 

@@ -185,7 +185,7 @@ export class Story {
     const { shape, size, checkpoint } = response;
     return { title: "One bump",
       text: "Many networks have a weight for every pixel. This one has bumps, called "
-        + "[densities|density]. A bump looks at the picture where it is bright, and nowhere else. "
+        + "[densities|density]. A bump reads the picture where the bump is bright. "
         + "*Drag it* over the picture.",
       say: `Under the bump the picture has *${(100 * reading).toFixed(0)} %* [ink].`,
       equation: "φ(t, u) = f((t − μ₁) / s₁) / s₁ · f((u − μ₂) / s₂) / s₂, "

@@ -29,8 +29,8 @@ def stops_of(checkpoint: Checkpoint) -> list[tuple[str, str]]:
         ),
         (
             ".part.pair",
-            "The network looks where it is bright: many of its densities lie there, and each reads "
-            f"the mean {mean} under it. They "
+            "The network looks where the field is bright: many of its densities lie there, and "
+            f"each reads the mean {mean} under it. They "
             + ("move when the picture changes." if moves else "are the same for every picture.")
             if densities
             else f"This model has no densities: it reads each {cell} on its own, so its field is "

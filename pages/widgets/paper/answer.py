@@ -30,7 +30,7 @@ def _answers() -> Iterator[str]:
         counts = []
         for recipe, of in by_recipe.items():
             below = sum(row["mean"] < row["paper_mean"] for row in of["rows"])
-            words = "with the paper's own recipe" if recipe == OWN else "with a tuned recipe"
+            words = "with the paper's own recipe" if recipe == OWN else f"with recipe {recipe}"
             counts.append(f"**{below} of {len(of['rows'])}** {words}")
         if counts:
             yield (
@@ -57,9 +57,9 @@ def _contents() -> Iterator[tuple[str, str]]:
         ("families", "Which density?", bool(results("families-"))),
         ("parameters", "Few parameters", bool(results("frontier-"))),
         ("robustness", "Does the field follow the digit?", bool(results("robustness-"))),
-        ("frames", "If the densities follow the ink", bool(results("frames-"))),
+        ("frames", "What if the densities follow the ink?", bool(results("frames-"))),
         ("resolution", "One network, any resolution", bool(results("resolution-"))),
         ("signals", "One axis", bool(results("signals-"))),
-        ("departures", "Where we depart from the text", True),
+        ("departures", "Where we depart from the printed text", True),
     )
     yield from ((anchor, name) for anchor, name, shown in sections if shown)

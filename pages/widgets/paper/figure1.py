@@ -41,8 +41,9 @@ def show() -> None:
     own = checkpoints[FIGURE1[0]].config.dataset
     dataset = load_dataset(own if is_available(own) else "digits")
     st.markdown(
-        "The network looks where it is bright. With a micro network (a) the densities move with "
-        "the input. Without one (b, c), the field is the same for every input. Choose other inputs:"
+        "The network looks where the field is bright. With a micro network (a) the densities move "
+        "with the input. Without one (b, c), the field is the same for every input. Choose other "
+        "inputs:"
     )
     tested = dataset.tested
     usual = usual_inputs(tested)

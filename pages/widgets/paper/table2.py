@@ -37,5 +37,6 @@ def _difference(table: dict) -> str:
         f"({linear['mean']:.2f} ± {linear['deviation']:.2f} % instead of "
         f"{linear['paper_mean']:.2f} ± {linear['paper_deviation']:.2f} %). So the pictures, their "
         "preparation or the training differ from the paper's, and the errors in this table cannot "
-        "be compared with the published ones row by row. Within our trainings they can be."
+        "be compared with the published ones row by row. The errors of our own trainings can be "
+        "compared with each other."
     )
