@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Error, Page, sync_playwright
 from playwright.sync_api import expect as expect_once
 
 from densembed.data import load_dataset
@@ -322,10 +322,15 @@ def point(page: Page, selector: str, x: float, y: float) -> None:
     Whatever the mouse does at a place that was measured begins here.
     """
     part = page.locator(selector).filter(visible=True).first
-    part.scroll_into_view_if_needed()
 
     def there() -> bool:
         """The page was at rest before the mouse moved, and what it points at has not moved."""
+        try:
+            part.scroll_into_view_if_needed()
+        except Error as error:
+            if "not attached" not in error.message:
+                raise
+            return False  # the page has drawn it anew
         if not (before := part.evaluate_all(AT_REST)):
             return False
         (box,) = before
