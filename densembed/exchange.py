@@ -30,8 +30,6 @@ NORMALISATION = "ink from 0 to 1: pixel values from 0 to 255, divided by 255"
 SCALED = "values minus {mean}, divided by {std}"
 """The normalisation of signals."""
 LOCATIONS = ("x_px", "y_px", "scale_x_px", "scale_y_px")
-
-
 IN_FLOAT32 = {"Atan", "Erf"}
 """Operators that onnxruntime computes in float32 only, in the primitives of some families."""
 

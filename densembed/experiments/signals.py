@@ -26,7 +26,7 @@ from densembed.experiments.report import (
 from densembed.markup import for_markdown
 from densembed.models.names import describe
 from densembed.runs.jobs import Job
-from densembed.text import unknown
+from densembed.text import counted, unknown
 
 Recipe = dict[str, Any]
 """Settings that differ from the defaults of `RunConfig` and from `SHARED`."""
@@ -164,10 +164,6 @@ def final_jobs(choice: HeldOut, settings: Settings) -> list[Job]:
     return settings.jobs([choice.model], folder, **SHARED, **choice.recipe)
 
 
-def _seeds(count: int) -> str:
-    return "1 seed" if count == 1 else f"{count} seeds"
-
-
 def in_words(recipe: Recipe) -> str:
     """The settings of a recipe, separated by commas.
 
@@ -266,11 +262,11 @@ class Signals(Experiment):
             listed = ", ".join(f"{name} {value:g} %" for name, value in report["published"].items())
             parts.append(f"Published (Greydanus and Kobak, ICML 2024): {listed}.")
         parts += [
-            f"{_seeds(report['seeds'])} per row, one thread each. All recipes share "
+            f"{counted(report['seeds'], 'seed')} per row, one thread each. All recipes share "
             f"{in_words(report['shared'])}. For each row the best candidate with the first recipe, "
             "then its best recipe were chosen on held-out training signals, with "
-            f"{_seeds(report['search_seeds'])} each. The recipes of these candidates, the chosen "
-            "one of each row first:",
+            f"{counted(report['search_seeds'], 'seed')} each. The recipes of these candidates, the "
+            "chosen one of each row first:",
             markdown_table(
                 {
                     "model": "{model}",

@@ -5,6 +5,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from densembed.kernels.threads import limit
+from densembed.text import counted
 
 VARIABLE = "DENSEMBED_KERNELS"
 FAMILIES = (
@@ -36,5 +37,4 @@ def name() -> str:
 
 def described(threads: int) -> str:
     """`name` and the number of threads, given that of torch: "Numba 0.68.1, 2 threads"."""
-    number = limit(threads)
-    return f"{name()}, {number} thread{'' if number == 1 else 's'}" if available() else ""
+    return f"{name()}, {counted(limit(threads), 'thread')}" if available() else ""

@@ -40,7 +40,7 @@ from tests.browser.gallery import (
 )
 from tests.waiting import PAUSE, wait_for, work
 
-# Without the windows of a browser, which nobody sees here, a page takes a quarter less time.
+# The headless shell has no browser window, so it needs less processor time for each page.
 SHELLS = ("chromium-headless-shell", "chrome-headless-shell")
 NAMES = (*SHELLS, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = [
@@ -330,7 +330,7 @@ def point(page: Page, selector: str, x: float, y: float) -> None:
         except Error as error:
             if "not attached" not in error.message:
                 raise
-            return False  # the page has drawn it anew
+            return False  # the element was replaced when the page was redrawn
         if not (before := part.evaluate_all(AT_REST)):
             return False
         (box,) = before

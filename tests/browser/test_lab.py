@@ -144,6 +144,6 @@ def test_a_tab_stays_open(visit):
     for name, link in (("One picture", True), ("One signal", False)) * 3:
         tab = page.get_by_role("tab", name=name)
         tab.click()
-        until(page, lambda: ("tab=picture" in page.url) is link)  # noqa: B023
+        until(page, lambda link=link: ("tab=picture" in page.url) is link)
         settle(page)
         expect(tab).to_have_attribute("aria-selected", "true")

@@ -19,7 +19,7 @@ from densembed.fields.measures import densities, density_field
 from densembed.figures.export import snippet
 from densembed.runs import Run
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.explore.tour import stops_of
+from pages.widgets.explore.tour import STOPS, stops_of
 from pages.widgets.inputs import choose
 from pages.widgets.live import routes
 from tests.browser.gallery import made
@@ -131,6 +131,7 @@ def test_a_member_of_a_sweep_or_a_run_is_a_model(small_gallery, trained):
 )
 def test_the_tour_is_true_for_the_model(model, shape, said):
     stops = stops_of(Checkpoint.from_bytes(made(model, shape)))
+    assert len(stops) == STOPS
     text = " ".join(text for _, text in stops)
     assert all(words in text for words in said)
     assert "draw a digit" not in text

@@ -77,15 +77,22 @@ function facts({ errors, parameters, inputShape, provenance }) {
   return `${text}, ${parameters.toLocaleString("en")} parameters.`;
 }
 
+/**
+ * What a model without densities reads.
+ * @param {boolean} onPixels
+ * @param {string} name of a cell of the input
+ */
+function withoutDensities(onPixels, name) {
+  const cell = onPixels ? name : "cell of its maps";
+  return `This model has no [densities|density]: it reads each ${cell} on its own, so its field is `
+    + "the same everywhere. Choose a model with EL in its name to see where such a network looks.";
+}
+
 /** What the field of a model shows. @param {Checkpoint} checkpoint */
 function leadOf(checkpoint) {
   if (checkpoint.axes === 1) return signalLeadOf(checkpoint);
   const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
-  if (!checkpoint.hasDensities)
-    return `This model has no [densities|density]: it reads each ${onPixels ? "pixel"
-      : "cell of its maps"} on its own, so its field `
-      + "is the same everywhere. Choose a model with EL in its name to see where such a network "
-      + "looks.";
+  if (!checkpoint.hasDensities) return withoutDensities(onPixels, "pixel");
   const box = frame === "mass"
     ? "They lie in a box around the ink (dashed), which moves and scales them." : "";
   const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`
@@ -100,10 +107,7 @@ function leadOf(checkpoint) {
 function signalLeadOf(checkpoint) {
   const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
   if (!checkpoint.hasDensities)
-    return forSignals(`This model has no [densities|density]: it reads each ${onPixels ? "sample"
-      : "cell of its maps"} on its own, `
-      + "so its field is the same everywhere. Choose a model with EL in its name to see where such "
-      + "a network looks.");
+    return forSignals(withoutDensities(onPixels, "sample"));
   const box = frame === "mass"
     ? "They lie in a box around the mass of the signal (dashed), which moves and scales them." : "";
   const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`

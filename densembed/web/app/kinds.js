@@ -2,6 +2,7 @@
 // same code, in which a signal is an image with one row.
 /** @import { Header } from "../engine/header.js" */
 import { LARGEST } from "../input/numbers.js";
+import { counted } from "../panels/text.js";
 
 /**
  * The numbers of an input: the bytes of an image, or the measured values of a signal.
@@ -48,7 +49,7 @@ export function othersOf(shape, { signals, shape: planes }) {
   if (sizes.join() !== planes.slice(1).join())
     return own ? "signals of another length" : "pictures of another size";
   if (channels === planes[0]) return "";
-  return `${own ? "signals" : "pictures"} with ${channels} channel${channels === 1 ? "" : "s"}`;
+  return `${own ? "signals" : "pictures"} with ${counted(channels, "channel")}`;
 }
 
 /**

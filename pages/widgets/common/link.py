@@ -20,7 +20,7 @@ def quoted(text: str) -> str:
 
 
 def base_path() -> str:
-    """The path below which the server has the pages: "", or as "/fields"."""
+    """The path below which the server has the pages: "", or for example "/fields"."""
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}" if base else ""
 

@@ -125,8 +125,12 @@ def remark_fields(compared: list[ComparedModel]) -> None:
         )
     even = [entry.name for entry in compared if not entry.checkpoint.has_densities]
     if even:
-        signals = {bool(e.checkpoint.header.scaling) for e in compared if e.name in even}
-        cell = " or ".join({True: "sample", False: "pixel"}[each] for each in sorted(signals))
+        signals = {
+            entry.checkpoint.header.scaling is not None
+            for entry in compared
+            if not entry.checkpoint.has_densities
+        }
+        cell = " or ".join("sample" if each else "pixel" for each in sorted(signals))
         st.caption(
             f"The {' and the '.join(even)} {'has' if len(even) == 1 else 'have'} no learned "
             f"densities. One weight per {cell}, or per cell of a feature map, corresponds to one "

@@ -18,8 +18,11 @@ def stops_of(checkpoint: Checkpoint) -> list[tuple[str, str]]:
     _, height, width = checkpoint.header.input_shape
     network = checkpoint.network()
     densities, moves = checkpoint.has_densities, network.adaptive
-    others = ", upload a photograph, or draw a digit" if checkpoint.reads_digits else ""
-    others = others or " or upload a photograph"
+    others = (
+        ", upload a photograph, or draw a digit"
+        if checkpoint.reads_digits
+        else " or upload a photograph"
+    )
     cell, mean = ("pixel", "ink") if on_pixels(network) else ("cell of its maps", "of a map")
     return [
         (
