@@ -195,6 +195,7 @@ def _transfer(address: str, part: Path, deadline: float) -> None:
                     window, counted = now, received
         finally:
             transfer.abandoned.set()
+        check_stop()  # also if the transfer failed or ended before the first look
         if transfer.error is not None:
             raise transfer.error
 

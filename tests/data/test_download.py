@@ -49,6 +49,10 @@ def silent(connection, over):
     over.wait(60)
 
 
+def closing(connection, over):
+    connection.shutdown(socket.SHUT_RDWR)
+
+
 def silent_after_the_head(connection, over):
     connection.sendall(HEAD)
     over.wait(60)
@@ -207,6 +211,21 @@ def test_a_download_is_stopped_at_any_moment(tmp_path, monkeypatch, load, behavi
     assert not list(tmp_path.rglob("*.part"))
     with filelock.FileLock(tmp_path / "mnist.lock", timeout=0):  # the next one need not wait
         pass
+
+
+def test_a_stop_counts_more_than_a_fault(tmp_path, monkeypatch):
+    """Of a transfer that is over before its first look at the stop."""
+    start = threading.Thread.start
+
+    def start_and_finish(transfer):
+        start(transfer)
+        transfer.join()
+
+    monkeypatch.setattr(download._Transfer, "start", start_and_finish)
+    with server(closing) as (address, asked), watching(asked.is_set):
+        point_to(address, monkeypatch)
+        with pytest.raises(Cancelled):
+            mnist.DATA.load(tmp_path)
 
 
 def test_what_has_been_received_is_told(tmp_path, monkeypatch):

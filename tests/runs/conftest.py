@@ -1,8 +1,12 @@
 """What the tests of runs share: queued runs of a tiny model, and workers."""
 
+import socket
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
+from torchvision.datasets import MNIST
 
 from densembed.runs import Run, all_runs, execute
 from densembed.training.config import RunConfig
@@ -20,6 +24,26 @@ SHORT = {"model": "logistic-el-2", "epochs": 2, "batch_size": 100, "device": "cp
 def new(runs_root):
     """Creates queued runs of a tiny model."""
     return lambda **values: Run.create(RunConfig(**SHORT | values))
+
+
+@contextmanager
+def silent_mirror(monkeypatch: pytest.MonkeyPatch, asked: Callable[[], None]) -> Iterator[None]:
+    """The only address of MNIST accepts one connection, calls `asked`, and stays silent."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        over = threading.Event()
+
+        def answer():
+            connection, _ = server.accept()
+            with connection:
+                asked()
+                over.wait()
+
+        monkeypatch.setattr(MNIST, "mirrors", [f"http://127.0.0.1:{server.getsockname()[1]}/"])
+        threading.Thread(target=answer, daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
 
 
 def signs() -> tuple:

@@ -1,8 +1,6 @@
 """The life of a run, as its folder records it."""
 
 import os
-import socket
-import threading
 
 import pytest
 import torch
@@ -10,7 +8,7 @@ from torchvision.datasets import MNIST
 
 from densembed.runs import execute
 from densembed.training.config import RunConfig
-from tests.runs.conftest import SHORT, InThread, end_of, ended, kinds, wait_for
+from tests.runs.conftest import SHORT, InThread, end_of, ended, kinds, silent_mirror, wait_for
 
 
 def test_from_queued_to_done(new):
@@ -104,18 +102,14 @@ def test_stop_after_the_end_changes_nothing(new):
 
 @pytest.mark.parametrize("word", ["stop", "pause"])
 def test_a_download_obeys(new, monkeypatch, tmp_path, word):
-    """From a server that accepts and stays silent, with the limits as they are."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setattr(MNIST, "mirrors", [f"http://127.0.0.1:{silent.getsockname()[1]}/"])
-        run = new(dataset="mnist")
+    """With the limits as they are."""
+    run = new(dataset="mnist")
 
-        def ask():
-            connection, _ = silent.accept()
-            with connection:
-                wait_for(lambda: "download" in kinds(run))
-                getattr(run, word)()
+    def ask():
+        wait_for(lambda: "download" in kinds(run))
+        getattr(run, word)()
 
-        threading.Thread(target=ask, daemon=True).start()
+    with silent_mirror(monkeypatch, ask):
         state = {"stop": "stopped", "pause": "paused"}[word]
         assert execute(str(run.path), str(tmp_path / "data")) == state
     assert run.state() == state
@@ -124,16 +118,8 @@ def test_a_download_obeys(new, monkeypatch, tmp_path, word):
 
 
 def test_a_paused_download_is_taken_up_again(new, monkeypatch, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setattr(MNIST, "mirrors", [f"http://127.0.0.1:{silent.getsockname()[1]}/"])
-        run = new(dataset="mnist")
-
-        def ask():
-            connection, _ = silent.accept()
-            with connection:
-                run.pause()
-
-        threading.Thread(target=ask, daemon=True).start()
+    run = new(dataset="mnist")
+    with silent_mirror(monkeypatch, run.pause):
         assert execute(str(run.path), str(tmp_path)) == "paused"
     monkeypatch.setattr(MNIST, "mirrors", ["http://127.0.0.1:9/"])
     run.resume()

@@ -3,15 +3,12 @@
 import csv
 import io
 import json
-import socket
-import threading
 from statistics import mean, stdev
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torchvision.datasets import MNIST
 
 from densembed.cli.main import main
 from densembed.figures.sweep import label, sweep_figure
@@ -22,6 +19,7 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, train
 from tests.conftest import is_sentence
+from tests.runs.conftest import silent_mirror
 
 BASE = {"epochs": 2, "batch_size": 100, "device": "cpu", "seeds": 2, "seed": 3}
 GRID = {"model": ["logistic-el-2", "logistic-el-3"], "learning_rate": ["0.002", "0.05"]}
@@ -152,20 +150,12 @@ def test_stop_keeps_finished_members(small):
 
 
 def test_stop_within_a_download(runs_root, monkeypatch, tmp_path):
-    """From a server that accepts and stays silent, with the limits as they are."""
+    """With the limits as they are."""
     monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "data"))
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setattr(MNIST, "mirrors", [f"http://127.0.0.1:{silent.getsockname()[1]}/"])
-        sweep = Sweep.create(make_plan(BASE | {"dataset": "mnist"}, GRID))
-        (first, *_) = sweep.groups()
-        first.path.mkdir()
-
-        def ask():
-            connection, _ = silent.accept()
-            with connection:
-                sweep.stop()
-
-        threading.Thread(target=ask, daemon=True).start()
+    sweep = Sweep.create(make_plan(BASE | {"dataset": "mnist"}, GRID))
+    (first, *_) = sweep.groups()
+    first.path.mkdir()
+    with silent_mirror(monkeypatch, sweep.stop):
         assert train_group(str(first.path)) == "stopped"
     assert sweep.state() == "stopped"
     assert not list(first.path.glob("*.safetensors"))
