@@ -38,11 +38,11 @@ const OLD_DETAILS = { "Models and settings": "settings", "Model and recipe": "se
 const PARTS = ["menu", "sidebar", "change", "ways", "more", "predictions", "differences", "numbers",
   "steps"];
 const SHOWN = "Each panel shows the [receptive field] of a model, made of its "
-  + "[densities|density]. In the names, [EL] is a layer of";
-const TERMS = `${SHOWN} B × B densities ([B] = 10: 100 densities), and mNN a [micro network] of `
-  + `B₀ × B₀ densities ([B₀]) that places them. ${MEASURES}`;
-const SIGNAL_TERMS = forSignals(`${SHOWN} [B] densities, and mNN a [micro network] of [B₀] `
-  + `densities that places them. ${MEASURES}`);
+  + "[densities|density]. In a model's name, [EL] means a layer of";
+const TERMS = `${SHOWN} B × B densities ([B] = 10 gives 100), and mNN means a [micro network] `
+  + `with B₀ × B₀ densities ([B₀]) that places them. ${MEASURES}`;
+const SIGNAL_TERMS = forSignals(`${SHOWN} [B] densities, and mNN means a [micro network] with `
+  + `[B₀] densities that places them. ${MEASURES}`);
 const FIELDS = { mean: "mean", sum: "sum" };
 /** @type {Record<string, string>} */
 const TITLES = { classes: "All classes" };

@@ -94,7 +94,7 @@ function leadOf(checkpoint) {
   const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
   if (!checkpoint.hasDensities) return withoutDensities(onPixels, "pixel");
   const box = frame === "mass"
-    ? "They lie in a box around the ink (dashed), which moves and scales them." : "";
+    ? "They move and scale with a box around the ink (dashed)." : "";
   const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`
     : box || "They are fixed; a [micro network] would move them with the input.";
   const reads = onPixels ? "the mean [ink] under it" : "the mean of a [map] of its stages under it";
@@ -109,7 +109,7 @@ function signalLeadOf(checkpoint) {
   if (!checkpoint.hasDensities)
     return forSignals(withoutDensities(onPixels, "sample"));
   const box = frame === "mass"
-    ? "They lie in a box around the mass of the signal (dashed), which moves and scales them." : "";
+    ? "They move and scale with a box around the mass of the signal (dashed)." : "";
   const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`
     : box || "They are fixed; a [micro network] would move them with the input.";
   const reads = onPixels ? "the mean of the signal under it"

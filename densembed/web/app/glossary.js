@@ -32,9 +32,9 @@ export const GLOSSARY = {
   step: "A step is one change of all parameters during training, after a batch of images.",
   epoch: "An epoch is one pass of training over all training images.",
   parameters: "Parameters are the numbers that training sets: locations, scales and weights.",
-  error: "The error is the share of misread images among the test images, which training never "
-    + "saw.",
-  class: "A class is one of the possible answers, here the digits 0 to 9.",
+  error: "The error is the share of the test images for which the network gives a wrong answer. "
+    + "Test images are not used in training.",
+  class: "A class is one of the possible answers, for example a digit from 0 to 9.",
   "linear map": "A linear map multiplies every input by a weight and adds up the products.",
   gradient: "The gradient says how much a number would change if a pixel became brighter.",
   location: "The location of a density is its centre: column and row, in pixels.",

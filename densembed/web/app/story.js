@@ -185,7 +185,7 @@ export class Story {
     const { shape, size, checkpoint } = response;
     return { title: "One bump",
       text: "Many networks have a weight for every pixel. This one has bumps, called "
-        + "[densities|density]. A bump reads the picture where the bump is bright. "
+        + "[densities|density]. A bump reads the part of the picture that it covers. "
         + "*Drag it* over the picture.",
       say: `Under the bump the picture has *${(100 * reading).toFixed(0)} %* [ink].`,
       equation: "φ(t, u) = f((t − μ₁) / s₁) / s₁ · f((u − μ₂) / s₂) / s₂, "
@@ -207,7 +207,7 @@ export class Story {
     return { title: "Its reading",
       text: "A bump tells the network a single number, its [reading]: the mean [ink] under it. In "
         + "each pixel the [mass] of the bump is multiplied by the ink, and all products are added. "
-        + "On a stroke the reading is close to 1, beside it close to 0.",
+        + "On a stroke the reading is high, far from every stroke close to 0.",
       say: `The sum of all products is the reading: *${reading.toFixed(3)}*.`,
       equation: "Γₘₙ = (F(m) − F(m − 1)) · (F(n) − F(n − 1)) is the exact mass in a pixel (eq. 8), "
         + "and Γx = Σ Γₘₙ xₘₙ is the reading (eq. 5)",

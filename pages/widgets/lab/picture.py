@@ -72,10 +72,10 @@ def _bench() -> lab.Picture:
             float(width),
             17.0,
             0.25,
-            "Moves f along the columns, and Γₙ with it (eq. 20).",
+            "Moves the factor f to the left or right (eq. 20).",
         )
         scale_t = number(
-            "s_t", "sₜ, pixels", 0.05, width / 2, 2.0, 0.05, "Widens f along the columns (eq. 20)."
+            "s_t", "sₜ, pixels", 0.05, width / 2, 2.0, 0.05, "The width of the factor f (eq. 20)."
         )
     with columns[1]:
         loc_u = number(
@@ -85,10 +85,10 @@ def _bench() -> lab.Picture:
             float(height),
             10.0,
             0.25,
-            "Moves g down the rows, and Γₘ with it (eq. 20).",
+            "Moves the factor g up or down (eq. 20).",
         )
         scale_u = number(
-            "s_u", "sᵤ, pixels", 0.05, height / 2, 1.5, 0.05, "Widens g along the rows (eq. 20)."
+            "s_u", "sᵤ, pixels", 0.05, height / 2, 1.5, 0.05, "The width of the factor g (eq. 20)."
         )
     truncate = Parameter("truncate", "Truncate to the picture", Flag(), False).draw(
         st.toggle,

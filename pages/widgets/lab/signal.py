@@ -201,13 +201,13 @@ def _adaptive_convolution(x: np.ndarray):
         2.0 * MAX_WINDOW,
         4.5,
         0.05,
-        "The K taps share [(l−1)S, (l−1)S + p] in equal parts; at p = K it is the ordinary "
+        "The K taps divide [(l−1)S, (l−1)S + p] into equal parts. With p = K this is the ordinary "
         "convolution (Section 3.3, eqs. 13 and 15).",
     )
     taps, stride = _window(x)
     normalize = Parameter("normalised", "Normalised", Flag(), False).draw(
         st.toggle,
-        caption="As printed a tap has height 1, so mass p/K; normalised it has mass 1 (eq. 15).",
+        caption="Gives each tap mass 1. As printed, a tap has height 1 and so mass p/K (eq. 15).",
         **KEPT,
     )
     position = _position(x, taps, stride)
@@ -291,18 +291,18 @@ def _density(x: np.ndarray):
         size / 2,
         float(scales[row]),
         0.01,
-        "The width of the density: narrow ones read one pixel, wide ones average (eqs. 18, 21).",
+        "The width of the density. A narrow one reads one pixel, a wide one averages (eqs. 18, 21).",
     )
     truncate = Parameter("truncate", "Truncate to the signal", Flag(), False).draw(
         st.toggle,
-        caption="Divides by the mass within [0, N], F(N) − F(0) < 1, so that every row of Γ sums "
-        "to 1. The paper does not do this (eq. 6).",
+        caption="Divides every row of Γ by its sum F(N) − F(0), the mass within the signal, so that "
+        "it sums to 1. The paper does not do this (eq. 6).",
         **KEPT,
     )
     reading = lab.embedding(x, family, loc=locations, scale=scales, truncate=truncate)
     remark = (
-        "PyTorch has no such layer. The closest is adaptive average pooling, which it equals for "
-        "uniform densities on the grid if B divides N."
+        "PyTorch has no such layer. The closest is adaptive average pooling: uniform "
+        "densities on the grid give the same result if B divides N."
     )
     return reading, row, None, remark
 
