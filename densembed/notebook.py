@@ -143,14 +143,16 @@ def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
         return images[0] if same else torch.zeros(shape, dtype=torch.uint8)
     if isinstance(x, (str, os.PathLike)):
         data = read_bytes(x)
-        if note := frames_note(printable(Path(x).name or x), data):
-            warnings.warn(note, stacklevel=3)  # where `show` or `figure` is called
-        return read_picture(data, shape, checkpoint.reads_digits).pixels
-    image = torch.as_tensor(x).detach().cpu()
-    pixels = image[0] if image.dim() == 4 and len(image) == 1 else image
+        image = read_picture(data, shape, checkpoint.reads_digits)
+        for note in (frames_note(printable(Path(x).name or x), data), image.note):
+            if note:
+                warnings.warn(note, stacklevel=3)  # where `show` or `figure` is called
+        return image.pixels
+    tensor = torch.as_tensor(x).detach().cpu()
+    pixels = tensor[0] if tensor.dim() == 4 and len(tensor) == 1 else tensor
     if tuple(pixels.shape) != shape:
         raise ValueError(
-            f"Expected an image of shape {shape}, or one in a batch; got {tuple(image.shape)}."
+            f"Expected an image of shape {shape}, or one in a batch; got {tuple(tensor.shape)}."
         )
     if pixels.dtype == torch.uint8:
         return pixels

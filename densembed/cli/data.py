@@ -53,22 +53,20 @@ def load(name: str, options: argparse.Namespace) -> Dataset:
     return dataset
 
 
-def read_image(path: Path, checkpoint: Checkpoint, shape: tuple[int, ...], result: str) -> Tensor:
+def read_image(path: Path, checkpoint: Checkpoint, shape: tuple[int, ...]) -> Tensor:
     """An image file as the pixels that a model takes, with a warning for what is not read of it.
 
     Args:
         shape: of the pixels, (C, H, W).
-        result: what the command makes of the image, for the warnings.
 
     Raises:
         ImageError: the file cannot be decoded.
     """
     data = read_bytes(path)
     image = read_picture(data, shape, checkpoint.reads_digits)
-    if note := frames_note(printable(path.name or path), data):
-        warn(note)
-    if not image.has_ink:
-        warn(f"No digit found, so this is the {result} for a blank image.")
+    for note in (frames_note(printable(path.name or path), data), image.note):
+        if note:
+            warn(note)
     return image.pixels
 
 

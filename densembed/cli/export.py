@@ -25,7 +25,7 @@ def _content(checkpoint: Checkpoint, options: argparse.Namespace) -> bytes:
         pixels = None
         if options.image and not checkpoint.header.scaling:  # signals have no such table
             shape = checkpoint.header.input_shape
-            pixels = read_image(options.image, checkpoint, shape, "table")
+            pixels = read_image(options.image, checkpoint, shape)
         return exchange.to_csv(checkpoint, options.table, pixels).encode()
     write = {"onnx": exchange.to_onnx, "torch": exchange.to_torch}[options.to]
     return write(checkpoint, getattr(torch, options.dtype or "float32"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from densembed.cli.common import warn
 from densembed.cli.info import read_all
-from densembed.data import DataError, load_dataset
+from densembed.data import DataError, is_outside, load_dataset
 from densembed.files import replace_file
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, novelty_file
@@ -19,6 +19,13 @@ def novelty(options: argparse.Namespace) -> int:
         name = printable(path.name)
         if checkpoint.header.scaling:
             print(f"{name}: takes signals, which have no such statistics; nothing written")
+            continue
+        if is_outside(own := checkpoint.config.dataset, options.data_dir):
+            warn(
+                f"{name} was trained on data outside of the data folder. To use them, add "
+                f"--data-dir with a folder that contains {printable(own.partition(':')[2])}."
+            )
+            failed.append(path)
             continue
         try:
             dataset = load_dataset(checkpoint.config.dataset, options.data_dir)

@@ -36,7 +36,7 @@ def render(options: argparse.Namespace) -> int:
         if options.grid:
             on_grid(checkpoint.network(), options.grid, printable(options.checkpoint.name))
             shape = (shape[0], *options.grid)
-        pixels = read_image(options.image, checkpoint, shape, "field")
+        pixels = read_image(options.image, checkpoint, shape)
     if suffix == PAGE:  # which computes the fields itself, at every step
         page = view_page({printable(options.checkpoint.stem): checkpoint}, pixels, {})
         replace_file(options.out, page.encode())

@@ -55,6 +55,15 @@ class ModelInput:
     def has_ink(self) -> bool:
         return self.content != Content.BLANK
 
+    @property
+    def note(self) -> str | None:
+        """What the user should know about the digit, if anything."""
+        if self.content == Content.BLANK:
+            return "No digit was found, so a blank image is used."
+        if self.content == Content.SEVERAL_DIGITS:
+            return "Several digits were found: the first in reading order is used."
+        return None
+
 
 def read_picture(
     source: bytes | str | os.PathLike,

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import unicodedata
+from dataclasses import replace
 from unittest.mock import ANY
 
 import numpy as np
@@ -259,6 +260,20 @@ def test_labels_of_a_spreadsheet_and_of_another_system(run, trained_file, pictur
     arguments = "--labels", tmp_path / "labels.tsv", "--json"
     (result,) = json.loads(run("read", trained_file, tmp_path / "é.png", *arguments)[1])
     assert result["label"] == "3"
+
+
+def test_novelty_reads_only_the_data_folder(run, trained, tmp_path):
+    """A checkpoint may name any folder of this machine."""
+    config = trained.config.model_copy(update={"dataset": f"folder:{tmp_path / 'own'}"})
+    header = trained.header.model_copy(update={"config": config})
+    path = tmp_path / "a.safetensors"
+    replace(trained, header=header).save(path)
+    status, text, errors = run("novelty", path, "--data-dir", tmp_path / "data")
+    assert (status, text) == (2, "")
+    assert errors == (
+        "densembed: a.safetensors was trained on data outside of the data folder. To use them, add "
+        f"--data-dir with a folder that contains {tmp_path / 'own'}.\n"
+    )
 
 
 def test_novelty_goes_on_after_a_file_that_cannot_be_written(

@@ -53,8 +53,25 @@ def test_render_an_empty_page_says_so(run, trained_file, pictures, tmp_path):
     out = tmp_path / "a.npz"
     status, _, errors = run("render", trained_file, "--image", pictures["empty"], "--out", out)
     assert status == 0
-    assert errors == "densembed: No digit found, so this is the field for a blank image.\n"
+    assert errors == "densembed: No digit was found, so a blank image is used.\n"
     assert not np.load(out)["input"].any()
+
+
+def test_render_of_several_digits_says_so(run, trained_file, pictures, tmp_path):
+    one = Image.open(pictures["digit"]).convert("L")
+    row = Image.new("L", (2 * one.width, one.height))
+    for place in (0, one.width):
+        row.paste(one, (place, 0))
+    row.save(tmp_path / "row.png")
+    inputs = []
+    for image in (tmp_path / "row.png", pictures["digit"]):
+        out = tmp_path / "a.npz"
+        status, _, errors = run("render", trained_file, "--image", image, "--out", out)
+        assert status == 0
+        several = "densembed: Several digits were found: the first in reading order is used.\n"
+        assert errors == (several if image.stem == "row" else "")
+        inputs.append(np.load(out)["input"].astype(float))
+    assert abs(inputs[0] - inputs[1]).mean() < 4
 
 
 @pytest.mark.parametrize(

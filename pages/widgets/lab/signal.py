@@ -291,12 +291,13 @@ def _density(x: np.ndarray):
         size / 2,
         float(scales[row]),
         0.01,
-        "The width of the density. A narrow one reads one pixel, a wide one averages (eqs. 18, 21).",
+        "The width of the density: a narrow one reads one pixel, a wide one averages (eqs. 18, "
+        "21).",
     )
     truncate = Parameter("truncate", "Truncate to the signal", Flag(), False).draw(
         st.toggle,
-        caption="Divides every row of Γ by its sum F(N) − F(0), the mass within the signal, so that "
-        "it sums to 1. The paper does not do this (eq. 6).",
+        caption="Divides every row of Γ by its sum F(N) − F(0), the mass within the signal. "
+        "The paper does not do this (eq. 6).",
         **KEPT,
     )
     reading = lab.embedding(x, family, loc=locations, scale=scales, truncate=truncate)

@@ -241,7 +241,7 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
         else (" The checkpoints of this training are not shipped; the command creates them.")
     )
     st.caption(
-        f"Our errors are the mean ± standard deviation over {_runs(rows)} seeds, starting at 0. The "
-        f"paper's errors are those of its [{table.replace('table', 'Table ')}]({ARXIV}). Reproduce ours "
-        f"with `{command}`. The settings are {settings}.{absent}"
+        f"Our errors are the mean ± standard deviation over {_runs(rows)} seeds, starting at 0. "
+        f"The paper's errors are those of its [{table.replace('table', 'Table ')}]({ARXIV}). "
+        f"Reproduce ours with `{command}`. The settings are {settings}.{absent}"
     )
