@@ -22,9 +22,10 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from PIL import Image
 
+from densembed.data.class_folders import has_image_suffix, hidden_note
 from densembed.data.dataset import Dataset
 from densembed.data.decode import MAX_BYTES, ImageError, decode, open_picture
-from densembed.data.folder import Folder, has_image_suffix, hidden_note
+from densembed.data.folder import Folder
 from densembed.data.frames import count_frames, unused_note
 from densembed.data.names import DataError
 from densembed.text import printable, quoted

@@ -11,7 +11,17 @@ import pytest
 import torch
 from PIL import Image
 
-from densembed.data import DataError, folder, is_available, load_dataset, slug, title
+from densembed.data import (
+    DataError,
+    class_folders,
+    folder,
+    folder_advice,
+    is_available,
+    load_dataset,
+    slug,
+    title,
+)
+from densembed.data.class_folders import Listing
 from densembed.data.download import Cancelled, watching
 from densembed.data.folder import Folder
 from densembed.data.images import read_picture
@@ -92,8 +102,9 @@ def test_composed_and_decomposed_names_are_one_class(tmp_path):
 
 def test_the_root_of_the_file_system_has_a_name(tmp_path, monkeypatch):
     root = Path("/")
-    monkeypatch.setattr(folder, "_list_files", lambda root: folder._Listing())
-    monkeypatch.setattr(folder, "_folders", lambda root: [])
+    monkeypatch.setattr(folder, "list_files", lambda root: Listing())
+    for module in (class_folders, folder_advice):
+        monkeypatch.setattr(module, "subfolders", lambda root: [])
     assert "The folder '/' needs at least two subfolders" in fails(f"folder:{root}", tmp_path)
 
 

@@ -8,7 +8,7 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from densembed.data import folder, load_dataset
+from densembed.data import class_folders, folder, load_dataset
 from densembed.runs import Run, execute
 from densembed.runs.execution import _reason
 from densembed.training.config import RunConfig
@@ -46,7 +46,8 @@ def _forget_data(run: Run) -> None:
 def test_a_run_of_an_older_version_keeps_its_classes(numbers, monkeypatch):
     run = Run.create(numbers)
     with monkeypatch.context() as before:
-        before.setattr(folder, "natural", str)
+        for module in (folder, class_folders):
+            before.setattr(module, "natural", str)
         before.setattr(folder, "RULES", 1)
         run.resume(epochs=1)
         assert execute(str(run.path)) == "paused"

@@ -7,7 +7,7 @@ import { counted } from "../panels/text.js";
 import { colours, scales, style } from "../resources.js";
 import { choice, list, make, slider, toggle } from "./controls.js";
 import { DETAILS, Details, detailsOf } from "./details.js";
-import { MEASURES, explain, forSignals, partsOf } from "./glossary.js";
+import { MEASURES, explain, forSignals, partsOf, withoutDensities } from "./glossary.js";
 import { gridTexts, gridsOf, ownGrid } from "./grids.js";
 import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
 import { InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
@@ -78,21 +78,19 @@ function facts({ errors, parameters, inputShape, provenance }) {
 }
 
 /**
- * What a model without densities reads.
+ * What the field of a model without densities shows.
  * @param {boolean} onPixels
  * @param {string} name of a cell of the input
  */
-function withoutDensities(onPixels, name) {
-  const cell = onPixels ? name : "cell of its maps";
-  return `This model has no [densities|density]: it reads each ${cell} on its own, so its field is `
-    + "the same everywhere. Choose a model with EL in its name to see where such a network looks.";
-}
+const fieldWithoutDensities = (onPixels, name) => `${withoutDensities(onPixels, name)}, so its `
+  + "field is the same everywhere. Choose a model with EL in its name to see where such a network "
+  + "looks.";
 
 /** What the field of a model shows. @param {Checkpoint} checkpoint */
 function leadOf(checkpoint) {
   if (checkpoint.axes === 1) return signalLeadOf(checkpoint);
   const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
-  if (!checkpoint.hasDensities) return withoutDensities(onPixels, "pixel");
+  if (!checkpoint.hasDensities) return fieldWithoutDensities(onPixels, "pixel");
   const box = frame === "mass"
     ? "They move and scale with a box around the ink (dashed)." : "";
   const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`
@@ -107,7 +105,7 @@ function leadOf(checkpoint) {
 function signalLeadOf(checkpoint) {
   const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
   if (!checkpoint.hasDensities)
-    return forSignals(withoutDensities(onPixels, "sample"));
+    return forSignals(fieldWithoutDensities(onPixels, "sample"));
   const box = frame === "mass"
     ? "They move and scale with a box around the mass of the signal (dashed)." : "";
   const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`

@@ -71,6 +71,14 @@ export const GLOSSARY = {
   "area (signal)": "The smallest number of samples that together hold 90 % of the field.",
 };
 
+/**
+ * What a model without densities reads, as the beginning of a sentence for `explain`.
+ * @param {boolean} onPixels
+ * @param {string} name of a cell of the input
+ */
+export const withoutDensities = (onPixels, name) => "This model has no [densities|density]: it "
+  + `reads each ${onPixels ? name : "cell of its maps"} on its own`;
+
 /** The terms that mean something else for signals. @param {string} text for `explain` */
 export const forSignals = (text) => text.replace(MARKED, (marked, words, name = words) =>
   (`${name} (signal)` in GLOSSARY ? `[${words}|${name} (signal)]` : marked));

@@ -15,7 +15,7 @@ import { counted, percentage } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
 import { Anatomy } from "./anatomy.js";
 import { make, slider } from "./controls.js";
-import { explain } from "./glossary.js";
+import { explain, withoutDensities } from "./glossary.js";
 import { part, whenLoaded } from "./host.js";
 import { spriteOf } from "./pictures.js";
 import { RESOLUTION, TOP } from "./response.js";
@@ -235,9 +235,8 @@ export class Story {
       + `network predicts *${name}*, with ${percentage(probabilities[label])}.`;
     const equation = "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)";
     if (!checkpoint.hasDensities) return { title: "Many readings", equation, say: says,
-      text: `This model has no densities: it reads each ${anatomy.network.onPixels ? "pixel"
-        : "cell of its maps"} on its own. To see many bumps, `
-        + "choose a model with EL in its name.", figures: this.fields(response, [current]) };
+      text: `${withoutDensities(anatomy.network.onPixels, "pixel")}. To see many bumps, choose a `
+        + "model with EL in its name.", figures: this.fields(response, [current]) };
     const weights = anatomy.kind === "maps" ? Float64Array.from({ length: count }, () => 1)
       : anatomy.terms(label);
     const bumps = counted(count, "bump");
