@@ -3,16 +3,16 @@
 import { largestValue } from "../engine/densembed.js";
 import { find, mark } from "../panels/dom.js";
 import { mount as mountPair } from "../panels/pair.js";
-import { counted } from "../panels/text.js";
 import { colours, scales, style } from "../resources.js";
 import { choice, list, make, slider, toggle } from "./controls.js";
 import { DETAILS, Details, detailsOf } from "./details.js";
-import { MEASURES, explain, forSignals, partsOf, withoutDensities } from "./glossary.js";
+import { MEASURES, explain, forSignals, partsOf } from "./glossary.js";
 import { gridTexts, gridsOf, ownGrid } from "./grids.js";
 import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
 import { InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { asInput, isSignal, nounsOf } from "./kinds.js";
+import { facts, leadOf } from "./lead.js";
 import { flag, number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
 import { Response } from "./response.js";
@@ -64,66 +64,6 @@ function waysOf(checkpoint) {
   const linear = checkpoint.network(0).classWeights(0) !== null;
   return ["field", "overlay", "difference", "swipe",
     ...(checkpoint.hasDensities ? ["pixels", "densities"] : []), ...(linear ? ["class"] : [])];
-}
-
-/**
- * Test error, data and parameters: on a phone the list of models has no room for them.
- * @param {Checkpoint} checkpoint
- */
-function facts({ errors, parameters, inputShape, provenance }) {
-  const { dataset_title: data, test_images: images } = provenance;
-  const tested = counted(images, nounsOf(inputShape).test);
-  const text = errors ? `${errorText(errors)} error on ${data} (${tested})` : data;
-  return `${text}, ${parameters.toLocaleString("en")} parameters.`;
-}
-
-/**
- * What the field of a model without densities shows.
- * @param {boolean} onPixels
- * @param {string} name of a cell of the input
- */
-const fieldWithoutDensities = (onPixels, name) => `${withoutDensities(onPixels, name)}, so its `
-  + "field is the same everywhere. Choose a model with EL in its name to see where such a network "
-  + "looks.";
-
-/** What the field of a model shows. @param {Checkpoint} checkpoint */
-function leadOf(checkpoint) {
-  if (checkpoint.axes === 1) return signalLeadOf(checkpoint);
-  const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
-  if (!checkpoint.hasDensities) return fieldWithoutDensities(onPixels, "pixel");
-  const box = frame === "mass"
-    ? "They move and scale with a box around the ink (dashed)." : "";
-  const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`
-    : box || "They are fixed; a [micro network] would move them with the input.";
-  const reads = onPixels ? "the mean [ink] under it" : "the mean of a [map] of its stages under it";
-  const task = checkpoint.readsDigits ? "This network recognises handwritten digits. " : "";
-  return `${task}The [receptive field] is bright where the network looks: most of its `
-    + `[densities|density] lie there, and each reads ${reads}. ${moves}`;
-}
-
-/** What the field of a model of signals shows. @param {Checkpoint} checkpoint */
-function signalLeadOf(checkpoint) {
-  const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
-  if (!checkpoint.hasDensities)
-    return forSignals(fieldWithoutDensities(onPixels, "sample"));
-  const box = frame === "mass"
-    ? "They move and scale with a box around the mass of the signal (dashed)." : "";
-  const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${box}`
-    : box || "They are fixed; a [micro network] would move them with the input.";
-  const reads = onPixels ? "the mean of the signal under it"
-    : "the mean of a map of its stages under it";
-  return forSignals("The [receptive field] is high where the network looks: most of its "
-    + `[densities|density] lie there, and each reads ${reads}. ${moves}`);
-}
-
-/** The error of one member, or mean ± standard deviation. @param {number[]} errors */
-function errorText(errors) {
-  const count = errors.length;
-  const mean = errors.reduce((sum, each) => sum + each) / count;
-  if (count === 1) return `${mean.toFixed(2)} %`;
-  const squares = errors.reduce((sum, each) => sum + (each - mean) ** 2, 0);
-  const deviation = Math.sqrt(squares / (count - 1));
-  return `${mean.toFixed(2)} ± ${deviation.toFixed(2)} % (${count} members)`;
 }
 
 /**

@@ -1,0 +1,53 @@
+// The sentences above the field of a model on Explore.
+/** @import { Checkpoint } from "../engine/densembed.js" */
+import { counted } from "../panels/text.js";
+import { forSignals, withoutDensities } from "./glossary.js";
+import { nounsOf } from "./kinds.js";
+
+const IMAGE = { cell: "pixel", most: "bright", box: "ink", input: "[ink]", map: "[map]" };
+const SIGNAL = { cell: "sample", most: "high", box: "mass of the signal", input: "of the signal",
+  map: "map" };
+
+/**
+ * Test error, data and parameters: on a phone the list of models has no room for them.
+ * @param {Checkpoint} checkpoint
+ */
+export function facts({ errors, parameters, inputShape, provenance }) {
+  const { dataset_title: data, test_images: images } = provenance;
+  const tested = counted(images, nounsOf(inputShape).test);
+  const text = errors ? `${errorText(errors)} error on ${data} (${tested})` : data;
+  return `${text}, ${parameters.toLocaleString("en")} parameters.`;
+}
+
+/** The error of one member, or mean ± standard deviation. @param {number[]} errors */
+function errorText(errors) {
+  const count = errors.length;
+  const mean = errors.reduce((sum, each) => sum + each) / count;
+  if (count === 1) return `${mean.toFixed(2)} %`;
+  const squares = errors.reduce((sum, each) => sum + (each - mean) ** 2, 0);
+  const deviation = Math.sqrt(squares / (count - 1));
+  return `${mean.toFixed(2)} ± ${deviation.toFixed(2)} % (${count} members)`;
+}
+
+/** What the field of a model shows. @param {Checkpoint} checkpoint */
+export function leadOf(checkpoint) {
+  const signal = checkpoint.axes === 1;
+  const text = fieldOf(checkpoint, signal ? SIGNAL : IMAGE);
+  return signal ? forSignals(text) : text;
+}
+
+/** @param {Checkpoint} checkpoint @param {typeof IMAGE} words */
+function fieldOf(checkpoint, { cell, most, box, input, map }) {
+  const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
+  if (!checkpoint.hasDensities) return `${withoutDensities(onPixels, cell)}, so its field is the `
+    + "same everywhere. Choose a model with EL in its name to see where such a network looks.";
+  const boxed = frame === "mass"
+    ? `They move and scale with a box around the ${box} (dashed).` : "";
+  const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${boxed}`
+    : boxed || "They are fixed; a [micro network] would move them with the input.";
+  const reads = onPixels ? `the mean ${input}`
+    : `the mean of a ${map} of its stages`;
+  const task = checkpoint.readsDigits ? "This network recognises handwritten digits. " : "";
+  return `${task}The [receptive field] is ${most} where the network looks: most of its `
+    + `[densities|density] lie there, and each reads ${reads} under it. ${moves}`;
+}
