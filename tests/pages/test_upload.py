@@ -25,8 +25,11 @@ def own(trained, tmp_path) -> Checkpoint:
 
 
 def bring(app, data: bytes, key: str = "model", name: str = "own.safetensors"):
+    """Add a file to those in the uploader."""
+    uploader = app.file_uploader(key=f"file-{key}")
+    before = [(file.name, file.getvalue(), file.type) for file in uploader.value or []]
     file = (name, data, "application/octet-stream")
-    return settle(app.file_uploader(key=f"file-{key}").set_value(file).run())
+    return settle(uploader.set_value([*before, file]).run())
 
 
 def exported(app):
@@ -192,7 +195,7 @@ def test_a_removed_file_frees_its_memory(small_gallery, trained, tmp_path):
     app = exported(bring(visit(), _other(trained, 1.8, tmp_path)))
     (upload,) = app.session_state["uploads"].values()
     assert _computed_of(upload.checkpoint.digest)
-    settle(app.file_uploader(key="file-model").set_value(None).run())
+    settle(app.file_uploader(key="file-model").set_value([]).run())
     assert not app.session_state["uploads"]
     assert not _computed_of(upload.checkpoint.digest)
 
@@ -205,7 +208,7 @@ def test_a_removed_file_leaves_the_link_and_both_pages(small_gallery, own, tmp_p
         app = bring(app, data)
         key = f"upload-{own.digest[:12]}"
         report(app, "explore", sample(), "7", model=key)
-        app = settle(app.file_uploader(key="file-model").set_value(None).run())
+        app = settle(app.file_uploader(key="file-model").set_value([]).run())
         report(app, "explore", sample(), "7", model=key)  # was on its way when × was pressed
         assert list(live(app)["models"]) == ["small"]
         assert not warnings(app)

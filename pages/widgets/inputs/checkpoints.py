@@ -23,7 +23,8 @@ BRING = "Upload a model"
 KEPT = "Your file, which is deleted when this session ends. Links to it work only until then."
 DELETED = "This model was deleted."
 MAX_BYTES = 5 * 2**20
-MAX_KEPT = 3
+MAX_KEPT = 4
+"""As many as Compare can show."""
 MAX_VALUES = 2**20
 """Limit on snapshots × values of an input, so that a file cannot exhaust the memory."""
 Link = dict[str, str]
@@ -198,17 +199,20 @@ def upload_model(key: str, shown: str, follow: Follow) -> None:
         st.container(key=f"bring-{key}", width="content"),
         st.popover(BRING, icon=":material/upload_file:"),
     ):
+        if not st.session_state.get(f"file-{key}"):  # new, or without files
+            st.session_state[f"file-{key}-brought"] = {}
         st.file_uploader(
-            "A densembed checkpoint",
+            "Checkpoints of densembed",
+            accept_multiple_files=True,
             key=f"file-{key}",
             on_change=_take,
             args=(key, follow),
-            help="A .safetensors file written by densembed, up to 5 MB. It is kept in memory for "
-            "this session only, and never executed.",
+            help="A .safetensors file written by densembed has up to 5 MB. It is kept in memory "
+            f"for this session only, and never executed. The last {MAX_KEPT} files are kept.",
         )
         if shown in uploads():
             st.caption(KEPT)
-            if not st.session_state.get(f"file-{key}"):
+            if shown not in st.session_state[f"file-{key}-brought"].values():
                 # Uploaded on another page, so this uploader has no × for it.
                 st.button(
                     "Remove this file",
@@ -249,20 +253,28 @@ def report_deleted_uploads(names: Iterable[str]) -> None:
 
 
 def _take(key: str, follow: Follow) -> None:
-    """Keep the file that was just uploaded and show it; or drop the one that was removed."""
-    files, brought = uploaded_files(f"file-{key}"), st.session_state.pop(f"file-{key}-brought", "")
-    st.session_state.pop(f"file-{key}-refused", None)
-    if not files:
-        forget(brought, follow)
-        return
-    (file,) = files
-    try:
-        brought = keep(file.getvalue(), file.name)
-    except CheckpointError as error:
-        st.session_state[f"file-{key}-refused"] = str(error)
-        return
-    st.session_state[f"file-{key}-brought"] = brought
-    follow(lambda link: link | {key: brought})
+    """Keep the files that were just uploaded and show the last; drop those that were removed."""
+    files = {file.file_id: file for file in uploaded_files(f"file-{key}")}
+    brought: dict[str, str] = st.session_state[f"file-{key}-brought"]
+    removed = {brought.pop(name) for name in set(brought) - set(files)}
+    for own in removed - set(brought.values()):
+        forget(own, follow)
+    remarks = []
+    for name, file in files.items():
+        if name in brought:
+            continue
+        brought[name] = ""  # if it is refused
+        try:
+            brought[name] = own = keep(file.getvalue(), file.name)
+        except CheckpointError as error:
+            remarks.append(str(error))
+        else:
+            follow(lambda link, own=own: link | {key: own})
+    while len(uploads()) > MAX_KEPT:
+        own, upload = next(iter(uploads().items()))
+        remarks.append(f"Only {MAX_KEPT} files are kept, so “{upload.name}” was removed.")
+        forget(own, follow)
+    st.session_state[f"file-{key}-refused"] = " ".join(remarks)
 
 
 def forget(brought: str, follow: Follow) -> None:
@@ -295,6 +307,4 @@ def keep(data: bytes, name: str) -> str:
         checkpoint = checkpoint.without_data()
     title = printable(name.removesuffix(".safetensors"))[:40]
     kept[key] = _uploads[key] = Upload(checkpoint, data, title)
-    while len(kept) > MAX_KEPT:
-        _remove(next(iter(kept)))
     return key
