@@ -5,7 +5,7 @@ import streamlit as st
 from pages.widgets.common.downloads import PRINTED, copy_link, export_explored
 from pages.widgets.common.page import begin, hide_menu
 from pages.widgets.explore.tour import tour
-from pages.widgets.inputs.checkpoints import first_choice, require_models, upload_model
+from pages.widgets.inputs.checkpoints import first_choice, require_models, titles, upload_model
 from pages.widgets.inputs.choose import (
     offer_download,
     remark,
@@ -46,6 +46,6 @@ with st.container(horizontal=True, vertical_alignment="center"):
     offer_download(checkpoint, follow_link)
     copy_link()
 if report and shown and parameters.get("more") == "export":
-    export_explored(key, checkpoint, shown.pixels, report.parameters)
+    export_explored(key, checkpoint, shown.pixels, report.parameters, titles([key]))
 elif report:
     PRINTED.drop()

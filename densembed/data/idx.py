@@ -47,7 +47,12 @@ class Idx(Published):
     def read(self, data_dir: Path) -> Dataset:
         def split(train: bool) -> Split:
             source = self._source(data_dir, train=train, download=False)
-            return Split(source.data.unsqueeze(1), source.targets.to(torch.int64))
+            images, labels = source.data.unsqueeze(1), source.targets.to(torch.int64)
+            if images.shape[1:] != (1, 28, 28) or len(images) != len(labels):
+                raise ValueError("another shape")
+            if labels.min() < 0 or labels.max() >= len(self.classes):
+                raise ValueError("a label without a class")
+            return Split(images, labels)
 
         try:
             return Dataset(self.name, self.title, tuple(self.classes), split(True), split(False))

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from math import inf, isfinite
 from pathlib import Path
 
 MAX_EVENTS_BYTES = 64 * 2**20
@@ -102,7 +103,7 @@ def _is_event(event: object) -> bool:
 
     def numbers(*names: str) -> bool:
         values = [event.get(name) for name in names]
-        return all(isinstance(value, int | float) and value >= 0 for value in values)
+        return all(isinstance(value, int | float) and 0 <= value < inf for value in values)
 
     match event.get("kind"):
         case "start":
@@ -118,7 +119,7 @@ def _is_event(event: object) -> bool:
             if not isinstance(errors, list) or not errors:
                 return False
             return numbers("epoch", "step") and all(
-                isinstance(error, int | float) for error in errors
+                isinstance(error, int | float) and isfinite(error) for error in errors
             )
         case "end":
             texts = event.get("reason", ""), event.get("data", "")

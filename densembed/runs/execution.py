@@ -41,10 +41,7 @@ DOWNLOAD_EVERY = 1.0
 RESTARTS = 3
 """How often a run whose process died resumes without a request."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-MEMORY = (
-    "Out of memory. Choose a smaller batch size, a smaller model or another device. "
-    "The last checkpoint was saved."
-)
+MEMORY = "Out of memory. Choose a smaller batch size, a smaller model or another device."
 
 
 class DataChanged(Exception):
@@ -85,7 +82,7 @@ def _execute_locked(run: Run, data_dir: str | None) -> str:
     if (request := run.request()) in ("stop", "pause"):
         return _end(run, "stopped" if request == "stop" else "paused")
     if (deaths := starts(run.events())) > RESTARTS:
-        return end(run, "failed", died(deaths))
+        return end(run, "failed", died(run, deaths))
     try:
         ended = _train(run, data_dir)
         while ended[0] == "paused" and not run.request():  # the request was withdrawn meanwhile
@@ -100,7 +97,7 @@ def _execute_locked(run: Run, data_dir: str | None) -> str:
 
 def fail(run: TrainingFolder, error: Exception) -> str:
     """Record the reason first, for which a full disk may still have room, then the traceback."""
-    end(run, "failed", _reason(error))
+    end(run, "failed", _reason(run, error))
     if not isinstance(error, (DataError, ValueError)):
         log = "".join(traceback.format_exception(error))
         with contextlib.suppress(OSError):
@@ -108,19 +105,19 @@ def fail(run: TrainingFolder, error: Exception) -> str:
     return "failed"
 
 
-def _reason(error: Exception) -> str:
+def _reason(run: TrainingFolder, error: Exception) -> str:
     if isinstance(error, ValidationError):
         return explain(error)
     if isinstance(error, (DataError, ValueError)):
         return str(error)
     if isinstance(error, OSError):
-        return _about_file(error)
+        return _about_file(run, error)
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
-        return MEMORY
+        return f"{MEMORY} {run.saved}".strip()
     return f"Training failed ({type(error).__name__}). See the log for details."
 
 
-def _about_file(error: OSError) -> str:
+def _about_file(run: TrainingFolder, error: OSError) -> str:
     """A sentence about a file that could not be written or read, and what to do."""
     reason = error.strerror or type(error).__name__
     if error.errno in NO_ROOM:
@@ -131,14 +128,13 @@ def _about_file(error: OSError) -> str:
         fault, remedy = "A file could not be used", "Remove the cause"
     place = f" {Path(os.fsdecode(error.filename)).name!r}" if error.filename else ""
     fault = fault.replace("A file", f"The file{place}") if place else fault
-    return f"{fault}: {reason}. The last checkpoint was saved. {remedy} and resume the run."
+    saved = f" {run.saved}" if run.saved else ""
+    return f"{fault}: {reason}.{saved} {remedy} and {run.next_step}."
 
 
-def died(deaths: int) -> str:
-    return (
-        f"The training process died {deaths} times, possibly for lack of memory. "
-        "The last checkpoint was saved."
-    )
+def died(run: TrainingFolder, deaths: int) -> str:
+    text = f"The training process died {deaths} times, possibly for lack of memory."
+    return f"{text} {run.saved}".strip()
 
 
 def end(run: TrainingFolder, state: str, reason: str = "") -> str:

@@ -6,6 +6,7 @@ import re
 import secrets
 import shutil
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -89,7 +90,7 @@ class NamedFolder:
 
 
 @dataclass(frozen=True)
-class TrainingFolder(NamedFolder):
+class TrainingFolder(NamedFolder, ABC):
     """A folder in which one process at a time trains: events, lock and requests."""
 
     @property
@@ -101,6 +102,16 @@ class TrainingFolder(NamedFolder):
                 return file.read().decode(errors="replace")
         except OSError:
             return ""
+
+    @property
+    @abstractmethod
+    def saved(self) -> str:
+        """A sentence about what an unfinished training has saved, or ""."""
+
+    @property
+    @abstractmethod
+    def next_step(self) -> str:
+        """How to go on once the cause of a failure is gone, as the end of a sentence."""
 
     def events(self) -> list[dict]:
         """All events, oldest first; see `events.read`."""
@@ -184,7 +195,11 @@ class Run(TrainingFolder):
         """Create the folder of a new run. It stays queued until `execute` is called on it."""
         path = (root or runs_folder()) / new_identifier()
         path.mkdir(parents=True)
-        replace_file(path / "config.json", config.model_dump_json(indent=1).encode())
+        try:
+            replace_file(path / "config.json", config.model_dump_json(indent=1).encode())
+        except OSError:
+            path.rmdir()
+            raise
         return cls(path)
 
     @classmethod
@@ -202,6 +217,14 @@ class Run(TrainingFolder):
     @property
     def resume_path(self) -> Path:
         return self.path / "resume.safetensors"
+
+    @property
+    def saved(self) -> str:
+        return "The last checkpoint was saved." if self.checkpoint_path.is_file() else ""
+
+    @property
+    def next_step(self) -> str:
+        return "resume the run" if self.resume_path.is_file() else "run it again"
 
     @property
     def name(self) -> str:

@@ -15,17 +15,23 @@ def check_same_data(folder: Path, dataset: Dataset) -> None:
     """Record a data set in a folder of results, or compare it with the recorded one.
 
     Raises:
-        DataError: the data set has changed since.
+        DataError: the data set has changed since, or the record is damaged.
     """
     key = hashlib.sha256(dataset.name.encode(errors="surrogateescape")).hexdigest()[:12]
     path, now = folder / f"data-{key}.json", Data.of(dataset)
     try:
         before = Data(**json.loads(path.read_bytes()))
         changes = before.changes(now)
-    except (OSError, TypeError, ValueError, AttributeError):  # missing or damaged
+    except FileNotFoundError:
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(path, json.dumps(asdict(now)).encode())
         return
+    except (OSError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(
+            f"The file {quoted(path.name)} in {quoted(folder.name)} is damaged, so nobody can tell "
+            f"whether {dataset.title} has changed since the first training there. If it has not, "
+            "delete the file to continue; otherwise choose another folder for the results."
+        ) from error
     if before.digest != now.digest:
         raise DataError(
             f"The data set {dataset.title} has changed since the first training in "

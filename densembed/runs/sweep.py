@@ -67,11 +67,15 @@ class Sweep(NamedFolder):
     def create(cls, plan: Plan, path: Path | None = None) -> "Sweep":
         """Create the folder, or open it if it has the same plan.
 
-        Raises ValueError if it has another plan.
+        Raises ValueError if it has another plan, or one that is damaged.
         """
         path = path or sweeps_folder() / new_identifier()
         sweep = cls(path)
         if (path / "plan.json").exists():
+            if sweep.plan is None:
+                raise ValueError(
+                    f"The file 'plan.json' in {path.name[:60]} is damaged. Choose another folder."
+                )
             if sweep.plan != plan:
                 raise ValueError(f"{path.name[:60]} has another sweep. Choose another folder.")
             return sweep
@@ -194,6 +198,14 @@ class Group(TrainingFolder):
         return Sweep(self.path.parent)
 
     @property
+    def saved(self) -> str:
+        return "Finished trainings of the sweep were saved."
+
+    @property
+    def next_step(self) -> str:
+        return "resume the sweep"
+
+    @property
     def identifier(self) -> str:
         return f"{self.path.parent.name}-{self.path.name}"
 
@@ -256,7 +268,7 @@ def _train_locked(group: Group, data_dir: str | None) -> str:
     if group.over() or group.request():
         return "done" if group.over() else "stopped"
     if (deaths := starts(group.events())) > RESTARTS:
-        return end(group, "failed", died(deaths))
+        return end(group, "failed", died(group, deaths))
     group.append("start")
     try:
         jobs.together(group.todo(), data_dir, lambda: bool(group.request()), group.path.parent)

@@ -176,6 +176,6 @@ def _data(text: str) -> Data:
     counts = (data.train, data.test, data.since, *data.shape)
     whole = all(isinstance(count, int) and count >= 0 for count in counts)
     named = all(isinstance(name, str) for name in (data.digest, *data.classes))
-    if not (whole and named and data.train and len(data.shape) == 3):
+    if not (whole and named and data.train and len(data.shape) in (2, 3)):
         raise ValueError(DAMAGED)
     return data

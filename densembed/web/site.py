@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -74,6 +75,7 @@ def view_page(
     parameters: Mapping[str, str],
     view: str = "explore",
     examples: int = EXAMPLES,
+    titles: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """One view as a single page, which contains its checkpoints and its input.
 
@@ -83,11 +85,12 @@ def view_page(
         parameters: of the view's link.
         view: "explore" or "compare".
         examples: test inputs per class of the built-in data sets to choose from.
+        titles: of the checkpoints by their keys; without one, model, data set and error.
     """
     for key, checkpoint in checkpoints.items():
         _check(key, checkpoint)
     models = {
-        key: {"title": one_line(checkpoint.header), "story": "", "script": None}
+        key: {"title": titles.get(key) or one_line(checkpoint.header), "story": "", "script": None}
         for key, checkpoint in checkpoints.items()
     }
     scripts = "".join(

@@ -17,7 +17,7 @@ import pytest
 import torch
 from torchvision.datasets import MNIST
 
-from densembed.data import DataError, is_available, load_dataset, mnist
+from densembed.data import DataError, fashion, is_available, load_dataset, mnist
 from tests.conftest import is_sentence
 
 NAMES = tuple(mnist.SHA256)
@@ -245,6 +245,23 @@ def test_damage_is_found(mirror, files, tmp_path, name, damage):
     assert tree(tmp_path) == before
     (raw / name).unlink()
     check(mnist.DATA.load(tmp_path), files)
+
+
+@pytest.mark.parametrize("harm", ["label", "size"])
+def test_files_of_the_right_length_with_another_content(harm, files, tmp_path):
+    """As Fashion-MNIST is known by the lengths of its files."""
+    name = "t10k-labels-idx1-ubyte" if harm == "label" else "t10k-images-idx3-ubyte"
+    body = bytearray(files[name])
+    if harm == "label":
+        body[-1] = 10
+    else:
+        body[8:16] = (14).to_bytes(4, "big") + (56).to_bytes(4, "big")
+    for each, content in (files | {name: bytes(body)}).items():
+        path = tmp_path / fashion.DATA.folder / each
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    with pytest.raises(DataError, match="is damaged or belongs to another data set"):
+        fashion.DATA.load(tmp_path)
 
 
 def local(folder) -> str:

@@ -117,6 +117,10 @@ def test_results_are_of_the_same_data(short, tmp_path, monkeypatch, capsys):
     assert main(command) == 2  # though all is trained
     (line,) = capsys.readouterr().err.splitlines()
     assert "has changed since the first training in 'out': the same number of images" in line
+    (record,) = (tmp_path / "out").glob("data-*.json")
+    record.write_text("{}")
+    assert main(command) == 2
+    assert f"The file '{record.name}' in 'out' is damaged" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

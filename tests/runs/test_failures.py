@@ -75,6 +75,8 @@ def test_other_failures(new, monkeypatch, error, words):
     assert execute(str(run.path)) == "failed"
     assert words in end_of(run)["reason"]
     assert end_of(run)["reason"].endswith(".")
+    assert "was saved" not in end_of(run)["reason"]  # it failed before the first checkpoint
+    assert "resume the run" not in end_of(run)["reason"]
 
 
 def test_cuda_out_of_memory_keeps_the_last_checkpoint(new, monkeypatch):
@@ -160,14 +162,13 @@ def test_a_full_disk_keeps_the_last_checkpoint(new, monkeypatch):
     [
         (
             PermissionError(13, "Permission denied", "/a/b/checkpoint.safetensors"),
-            "The file 'checkpoint.safetensors' could not be used: Permission denied. The last "
-            "checkpoint was saved. Allow the app to write to the folder of runs and resume "
-            "the run.",
+            "The file 'checkpoint.safetensors' could not be used: Permission denied. "
+            "Allow the app to write to the folder of runs and run it again.",
         ),
         (OSError(30, "Read-only file system"), "A file could not be used: Read-only file system."),
-        (OSError(5, "Input/output error"), "Remove the cause and resume the run."),
+        (OSError(5, "Input/output error"), "Remove the cause and run it again."),
         (OSError(), "A file could not be used: OSError."),
-        (OSError(122, "Disk quota exceeded"), "Free some disk space and resume the run."),
+        (OSError(122, "Disk quota exceeded"), "Free some disk space and run it again."),
     ],
     ids=str,
 )

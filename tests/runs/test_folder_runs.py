@@ -64,9 +64,9 @@ def test_a_run_of_an_older_version_keeps_its_classes(numbers, monkeypatch):
     assert ended.errors[0] < 10
 
 
-def test_a_validation_error_is_one_sentence():
+def test_a_validation_error_is_one_sentence(numbers):
     with pytest.raises(ValueError, match="string_unicode") as caught:
         RunConfig(dataset="folder:" + os.fsdecode(b"caf\xe9"))
-    assert _reason(caught.value) == (
+    assert _reason(Run.create(numbers), caught.value) == (
         r"Dataset is not valid UTF-8: folder:caf\xe9. Rename the folder."
     )

@@ -160,8 +160,10 @@ def test_a_pause_does_not_change_the_result(new, monkeypatch):
     assert not paused.resume_path.exists()
 
 
-def test_one_epoch_at_a_time(new):
-    undisturbed, stepped = new(epochs=3), new(epochs=3)
+@pytest.mark.parametrize("dataset", ["digits", "mnist1d"])
+def test_one_epoch_at_a_time(new, dataset):
+    undisturbed, stepped = (new(epochs=3, dataset=dataset) for _ in range(2))
+    per_epoch = {"digits": 15, "mnist1d": 40}[dataset]
     stepped.pause()
     assert stepped.state() == "paused"
     assert execute(str(stepped.path)) == "paused"
@@ -169,7 +171,7 @@ def test_one_epoch_at_a_time(new):
         stepped.resume(epochs=1)
         assert stepped.state() == "queued"
         assert execute(str(stepped.path)) == stepped.state() == "paused"
-        assert stepped.checkpoint().steps[-1] == epoch * 15
+        assert stepped.checkpoint().steps[-1] == epoch * per_epoch
         assert kinds(stepped).count("epoch") == epoch
     stepped.resume(epochs=1)
     assert execute(str(stepped.path)) == execute(str(undisturbed.path)) == "done"

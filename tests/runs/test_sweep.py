@@ -275,6 +275,9 @@ def test_sweeps_are_listed_and_no_runs(small):
 def test_another_plan_in_the_same_folder_is_refused(small):
     with pytest.raises(ValueError, match="another sweep"):
         Sweep.create(make_plan(BASE, {"epochs": [1, 2]}), small.path)
+    (small.path / "plan.json").write_text("garbage")
+    with pytest.raises(ValueError, match=r"'plan\.json' in .* is damaged"):
+        Sweep.create(make_plan(BASE, GRID), small.path)
 
 
 def test_a_changed_file_is_not_taken_for_a_member(small):

@@ -445,7 +445,8 @@ export class InputControls {
     // would be taken for that of the picture.
     const unread = state.from === "upload" && !own
       ? samples.signals ? "no numbers yet" : "no picture yet"
-      : blank ? samples.signals ? "no signal" : "no digit found" : "";
+      : blank ? samples.signals ? "no signal"
+        : samples.empty ? "no picture" : "no digit found" : "";
     return {
       pixels: onGrid(pixels, shape, grid), shape: [shape[0], grid[0], grid[1]],
       label: own ? null : name, note: notes.join(", "), content, blank, unread,

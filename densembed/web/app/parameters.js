@@ -15,6 +15,7 @@ import { closest } from "../engine/text.js";
  */
 
 const MOST = 4;  // sentences about a link
+const RUN = /^\d{8}-\d{6}-/;  // the beginning of a run's identifier
 
 /**
  * One of several slugs.
@@ -104,7 +105,11 @@ export function readLink(parameters, link) {
     const written = link.get(key);
     const value = written === null ? usual : read(written);
     state[key] = value === undefined ? usual : value;
-    if (value === undefined)
+    if (value !== undefined) continue;
+    if (RUN.test(written ?? ""))
+      problems.push(`The run “${short(written ?? "")}”, which the link names as “${label}”, was `
+        + "deleted or has no readable checkpoint. The default is shown.");
+    else
       problems.push(`The link sets “${label}” to “${short(written ?? "")}”, `
         + `which is not ${expected}.${meant(written ?? "", slugs)} The default is shown.`);
   }

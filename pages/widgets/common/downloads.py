@@ -89,12 +89,17 @@ def grid_of(parameters: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 def export_explored(
-    name: str, checkpoint: Checkpoint, pixels: Tensor, parameters: Mapping[str, str]
+    name: str,
+    checkpoint: Checkpoint,
+    pixels: Tensor,
+    parameters: Mapping[str, str],
+    titles: Mapping[str, str],
 ) -> None:
     """Buttons to download the numbers and figures of the view, the model, the input; a program.
 
     Args:
         name: the key of the checkpoint.
+        titles: of checkpoints by their keys, in the list of models.
         pixels: the input on the grid of the data.
         parameters: of the view's link.
     """
@@ -131,7 +136,7 @@ def export_explored(
         "Page, HTML",
         f"{stem}.html",
         "text/html",
-        lambda: view_page({name: checkpoint}, pixels, parameters),
+        lambda: view_page({name: checkpoint}, pixels, parameters, titles=titles),
     )
     files = (
         ("Numbers, CSV", f"{stem}.csv", "text/csv", lambda: export.csv(response, index, **more())),

@@ -15,7 +15,7 @@ from densembed.web.site import view_page
 from pages.widgets.common.cache import response_of
 from pages.widgets.common.downloads import pick_columns, printed
 from pages.widgets.compare.models import ComparedModel, Moment
-from pages.widgets.inputs.checkpoints import file_of
+from pages.widgets.inputs.checkpoints import file_of, titles
 from pages.widgets.live.live import Report
 
 
@@ -75,6 +75,7 @@ def export_compared(compared: list[ComparedModel], moment: Moment, report: Repor
                 pixels,
                 {**report.parameters, **keys},
                 "compare",
+                titles=titles(keys.values()),
             ),
         ),
         *printed("compared", columns, page),

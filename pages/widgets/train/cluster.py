@@ -19,6 +19,7 @@ from densembed.workers.cluster import Cluster
 from pages.widgets.common.link import plain
 
 LIVE = ("queued", "running")
+ELSEWHERE = "Queued, but not on this server: the server that queued this may have stopped."
 WORDS = {
     "queued": "waiting to start",
     "running": "training",

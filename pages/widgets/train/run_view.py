@@ -17,7 +17,6 @@ from densembed.runs.time_left import seconds_after
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
-from densembed.training.header import CheckpointError
 from pages.widgets.canvas.data import colours
 from pages.widgets.canvas.stills import (
     NAME,
@@ -34,6 +33,7 @@ from pages.widgets.inputs.choose import pick_sample, show_picture, show_signal
 from pages.widgets.inputs.compare_with import compare_with
 from pages.widgets.inputs.test_images import test_images
 from pages.widgets.train.cluster import (
+    ELSEWHERE,
     LIVE,
     WORDS,
     cluster,
@@ -80,30 +80,48 @@ def _follow(run: Run, was_live: bool) -> None:
     # In containers, so that each part keeps its place: where the lines above change while the page
     # and this fragment are drawn at once, the browser may look for a row within a line of text.
     course = _now_and_then(run, events, state == "running")
+    checkpoint = _own(run.checkpoint(), config)
     with st.container():
-        _status(run, state, events, config, course)
+        _status(run, state, events, config, course, checkpoint)
     with st.container():
         if not read_only():
             run_buttons(run, state, config)
     ended = state != "paused" and not is_live(run, state)
-    pictures(run.checkpoint(), course, run.identifier, ended)
+    saved = state == "done" or run.checkpoint_path.is_file()
+    damaged = ended and saved and not checkpoint
+    pictures(checkpoint, course, run.identifier, ended, damaged)
     if events:
         with st.expander("Log"):
             st.code("\n".join([*log_lines(events), run.log]).strip(), language=None)
 
 
-def _status(run: Run, state: str, events: list[dict], config: RunConfig, course: Course) -> None:
+def _own(checkpoint: Checkpoint | None, config: RunConfig) -> Checkpoint | None:
+    """The checkpoint, unless it is one of another model or other data."""
+    if checkpoint is None:
+        return None
+    own = checkpoint.config
+    return checkpoint if (own.model, own.dataset) == (config.model, config.dataset) else None
+
+
+def _status(
+    run: Run,
+    state: str,
+    events: list[dict],
+    config: RunConfig,
+    course: Course,
+    checkpoint: Checkpoint | None,
+) -> None:
     last = next((event for event in reversed(events) if event["kind"] == "progress"), None)
-    # The last point of the curve, which is updated less often than the events.
     noun = "signal" if is_signals(config.dataset) else "image"
-    error = (
-        f"test error {Errors(course.errors[-1]).text(_test_images(run), noun)}"
-        if course.errors
-        else ""
-    )
+    # While it trains, the last point of the curve, which is updated less often than the events.
+    errors = course.errors[-1] if course.errors else None
+    if checkpoint and checkpoint.errors and state not in LIVE:
+        errors = checkpoint.errors  # the snapshot of a diverged run is older than the last point
+    images = checkpoint.header.provenance.test_images if checkpoint else None
+    error = f"test error {Errors(errors).text(images, noun)}" if errors else ""
     place = cluster().place(run) if state in ("queued", "interrupted") else None
     if state == "queued" and place is None:
-        st.info("Queued, but not on this server: the server that queued this run may have stopped.")
+        st.info(ELSEWHERE)
         return
     if state in LIVE or place is not None:
         if wanting := cluster().wanting(run):
@@ -130,7 +148,7 @@ def _status(run: Run, state: str, events: list[dict], config: RunConfig, course:
         st.warning(f"{text.capitalize()}: {plain(reason)}")
     else:
         (st.success if state == "done" else st.info)(f"{text.capitalize()}.")
-    if run.checkpoint_path.is_file():
+    if checkpoint:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.page_link(
                 "pages/explore.py",
@@ -152,14 +170,6 @@ def _starting(events: list[dict], config: RunConfig) -> tuple[float, str]:
     return (min(1.0, received / size) if size else 0.0), line
 
 
-def _test_images(run: Run) -> int | None:
-    """The number of test images of a run."""
-    try:
-        return Checkpoint.peek(run.checkpoint_path).provenance.test_images
-    except CheckpointError:
-        return None
-
-
 def _waiting(run: Run, place: int) -> str:
     if not place:
         return WORDS["queued"]
@@ -169,7 +179,11 @@ def _waiting(run: Run, place: int) -> str:
 
 
 def pictures(
-    checkpoint: Checkpoint | None, course: Course, name: str = "", ended: bool = False
+    checkpoint: Checkpoint | None,
+    course: Course,
+    name: str = "",
+    ended: bool = False,
+    damaged: bool = False,
 ) -> None:
     """A test image, its receptive field before training and now, and the curves.
 
@@ -177,6 +191,7 @@ def pictures(
 
     Args:
         ended: whether the run is over.
+        damaged: whether a checkpoint was saved that is missing now or cannot be read.
     """
     signals = checkpoint is not None and checkpoint.header.scaling is not None
     if signals:
@@ -188,7 +203,9 @@ def pictures(
         _curves(course, name, ended)
     if checkpoint is None:
         fields.caption(
-            "The run ended before its first checkpoint, so there is no receptive field to show."
+            "The checkpoint of this run is missing, damaged or that of another run."
+            if damaged
+            else "The run ended before its first checkpoint, so there is no receptive field."
             if ended
             else "The receptive field appears after the first steps."
         )

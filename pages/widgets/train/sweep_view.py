@@ -9,7 +9,7 @@ from densembed.runs.sweep import Row, Sweep, all_sweeps
 from pages.widgets.common.link import base_path, plain
 from pages.widgets.common.listing import line, on_page, pager
 from pages.widgets.common.page import CHART
-from pages.widgets.train.cluster import WORDS, cluster, watch
+from pages.widgets.train.cluster import ELSEWHERE, WORDS, cluster, watch
 from pages.widgets.train.run_actions import action_button
 from pages.widgets.train.sweep_summary import caption, extent, heading
 
@@ -58,9 +58,8 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
         st.success(f"Done: {total:,} trainings.")
     else:
         kept = f"{over:,} of {total:,} trainings are finished and saved."
-        st.info(
-            " ".join(filter(None, (f"{WORDS[state].capitalize()}:", plain(sweep.reason()), kept)))
-        )
+        told = f"{WORDS[state].capitalize()}: {plain(sweep.reason())}".rstrip()
+        st.info(f"{ELSEWHERE if state == 'queued' else told} {kept}")
     if not read_only():
         _buttons(sweep, live, state, some=over > 0)
     if over:
