@@ -234,6 +234,12 @@ def visitor(browser, server: str) -> Iterator[Callable[..., Page]]:
         if message.type == "error" and "/_stcore/" not in message.location["url"]:
             faults.append(message.text)
 
+    def note_error(error) -> None:
+        # Plotly draws a label under the pointer a moment later, even if Streamlit has removed the
+        # chart meanwhile.
+        if "_hoverlayer" not in str(error):
+            faults.append(str(error))
+
     def open_link(link: str = "/", width: int = 1440, theme: str = "light") -> Page:
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
@@ -242,7 +248,7 @@ def visitor(browser, server: str) -> Iterator[Callable[..., Page]]:
         page = context.new_page()
         page.set_default_timeout(LONGEST)
         page.on("console", note)
-        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("pageerror", note_error)
         page.goto(server + link)
         return settle(page)
 
