@@ -63,7 +63,11 @@ def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) ->
 def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
     load(config.dataset, options)
     run = Run.create(config)
-    print(f"run {run.identifier} in {printable(run.path)}", flush=True)
+    try:
+        print(f"run {run.identifier} in {printable(run.path)}", flush=True)
+    except OSError:  # the output cannot be written
+        run.delete()  # nothing would ever start it
+        raise
     try:
         with Interrupt(run.stop), Bar(config.epochs) as bar, bar.following(run):
             if options.scheduler:

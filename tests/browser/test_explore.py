@@ -176,7 +176,7 @@ def test_a_channel_of_a_colour_model_and_its_three_channels(site):
     choose(page, "Channel", "green")
     shows(page, FIELD, values[1 % len(values)])
     rests(page, f"model={COLOUR}&channel=green")
-    assert page.locator(".opinion .heading").inner_text().endswith("none: no digit found")
+    assert page.locator(".opinion .heading").inner_text().endswith("none: no picture")
 
 
 def test_the_box_of_the_densities_is_drawn(site, tmp_path):

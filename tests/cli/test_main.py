@@ -65,6 +65,13 @@ def test_output_that_cannot_be_written(arguments):
     assert (done.returncode, done.stderr) == (2, message)
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_no_run_is_left_that_was_never_named(tmp_path):
+    done = started("train", "linear", end=">/dev/full", DENSEMBED_RUNS=str(tmp_path))
+    assert done.returncode == 2
+    assert not list(tmp_path.glob("2*"))
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 def test_output_that_is_closed(trained_file):
     for arguments in ([], ["--help"], ["info", str(trained_file)]):

@@ -307,6 +307,14 @@ def offered(monkeypatch, link: dict[str, str], pixels=None) -> tuple[AppTest, di
     return app, files
 
 
+def test_an_exported_page_has_the_name_of_the_run(small_gallery, trained, monkeypatch):
+    run = Run.create(trained.config)
+    trained.save(run.checkpoint_path)
+    run.rename("my run")
+    _, files = offered(monkeypatch, {"model": run.identifier})
+    assert '"title": "my run \\u00b7 ' in files["Page, HTML"].replace("·", "\\u00b7")
+
+
 def test_downloads_contain_what_is_shown(small_gallery, trained, trained_file, monkeypatch):
     """playground#39, netron#1152: figures, numbers, the model, a program."""
     k, label = 4, 3

@@ -12,6 +12,7 @@ from densembed.data import load_dataset
 from densembed.fields.field import view
 from densembed.runs import Run, execute
 from densembed.training.config import RunConfig
+from densembed.training.errors import Errors
 from pages.widgets.train.run_list import _text
 from tests.conftest import is_sentence
 from tests.pages.conftest import (
@@ -296,6 +297,33 @@ def test_an_ended_run_shows_no_remaining_time(small_gallery, runs_root, state):
     said = " ".join(caption.value for caption in app.caption)
     assert ("after the first steps" in said) == (state == "paused")
     assert ("ended before its first checkpoint" in said) == (state != "paused")
+
+
+def test_the_error_is_that_of_the_saved_model(small_gallery, runs_root, trained):
+    """Of a diverged run: the last error of the curve is of a step that was not saved."""
+    run = Run.create(trained.config)
+    run.append("epoch", epoch=9, step=200, test_error=[77.0], loss=1.0, seconds=1.0)
+    trained.save(run.checkpoint_path)
+    run.append("end", state="diverged", reason="The loss became too large.")
+    (said,) = warnings(visit("train", run=run.identifier))
+    images = trained.header.provenance.test_images
+    assert f"test error {Errors(trained.errors).text(images)}" in said
+
+
+@pytest.mark.parametrize("harm", ["missing", "damaged", "another"])
+def test_a_checkpoint_that_is_not_that_of_the_run(small_gallery, runs_root, trained, harm):
+    run = Run.create(QUICK)
+    run.append("epoch", epoch=2, step=12, test_error=[50.0], loss=1.0, seconds=1.0)
+    run.append("end", state="done")
+    if harm == "another":
+        trained.save(run.checkpoint_path)
+    elif harm == "damaged":
+        run.checkpoint_path.write_bytes(trained.to_bytes()[:1000])
+    app = visit("train", run=run.identifier)
+    assert [line.value for line in app.success] == ["Done · test error 50.00 %."]
+    assert "Show in Explore" not in links(app)
+    said = "The checkpoint of this run is missing, damaged or that of another run."
+    assert said in [line.value for line in app.caption]
 
 
 def test_a_damaged_run_raises_no_exception(small_gallery, runs_root):

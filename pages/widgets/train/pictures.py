@@ -12,6 +12,7 @@ from densembed.data import DataError, Dataset, default_data_dir, is_folder, load
 from densembed.data.codec import to_png
 from densembed.data.folder import PREFIX as FOLDER
 from densembed.data.folder import Folder
+from densembed.markup import JOINER
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
 from pages.widgets.common.uploaded import uploaded_files
@@ -74,7 +75,9 @@ def pick_pictures(source: str) -> str | None:
             max_chars=180,
             placeholder="/home/me/photos",
             help=LAYOUT,
-        ).strip()
+        )
+        # A path that was copied from a message of a page may contain some.
+        path = path.replace(JOINER, "").strip()
         if not path:
             st.caption(LAYOUT)
     shapes = list(SHAPES)
