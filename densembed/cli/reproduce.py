@@ -52,8 +52,13 @@ class Figure1(Experiment):
 
     def report(self, settings: Settings) -> Report:
         checkpoints = {model: self._checkpoint(model, settings) for model in FIGURE1}
-        page = figure1_page(figure1_of(checkpoints, self._images(settings)))
-        return {"dataset": settings.title, "recipe": settings.recipe, "page": page}
+        title = (
+            f"Figure 1 of the included models with inputs from {settings.title}"
+            if settings.included
+            else f"Figure 1 on {settings.title} with recipe {settings.recipe}"
+        )
+        page = figure1_page(title, figure1_of(checkpoints, self._images(settings)))
+        return {"title": title, "page": page}
 
     @staticmethod
     def _images(settings: Settings) -> Tensor:
@@ -69,7 +74,12 @@ class Figure1(Experiment):
         return entry.open()
 
     def markdown(self, report: Report) -> str:
-        return f"### Figure 1 on {for_markdown(report['dataset'])}, recipe {report['recipe']}\n"
+        return f"### {for_markdown(report['title'])}\n"
+
+    def stem(self, settings: Settings) -> str:
+        if settings.included:  # they have recipes of their own
+            return f"{self.name}-{settings.slug}-included"
+        return super().stem(settings)
 
     def files(self, report: Report) -> dict[str, str]:
         return {"html": report["page"]}
@@ -106,7 +116,7 @@ def reproduce_command(options: argparse.Namespace) -> None:
         data_dir=options.data_dir,
         device=options.device,
         included=options.included,
-        inputs=tuple(options.inputs.split(",")) if options.inputs else (),
+        inputs=tuple(map(str.strip, options.inputs.split(","))) if options.inputs else (),
     )
     for jobs in experiment.jobs(settings):
         _train(jobs, options)

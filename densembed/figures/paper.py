@@ -274,10 +274,10 @@ def _cells(figure: go.Figure) -> float:
     return rows / columns
 
 
-def figure1_page(parts: dict[str, go.Figure]) -> str:
+def figure1_page(title: str, parts: dict[str, go.Figure]) -> str:
     """The panels of Figure 1 with their models' names, as one self-contained HTML page."""
     panels = [
         Panel(f"({part}) {describe(model)}", figure, _cells(figure))
         for part, (model, figure) in zip("abc", parts.items(), strict=True)
     ]
-    return html_page("Figure 1: where the densities lie", [panels[:1], panels[1:]])
+    return html_page(title, [panels[:1], panels[1:]])

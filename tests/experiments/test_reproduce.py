@@ -170,10 +170,23 @@ def test_figure1_has_the_fields_of_its_models(short, tmp_path, digits):
     assert not (heats[2] == heats[5]).all()
     assert moving.layout.coloraxis.cmax == max(of.top for of in views)
     assert [len(figure.data) for figure in fixed] == [2, 2]
-    page = figures.figure1_page(parts)
+    page = figures.figure1_page("Figure 1 on digits with recipe paper", parts)
     assert page.count("<h2>") == 3
     assert page.count("Plotly.newPlot") >= 3
     assert "<script src=" not in page  # it opens without a network
+
+
+def test_figure1_of_the_included_models_says_so(tmp_path, capsys, monkeypatch):
+    """Not the recipe, which is another one, nor that they are models of the inputs' data set."""
+    shipped = Path(__file__).parents[2] / "checkpoints" / "paper"
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(shipped))
+    arguments = ["reproduce", "figure1", "--included", "--dataset", "digits", "--inputs", "7, 2, 1"]
+    assert main([*arguments, "--out", str(tmp_path)]) == 0
+    title = "Figure 1 of the included models with inputs from digits"
+    assert f"### {title}\n" in capsys.readouterr().out
+    (path,) = tmp_path.iterdir()
+    assert path.name == "figure1-digits-included.html"
+    assert f"<title>{title}</title>" in path.read_text()
 
 
 @pytest.fixture(scope="module")
