@@ -294,7 +294,7 @@ def _check_reproduce(options: argparse.Namespace) -> None:
         if is_signals(options.dataset) != (own == "signals"):
             raise UsageError(f"{options.what} is of {own}: choose a data set of {own}.")
     names = (options.rows or "").split(",")
-    options.rows = tuple(name for part in names if (name := part.strip()))
+    options.rows = tuple(dict.fromkeys(name for part in names if (name := part.strip())))
     if options.rows == () and len(names) > 1:
         raise UsageError("--rows takes names of models, separated by commas.")
     if options.rows and options.what not in WITH_ROWS:

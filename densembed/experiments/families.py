@@ -26,6 +26,7 @@ from densembed.functional.densities import FAMILIES
 from densembed.functional.families import in_words
 from densembed.markup import for_markdown
 from densembed.runs.jobs import Job, typical
+from densembed.text import counted
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import estimate_seconds
@@ -162,7 +163,7 @@ class Families(Experiment):
             if rows := of_kind(report, kind):
                 parts += [
                     f"{form.format('…')}, {rows[0]['parameters']:,} parameters, "
-                    f"{len(rows[0]['errors'])} seeds:",
+                    f"{counted(len(rows[0]['errors']), 'seed')}:",
                     markdown_table(
                         {
                             "family": "{family}",

@@ -21,12 +21,12 @@ from densembed.experiments.report import (
     markdown_table,
     plus_minus,
 )
-from densembed.experiments.reproduce import BESIDE_THE_PAPER, result, table_jobs
+from densembed.experiments.reproduce import BESIDE_THE_PAPER, other_data, result, table_jobs
 from densembed.experiments.robustness import PERTURBATIONS, errors, follows
 from densembed.markup import for_markdown
 from densembed.models.names import describe, fill, parse, parts
 from densembed.runs.jobs import Job
-from densembed.text import unknown
+from densembed.text import counted, unknown
 from densembed.training.config import RunConfig
 
 AMOUNTS: dict[str, tuple[float, ...]] = {
@@ -122,7 +122,8 @@ class Frames(Experiment):
         return (
             f"### Frames on {for_markdown(report['dataset'])}, recipe {report['recipe']}\n\n"
             f"{markdown_table(BESIDE_THE_PAPER, rows)}\n\n"
-            f"{seeds} seeds per row, {epochs} epochs, no augmentation. Test error in % on images "
+            f"{counted(seeds, 'seed')} per row, {epochs} epochs, no augmentation."
+            f"{other_data(report['dataset'], self.dataset)} Test error in % on images "
             "that are shifted (pixels, in four directions), scaled, rotated (degrees, either way) "
             "or noisy (deviation, of full ink); the last column is the displacement of the field "
             "per pixel of the digit's:\n\n"

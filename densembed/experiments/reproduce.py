@@ -6,7 +6,7 @@ checkpoints.
 
 from collections.abc import Iterator, Sequence
 
-from densembed.data import Dataset
+from densembed.data import Dataset, title
 from densembed.experiments.benchmark import machine
 from densembed.experiments.paper import TABLES, PublishedResult
 from densembed.experiments.recipes import RECIPES
@@ -23,7 +23,7 @@ from densembed.experiments.report import (
 )
 from densembed.markup import for_markdown
 from densembed.runs.jobs import Job
-from densembed.text import unknown
+from densembed.text import counted, unknown
 from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
 from densembed.training.loop import Epoch, train
@@ -58,6 +58,11 @@ BESIDE_THE_PAPER: Columns = {
     "difference": lambda row: f"{row['mean'] - row['paper_mean']:+.2f}",
 }
 """The columns of a table of results, each a `result`."""
+
+
+def other_data(dataset: str, papers: str) -> str:
+    """A sentence below a table, if our errors are not of the paper's data set."""
+    return "" if dataset == papers else f" The paper's errors are of {title(papers)}."
 
 
 def result(
@@ -144,7 +149,8 @@ class Table(Experiment):
         threads = ", one thread each" if devices == {"cpu"} else f" on {', '.join(sorted(devices))}"
         return (
             f"### {for_markdown(report['dataset'])}, recipe {report['recipe']}\n\n{table}\n\n"
-            f"{members} seeds per row; {seconds:,.0f} s of training in total{threads}.\n"
+            f"{counted(members, 'seed')} per row; {seconds:,.0f} s of training in total{threads}."
+            f"{other_data(report['dataset'], self.dataset)}\n"
         )
 
     def gallery(self, settings: Settings, report: Report) -> dict[str, Sequence[Job]]:

@@ -92,11 +92,17 @@ def test_held_out_images_are_of_the_training_set(digits):
 
 
 def test_the_command_writes_table_and_markdown(short, tmp_path, capsys):
-    arguments = ["reproduce", "table1", "--rows", "logistic-el-3,linear", "--dataset", "digits"]
-    assert main([*arguments, "--seeds", "1", "--processes", "1", "--out", str(tmp_path)]) == 0
-    assert "logistic-el-3" in capsys.readouterr().out
+    arguments = ["reproduce", "table1", "--rows", "logistic-el-3,linear,logistic-el-3"]
+    arguments += ["--dataset", "digits", "--seeds", "1", "--processes", "1"]
+    assert main([*arguments, "--out", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert text.count("logistic-el-3") == 1
+    assert "\n1 seed per row; " in text
+    assert "The paper's errors are of MNIST.\n" in text
     table = json.loads((tmp_path / "table1-digits-paper.json").read_text())
     assert [row["model"] for row in table["rows"]] == ["logistic-el-3", "linear"]
+    of_mnist = Table("table1", "mnist").markdown(table | {"dataset": "mnist"})
+    assert "The paper's errors" not in of_mnist
     assert (tmp_path / "table1-digits-paper.md").read_text().startswith("### digits, recipe paper")
 
 
