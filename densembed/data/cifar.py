@@ -24,6 +24,7 @@ class Cifar10(Published):
     manual = f"the folder {folder}"
     unread = (
         *("cifar-10-binary.tar.gz", "cifar-10-matlab.tar.gz"),
+        *("cifar-10-python.tar", "cifar-10-python.zip"),
         *("data_batch_1.bin", "data_batch_1.mat"),
     )
 

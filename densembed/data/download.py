@@ -125,12 +125,14 @@ def locked(lock: Path, title: str) -> Iterator[float]:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and its parents. The error names a file that is in the way."""
+    """Create a folder and its parents. The error names a file or link that is in the way."""
     for place in (folder, *folder.parents):
         if place.is_dir():
             break
-        if place.exists():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
+        if os.path.lexists(place):
+            broken = "a broken link has this name: move it away"
+            reason = os.strerror(errno.ENOTDIR) if place.exists() else broken
+            raise NotADirectoryError(errno.ENOTDIR, reason, str(place))
     folder.mkdir(parents=True, exist_ok=True)
 
 

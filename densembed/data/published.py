@@ -111,10 +111,9 @@ class Published(ABC):
 
     def _check_places(self, data_dir: Path) -> None:
         """Raise DataError if missing files are in other places or have other names."""
-        files = sorted(_files_below(data_dir))
-        for archive in self.archives():
-            if (data_dir / archive.path).is_file():
-                continue
+        archives = [one for one in self.archives() if not (data_dir / one.path).is_file()]
+        files = sorted(_files_below(data_dir)) if archives else []
+        for archive in archives:
             absent = [self.folder / name for name in self._absent(data_dir, archive.names)]
             for wanted in [*absent, archive.path] if absent else []:
                 expected = data_dir / wanted

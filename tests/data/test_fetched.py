@@ -188,7 +188,13 @@ def test_cifar_in_another_place(things, tmp_path, place, named):
 
 
 @pytest.mark.parametrize(
-    "name", ["cifar-10-binary.tar.gz", "cifar-10-batches-bin/data_batch_1.bin"]
+    "name",
+    [
+        "cifar-10-binary.tar.gz",
+        "cifar-10-batches-bin/data_batch_1.bin",
+        "cifar-10-python.tar",  # as Safari unpacks it
+        "cifar-10-python.zip",
+    ],
 )
 def test_another_format_of_cifar_is_named(things, tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -215,6 +221,8 @@ def test_a_file_of_cifar_is_missing(things, tmp_path, monkeypatch, name):
 
 @pytest.mark.parametrize("repacked", [False, True])
 def test_cifar_in_its_archive_needs_no_network(things, served, tmp_path, monkeypatch, repacked):
+    """Nor does a copy in another format beside it matter."""
+    (tmp_path / "cifar-10-python.tar").touch()
     monkeypatch.setattr(CIFAR10, "url", OFFLINE)
     body = (served[0] / "cifar.tar.gz").read_bytes()
     body = gzip.compress(gzip.decompress(body), 1) if repacked else body
@@ -243,6 +251,14 @@ def test_a_file_or_a_pipe_in_place_of_a_folder(things, tmp_path, monkeypatch, pi
     place = tmp_path / cifar.DATA.folder
     os.mkfifo(place) if pipe else place.write_text("in the way")
     assert f"{place}: Not a directory" in local(cifar.DATA.load, tmp_path)
+
+
+def test_a_broken_link_in_place_of_a_folder(things, tmp_path):
+    place = tmp_path / cifar.DATA.folder
+    place.symlink_to(tmp_path / "gone")
+    assert f"{place}: a broken link has this name: move it away." in local(
+        cifar.DATA.load, tmp_path
+    )
 
 
 def test_a_pipe_in_place_of_a_file(things, tmp_path):
