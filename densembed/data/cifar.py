@@ -1,13 +1,16 @@
 """CIFAR-10 through torchvision: small colour photographs of ten classes."""
 
 import hashlib
+import io
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from densembed.data.dataset import Dataset, Split
+from densembed.data.download import stoppable
 from densembed.data.published import Archive, Published
 
 CLASSES = (
@@ -43,11 +46,14 @@ class Cifar10(Published):
 
         return [Archive(Path(CIFAR10.filename), self.names(), CIFAR10.tgz_md5, [CIFAR10.url])]
 
-    def unpack(self, archive: Path, name: str) -> bytes:
-        with tarfile.open(archive) as files:
-            if (member := files.extractfile(f"{self.folder}/{name}")) is None:
-                raise KeyError(name)
-            return member.read()
+    def unpack(self, data: bytes, names: Iterable[str]) -> dict[str, bytes]:
+        wanted = {f"{self.folder}/{name}": name for name in names}
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as files:
+            return {
+                wanted[member.name]: data[member.offset_data : member.offset_data + member.size]
+                for member in stoppable(files)
+                if member.name in wanted
+            }
 
     def read(self, data_dir: Path) -> Dataset:
         from torchvision.datasets import CIFAR10

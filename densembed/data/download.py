@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 from urllib.parse import urlsplit
@@ -32,11 +33,13 @@ SILENCE, SLOWEST = 30.0, 30 * 2**10
 TOTAL = 3600.0
 """Time limit for all files of a data set, and for another process that downloads them, in
 seconds."""
-LARGEST = 2**29
-"""Most bytes of a transfer, more than any published file has. A server that sends without end would
-fill the disk."""
+LARGEST = 2**28
+"""Most bytes of a file, more than any published one has, packed or not. A server that sends without
+end would fill the disk, and an archive can unpack to any size."""
 POLL = 0.1
 CHUNK = 2**16
+PART = 2**20
+"""Bytes that are unpacked between two looks at the stop."""
 
 ELSEWHERE = (
     "Another data folder can be named with --data-dir or DENSEMBED_DATA; the built-in data set "
@@ -83,6 +86,12 @@ def stoppable(items: Iterable[T]) -> Iterator[T]:
     for item in items:
         check_stop()
         yield item
+
+
+def content(read: Callable[[int], bytes]) -> bytes:
+    """The first `LARGEST` bytes that `read` returns; raises `Cancelled` when loading is stopped."""
+    parts = iter(lambda: read(PART), b"")
+    return b"".join(stoppable(islice(parts, LARGEST // PART)))
 
 
 def check_stop() -> None:

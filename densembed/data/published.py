@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import io
 import os
 import re
 import tarfile
@@ -21,6 +22,10 @@ DEEPEST, MOST_ENTRIES = 4, 10_000
 """Misplaced files are looked for in at most so many levels and entries of the data folder."""
 
 
+GZIP = b"\x1f\x8b"
+"""First bytes of a gzip file. Some browsers unpack a file without changing its name."""
+
+
 @dataclass(frozen=True)
 class Archive:
     """A published archive: its path in the data folder, the names of its files, and its source."""
@@ -31,7 +36,7 @@ class Archive:
     addresses: Collection[str]
 
     def is_intact(self, path: Path) -> bool:
-        return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest() == self.md5
+        return hashlib.md5(_read(path), usedforsecurity=False).hexdigest() == self.md5
 
 
 class Published(ABC):
@@ -61,8 +66,8 @@ class Published(ABC):
         """The archives with the files. One that is in the data folder is not downloaded."""
 
     @abstractmethod
-    def unpack(self, archive: Path, name: str) -> bytes:
-        """A file of an archive."""
+    def unpack(self, data: bytes, names: Iterable[str]) -> dict[str, bytes]:
+        """The files in an archive without its compression, as far as it has them, by name."""
 
     @abstractmethod
     def read(self, data_dir: Path) -> Dataset:
@@ -106,7 +111,7 @@ class Published(ABC):
         return [name for name in names if not (data_dir / self.folder / name).is_file()]
 
     def _damaged(self, folder: Path) -> list[str]:
-        files = ((name, (folder / name).read_bytes()) for name in self.names())
+        files = ((name, _read(folder / name)) for name in download.stoppable(self.names()))
         return [name for name, data in files if not self.is_right(name, data)]
 
     def _check_places(self, data_dir: Path) -> None:
@@ -144,7 +149,7 @@ class Published(ABC):
         """Whether a file in another folder has the content of the wanted one."""
         hinted = self.hint in _letters(str(path.relative_to(data_dir)))
         if wanted != archive.path:
-            return hinted and self.is_right(wanted.name, path.read_bytes())
+            return hinted and self.is_right(wanted.name, _read(path))
         return archive.is_intact(path) or (
             hinted and self._contents(path, archive.names) is not None
         )
@@ -186,13 +191,22 @@ class Published(ABC):
             for name, data in contents.items():
                 replace_file(folder / name, data)
 
-    def _contents(self, archive: Path, names: Iterable[str]) -> dict[str, bytes] | None:
+    def _contents(self, archive: Path, names: Collection[str]) -> dict[str, bytes] | None:
         """The files in an archive by name, or None unless all are right."""
+        data = _read(archive)
         try:
-            contents = {name: self.unpack(archive, name) for name in names}
-        except (EOFError, KeyError, gzip.BadGzipFile, tarfile.TarError, zlib.error):
+            if data.startswith(GZIP):
+                data = download.content(gzip.GzipFile(fileobj=io.BytesIO(data)).read)
+            contents = self.unpack(data, names)
+        except (EOFError, OverflowError, gzip.BadGzipFile, tarfile.TarError, zlib.error):
             return None
-        return contents if all(self.is_right(*item) for item in contents.items()) else None
+        right = all(name in contents and self.is_right(name, contents[name]) for name in names)
+        return contents if right else None
+
+
+def _read(path: Path) -> bytes:
+    """The content of a file, or nothing of one that is larger than any published file."""
+    return path.read_bytes() if path.stat().st_size <= download.LARGEST else b""
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import lzma
 import os
 import pickle
 import tarfile
@@ -19,12 +20,14 @@ from densembed.data import (
     DATASETS,
     DataError,
     cifar,
+    download,
     fashion,
     is_available,
     load_dataset,
     mnist,
     title,
 )
+from densembed.data.download import Cancelled, watching
 from tests.conftest import is_sentence
 from tests.data.test_mnist import idx
 
@@ -243,6 +246,71 @@ def test_an_archive_of_cifar_that_cannot_be_used_is_named(things, served, tmp_pa
         ".": f"{CIFAR10.filename} in {tmp_path} is damaged",
         "archive": f"needs the file {expected}: move {archive} there",
     }[place] in local(cifar.DATA.load, tmp_path)
+
+
+def tar_of(**change) -> bytes:
+    """A tar file with an entry for each file of CIFAR-10, without content."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name in cifar.DATA.names():
+            entry = tarfile.TarInfo(f"{cifar.DATA.folder}/{name}")
+            for key, value in {"linkname": entry.name.rpartition("/")[2], **change}.items():
+                setattr(entry, key, value)
+            archive.addfile(entry)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda: lzma.compress(tar_of())[:-20] + bytes(20),
+        lambda: gzip.compress(tar_of(type=tarfile.SYMTYPE)),
+        lambda: gzip.compress(tar_of(type=tarfile.LNKTYPE)),
+        lambda: gzip.compress(tar_of(size=2**70)),
+        lambda: gzip.compress(tar_of())[:-20],
+    ],
+    ids=["damaged xz", "links to themselves", "hard links", "a size beyond 64 bits", "cut"],
+)
+def test_an_archive_that_cannot_be_unpacked_is_damaged(things, tmp_path, body):
+    (tmp_path / CIFAR10.filename).write_bytes(body())
+    assert f"{CIFAR10.filename} in {tmp_path} is damaged" in local(cifar.DATA.load, tmp_path)
+
+
+@pytest.mark.parametrize("name", [CIFAR10.filename, "cifar-10-batches-py/data_batch_1"])
+def test_a_file_larger_than_the_memory_is_not_read(things, tmp_path, name):
+    """A sparse one, which takes no space on the disk."""
+    cifar.DATA.load(tmp_path / "right")
+    (tmp_path / "right" / cifar.DATA.folder / "data_batch_1").unlink()
+    for place in ("right", "right/deeper"):
+        huge = tmp_path / place / name
+        huge.parent.mkdir(parents=True, exist_ok=True)
+        huge.touch()
+        os.truncate(huge, 2**42)
+    assert f"{huge.name} in {(tmp_path / 'right' / name).parent} is damaged" in local(
+        cifar.DATA.load, tmp_path / "right"
+    )
+    (tmp_path / "right" / name).unlink()
+    assert len(cifar.DATA.load(tmp_path / "right").train) == 6  # the other one is no file of ours
+
+
+def test_unpacking_is_stopped_at_any_moment(things, served, tmp_path, monkeypatch):
+    (tmp_path / CIFAR10.filename).write_bytes((served[0] / "cifar.tar.gz").read_bytes())
+    unpacked, read = [], gzip.GzipFile.read
+    monkeypatch.setattr(
+        gzip.GzipFile, "read", lambda self, size: unpacked.append(size) or read(self, size)
+    )
+    with watching(lambda: bool(unpacked)), pytest.raises(Cancelled):
+        cifar.DATA.load(tmp_path)
+    assert len(unpacked) == 1
+    assert not cifar.DATA.available(tmp_path)
+
+
+def test_an_archive_that_unpacks_without_end(things, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "LARGEST", 2 * download.PART)
+    (tmp_path / CIFAR10.filename).write_bytes(gzip.compress(bytes(5 * download.PART)))
+    with gzip.open(tmp_path / CIFAR10.filename) as packed:
+        assert len(download.content(packed.read)) == 2 * download.PART
+    assert "is damaged" in local(cifar.DATA.load, tmp_path)
 
 
 @pytest.mark.parametrize("pipe", [False, True])
