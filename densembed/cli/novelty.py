@@ -9,7 +9,7 @@ from densembed.data import DataError, is_outside, load_dataset
 from densembed.files import replace_file
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, novelty_file
-from densembed.training.novelty import Novelty, logits_of
+from densembed.training.novelty import Novelty, has_enough_images, logits_of
 
 
 def novelty(options: argparse.Namespace) -> int:
@@ -36,7 +36,9 @@ def novelty(options: argparse.Namespace) -> int:
         fits = dataset.input_shape == checkpoint.header.input_shape
         novelty = Novelty.fit(checkpoint.model(), dataset) if fits else None
         if novelty is None:
-            print(f"{name}: too few training images, or images of another shape; nothing written")
+            enough = has_enough_images(dataset)
+            why = "some scores are not finite" if enough else "too few training images"
+            print(f"{name}: {why if fits else 'takes images of another shape'}; nothing written")
             continue
         try:
             replace_file(novelty_file(path), novelty.to_json().encode())

@@ -66,14 +66,20 @@ class Novelty:
 
     @classmethod
     def fit(cls, model: nn.Module, dataset: Dataset) -> "Novelty | None":
-        """The statistics of a model and its data; None if there are too few images."""
+        """The statistics of a model and its data.
+
+        None if there are too few images, or if logits overflow float32.
+        """
         from sklearn.cluster import MiniBatchKMeans  # only this needs it, and importing takes long
 
         train = dataset.train
-        if len(train) < LEAST_IMAGES:
+        if not has_enough_images(dataset):
             return None
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))
         rest, held = order[HELD_OUT:][:REFERENCES], order[:HELD_OUT]
+        logits = logits_of(model, train.images[held])
+        if not np.isfinite(logits).all():
+            return None
         features, labels = image_features(train.images[rest]), train.labels[rest].numpy()
         centres = np.zeros((len(dataset.classes), PER_CLASS, features.shape[1]))
         for label in np.unique(labels):
@@ -82,7 +88,6 @@ class Novelty:
             means = MiniBatchKMeans(count, random_state=0, n_init=1, batch_size=2048).fit(own)
             centres[label, :count] = means.cluster_centers_
         prototypes = np.rint(255 * np.clip(centres / centres.max(), 0, 1)).astype(np.uint8)
-        logits = logits_of(model, train.images[held])
         unbounded = cls(prototypes, np.inf, -np.inf)
         distances = unbounded.distances(train.images[held], logits.argmax(1))
         return cls(
@@ -147,6 +152,10 @@ class Novelty:
             raise ValueError("the prototypes are damaged")
         prototypes = np.frombuffer(values, np.uint8).reshape(stored.shape)
         return cls(prototypes, stored.distance_limit, stored.logit_limit)
+
+
+def has_enough_images(dataset: Dataset) -> bool:
+    return len(dataset.train) >= LEAST_IMAGES
 
 
 def image_features(pixels: Tensor) -> np.ndarray:

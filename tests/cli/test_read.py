@@ -292,3 +292,16 @@ def test_novelty_goes_on_after_a_file_that_cannot_be_written(
     assert line == f"densembed: {novelty_file(paths[0])} cannot be written: Is a directory."
     assert text.startswith("b.safetensors: ")
     assert novelty_file(paths[1]).is_file()
+
+
+def test_novelty_of_scores_that_overflow(run, trained, tmp_path, monkeypatch):
+    """The statistics had NaN in them, which is no JSON."""
+    for name in ("LEAST_IMAGES", "HELD_OUT"):
+        monkeypatch.setattr(f"densembed.training.novelty.{name}", 500)
+    path = tmp_path / "a.safetensors"
+    extreme = {name: torch.full_like(value, 3e38) for name, value in trained.tensors.items()}
+    replace(trained, tensors=extreme).save(path)
+    status, text, errors = run("novelty", path)
+    assert (status, errors) == (0, "")
+    assert text == "a.safetensors: some scores are not finite; nothing written\n"
+    assert not novelty_file(path).exists()
