@@ -160,7 +160,7 @@ def summary(checkpoint: Checkpoint) -> dict[str, str]:
         "Weight decay": f"{config.weight_decay:g}",
         "Initialisation": f"{config.location_start} locations, "
         + f"β around {config.scale_start:g}".replace("-", "−"),
-        "Seeds": f"{config.seed} to {config.seed + checkpoint.members - 1}"
+        "Seed": f"{config.seed} to {config.seed + checkpoint.members - 1}"
         if checkpoint.members > 1
         else f"{config.seed}",
         "Time per epoch": f"{mean(seconds):,.1f} s on {header.provenance.device}"

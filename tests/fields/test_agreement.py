@@ -107,6 +107,7 @@ def test_facts_of_a_checkpoint(trained):
     result = summary(trained)
     assert result["Parameters"] == f"{sum(p.numel() for p in trained.model().parameters()):,}"
     assert result["Epochs"] == "3 of 3"
+    assert result["Seed"] == "0"  # not the number of seeds
     assert result["Learning rate"] == "at most 0.05"
     assert result["Densities"] == "16, moving with the input"
     assert all(result.values())

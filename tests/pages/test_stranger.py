@@ -1,9 +1,11 @@
 """A stranger's checkpoint: its words are text, and its numbers may be as large as they like."""
 
+import csv
 import json
 
 import numpy as np
 import pytest
+import streamlit as st
 import torch
 
 from densembed.cli.main import main
@@ -24,6 +26,22 @@ WORDS = (
     "http://a.example",
 )
 LIVE = ("markdown", "caption", "info", "warning", "error", "success", "subheader")
+
+
+def test_words_of_a_checkpoint_are_no_formula_of_a_spreadsheet(small_gallery, trained, monkeypatch):
+    header = trained.header.model_copy(deep=True)
+    header.provenance.dataset_title = '=HYPERLINK("http://127.0.0.1:9","here")'
+    Checkpoint(header, trained.tensors).save(small_gallery / "titled.safetensors")
+    files = {}
+    monkeypatch.setattr(
+        st, "download_button", lambda label, data, *_, **__: files.update({label: data})
+    )
+    link = {"first": "titled", "second": "small"}
+    report(visit("compare", **link, open="export"), "compare", sample(), "7", **link, open="export")
+    rows = {name: cells for name, *cells in csv.reader(files["Settings, CSV"]().splitlines())}
+    titled, own = rows["Training data"]
+    assert titled.startswith("'=HYPERLINK")
+    assert own.startswith(trained.header.provenance.dataset_title)
 
 
 @pytest.fixture

@@ -115,5 +115,11 @@ def _settings(compared: list[ComparedModel]) -> str:
     file = io.StringIO()
     columns = [summary(entry.checkpoint) for entry in compared]
     rows = [[name, *(column[name] for column in columns)] for name in columns[0]]
-    csv.writer(file).writerows([["", *(entry.name for entry in compared)], *rows])
+    table = [["", *(entry.name for entry in compared)], *rows]
+    csv.writer(file).writerows([[_as_text(cell) for cell in row] for row in table])
     return file.getvalue()
+
+
+def _as_text(cell: str) -> str:
+    """A cell with text of a checkpoint, which a spreadsheet could take for a formula."""
+    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
