@@ -1,6 +1,7 @@
 """The command site: Explore and Compare as static files."""
 
 import argparse
+import os
 import unicodedata
 
 from densembed.cli.common import UsageError
@@ -9,7 +10,7 @@ from densembed.paths import gallery_folder
 from densembed.runs.gallery import Entry, shipped
 from densembed.text import printable, quoted
 from densembed.training.checkpoint import Checkpoint
-from densembed.web.site import write_site
+from densembed.web.site import is_foreign, write_site
 
 USUAL = (
     "logistic-el-mnn-10-5-digits",
@@ -26,7 +27,14 @@ SIGNALS = "mnist1d"
 
 def site(options: argparse.Namespace) -> None:
     """Write Explore and Compare as static files."""
-    entries = [Entry(printable(path.stem), path) for path in dict.fromkeys(options.checkpoint)]
+    if is_foreign(page := options.out / "index.html"):
+        raise UsageError(
+            f"{printable(page)} is not a page that this command wrote, and would be replaced: "
+            "choose another folder, or move that file away."
+        )
+    # A file may be named by several paths.
+    files = {(path.name, os.path.realpath(path)): path for path in options.checkpoint}
+    entries = [Entry(printable(path.stem), path) for path in files.values()]
     if not entries:
         by_key = {entry.key: entry for entry in shipped()}
         entries = [by_key[key] for key in USUAL if key in by_key]
@@ -44,9 +52,9 @@ def site(options: argparse.Namespace) -> None:
             )
     own = {Checkpoint.open(entry.path).config.dataset for entry in entries}
     datasets = dict.fromkeys([options.dataset, *({SIGNALS} & own)])
-    files = write_site(options.out, entries, [load(name, options) for name in datasets])
-    size = sum(path.stat().st_size for path in files)
-    print(f"saved: {len(files)} files, {size / 1e6:.1f} MB; open {printable(files[0])}")
+    written = write_site(options.out, entries, [load(name, options) for name in datasets])
+    size = sum(path.stat().st_size for path in written)
+    print(f"saved: {len(written)} files, {size / 1e6:.1f} MB; open {printable(page)}")
 
 
 def _on_any_system(name: str) -> str:

@@ -29,6 +29,8 @@ INPUT = (
 """Parameters of the input, which Explore and Compare share."""
 
 
+MARK = b'<script type="application/json" id="site">'
+"""A part of every page, by which `is_foreign` recognises one."""
 EXPORT = {("more", "export"), ("open", "export")}
 """A detail that these pages do not have, as the app's own page shows it."""
 BUILT_IN = ("digits", "mnist1d")
@@ -59,6 +61,11 @@ def write_site(folder: Path, entries: Sequence[Entry], datasets: Sequence[Datase
     files.insert(0, folder / "index.html")
     replace_file(files[0], html_page(models, map(samples, datasets)).encode())
     return files
+
+
+def is_foreign(page: Path) -> bool:
+    """Whether a file exists that is not a page of a site."""
+    return page.is_file() and MARK not in page.read_bytes()
 
 
 def _check(name: str, checkpoint: Checkpoint) -> None:

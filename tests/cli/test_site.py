@@ -51,9 +51,25 @@ def test_the_page_finds_its_files_whatever_their_names(site, trained_file, tmp_p
 
 
 def test_a_file_that_is_named_twice_is_shown_once(site, trained_file):
-    status, errors, out = site(trained_file, trained_file)
+    folder = trained_file.parent
+    other = folder / ".." / folder.name / trained_file.name
+    status, errors, out = site(trained_file, trained_file, other)
     assert (status, errors) == (0, "")
     assert sorted(path.name for path in out.iterdir()) == ["index.html", f"{trained_file.stem}.js"]
+
+
+def test_only_a_page_of_its_own_is_replaced(site, trained_file):
+    out = site(trained_file)[2]
+    page = out / "index.html"
+    written = page.read_bytes()
+    page.write_bytes(written.replace(b"densembed", b"older"))
+    assert site(trained_file)[:2] == (0, "")
+    assert page.read_bytes() == written
+    page.write_text("<title>my own</title>")
+    status, errors, _ = site(trained_file)
+    assert status == 2
+    assert f"{page} is not a page that this command wrote" in errors
+    assert page.read_text() == "<title>my own</title>"
 
 
 @pytest.mark.parametrize(
