@@ -42,20 +42,20 @@ def _errors(
     own = checkpoint.config.dataset
     if not options.dataset and is_outside(own, options.data_dir):
         raise UsageError(
-            f"{name} was trained on data outside of the data folder. To use them, add "
+            "The model was trained on data outside of the data folder. To use them, add "
             f"--dataset {shlex.quote(printable(own))}."
         )
     dataset = load(options.dataset or own, options)
     if dataset.input_shape != checkpoint.header.input_shape:
         raise UsageError(
-            f"{name} takes {noun(checkpoint.header.input_shape)}s of shape "
+            f"The model takes {noun(checkpoint.header.input_shape)}s of shape "
             f"{checkpoint.header.input_shape}, but {dataset.title} has {dataset.noun}s of shape "
             f"{dataset.input_shape}."
         )
     classes = checkpoint.header.classes
     if len(classes) != len(dataset.classes):
         raise UsageError(
-            f"{name} has {len(classes):,} classes, but {dataset.title} has "
+            f"The model has {len(classes):,} classes, but {dataset.title} has "
             f"{len(dataset.classes):,}: evaluate it on data with the same classes."
         )
     ordered = dataset.in_order(classes)
@@ -72,7 +72,8 @@ def _errors(
     if grid:
         test = scaled(test, grid)
     models = [
-        on_grid(checkpoint.model(member=member), grid, name) for member in range(checkpoint.members)
+        on_grid(checkpoint.model(member=member), grid, "The model")
+        for member in range(checkpoint.members)
     ]
     return [error_rate(_widened(model, test), test) for model in models], len(test)
 

@@ -130,7 +130,8 @@ def test_evaluate_goes_on_after_data_that_are_not_there(run, trained, trained_fi
     assert status == 2
     assert text.startswith("small.safetensors: test error: ")
     (line,) = errors.splitlines()
-    assert line.startswith("densembed: other.safetensors: ")
+    assert line.startswith("densembed: other.safetensors: The model was trained on data outside ")
+    assert line.count("other.safetensors") == 1
 
 
 def test_evaluate_knows_the_classes_of_an_older_order(run, tmp_path):
