@@ -60,7 +60,7 @@ def folded(checkpoint: Checkpoint) -> nn.Linear | None:
 
 def metadata(checkpoint: Checkpoint) -> dict[str, str]:
     """What a file says about its model. Values that are not text are JSON."""
-    header = checkpoint.header
+    header = checkpoint.without_path().header
     return {
         "model": header.config.model,
         "classes": json.dumps(header.classes, ensure_ascii=False),

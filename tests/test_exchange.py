@@ -124,6 +124,14 @@ def test_what_an_onnx_file_says(trained, digits):
     assert sizes == ["batch", 10]
 
 
+def test_no_file_for_others_names_a_folder_of_this_machine(trained):
+    config = trained.config.model_copy(update={"dataset": "folder:/home/me/photos"})
+    header = trained.header.model_copy(update={"config": config})
+    said = exchange.metadata(Checkpoint(header, trained.tensors))
+    assert "/home/me" not in "".join(said.values())
+    assert json.loads(said["config"]) == {**trained.config.model_dump(), "dataset": "elsewhere"}
+
+
 @pytest.mark.parametrize("name", [FIXED, MOVING, MAPS])
 def test_torch_loads_a_program_with_any_batch(checkpoints, digits, name):
     extra = {"metadata.json": ""}

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from densembed.cache import SizedCache
+from densembed.data.names import is_path
 from densembed.files import replace_file
 from densembed.models.initialisation import is_density
 from densembed.models.registry import build
@@ -140,6 +141,10 @@ class Checkpoint:
         config = self.config.model_copy(update={"dataset": ELSEWHERE})
         header = self.header.model_copy(update={"config": config})
         return Checkpoint(header, self.tensors, self.novelty)
+
+    def without_path(self) -> "Checkpoint":
+        """The same without the place of its data on this machine, for files that others read."""
+        return self.without_data() if is_path(self.config.dataset) else self
 
     def epoch_of(self, step: int) -> float:
         return step / self.header.steps_per_epoch

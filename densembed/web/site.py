@@ -55,7 +55,11 @@ def write_site(folder: Path, entries: Sequence[Entry], datasets: Sequence[Datase
     for entry in entries:
         script = f"{entry.key}.js"
         files.append(folder / script)
-        replace_file(files[-1], _script(entry.key, entry.path.read_bytes()).encode())
+        checkpoint = Checkpoint.open(entry.path)
+        public = checkpoint.without_path()
+        # The bytes of `to_bytes` are not the same each time.
+        content = entry.path.read_bytes() if public is checkpoint else public.to_bytes()
+        replace_file(files[-1], _script(entry.key, content).encode())
         story = DESCRIPTIONS.get(entry.key, "")
         models[entry.key] = {"title": entry.title, "story": story, "script": quote(script)}
     files.insert(0, folder / "index.html")
@@ -101,7 +105,7 @@ def view_page(
         for key, checkpoint in checkpoints.items()
     }
     scripts = "".join(
-        f"<script>{_script(key, checkpoint.to_bytes())}</script>\n"
+        f"<script>{_script(key, checkpoint.without_path().to_bytes())}</script>\n"
         for key, checkpoint in checkpoints.items()
     )
     shown = {

@@ -58,6 +58,19 @@ def test_a_file_that_is_named_twice_is_shown_once(site, trained_file):
     assert sorted(path.name for path in out.iterdir()) == ["index.html", f"{trained_file.stem}.js"]
 
 
+def test_a_site_names_no_folder_of_this_machine(site, trained, tmp_path):
+    path = tmp_path / "a.safetensors"
+    config = trained.config.model_copy(update={"dataset": "folder:/home/me/photos"})
+    header = trained.header.model_copy(update={"config": config})
+    Checkpoint(header, trained.tensors).save(path)
+    status, errors, out = site(path)
+    assert (status, errors) == (0, "")
+    encoded = re.findall(r'"([A-Za-z0-9+/]{100,}=*)"', (out / "a.js").read_text())[0]
+    shown = Checkpoint.from_bytes(base64.b64decode(encoded))
+    assert shown.config.dataset == "elsewhere"
+    assert shown.digest == Checkpoint.open(path).without_data().digest
+
+
 def test_only_a_page_of_its_own_is_replaced(site, trained_file):
     out = site(trained_file)[2]
     page = out / "index.html"
