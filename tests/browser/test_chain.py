@@ -84,8 +84,8 @@ def test_a_class_shows_its_evidence_while_it_is_pointed_at(site):
 @pytest.mark.parametrize(
     ("model", "title", "words"),
     [
-        (FIXED, "225 fixed densities", "for every picture"),
-        (LINEAR, "Weights for 7", "reads each pixel on its own"),
+        (f"{FIXED}&step=0", "225 fixed densities", "Only training moves it"),
+        (f"{LINEAR}&step=0", "Weights for", "which training sets"),
         (MLP, "Hidden unit", "no densities"),
         (COLOUR, "27 densities", "reads the picture first"),
     ],
@@ -96,6 +96,9 @@ def test_each_kind_of_network_has_its_own_chain(site, model, title, words):
     expect(page.locator(f"{CHAIN} .units .heading")).to_contain_text(title)
     expect(page.locator(f"{CHAIN} .flow")).to_contain_text(words)
     expect(page.locator(f"{CHAIN} .link.micro")).to_be_visible(visible=model == COLOUR)
+    if model.startswith(FIXED):
+        expect(page.locator(".details .text")).to_contain_text("before training, with the real")
+        expect(page.locator(".details .text")).to_contain_text("Training sets the places")
 
 
 def test_the_receptive_field_of_stages_is_a_gradient(site, tmp_path):

@@ -132,7 +132,7 @@ export class Details {
     this.text.append(this.answer);
     const moment = checkpoint.moment(Number(this.state.step));
     const learned = checkpoint.hasDensities
-      ? " Training has set the places and widths of the densities, and all weights." : "";
+      ? " Training sets the places and widths of the densities, and all weights." : "";
     this.say(`The pictures below follow the input through the network, ${moment}, with the real `
       + "numbers. Click a density or a square to follow it, or a class under “Prediction” "
       + `to see what raises its score.${learned}`);

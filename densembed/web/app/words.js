@@ -105,15 +105,15 @@ export function wordsOf(anatomy, name, unit) {
   }
   if (anatomy.kind === "fixed" && anatomy.network.frame === "mass") {
     densities.links.units = { title: `${count} densities in a box`,
-      caption: `Training placed each [density] in a box around the [ink], which moves and scales `
-        + `them with it. ${colour} Click one.` };
+      caption: "Each [density] has its place in a box around the [ink], which moves and scales "
+        + `it with the ink. Only training changes this place. ${colour} Click one.` };
     densities.place = `It lies at ${here}, and moves with the box around the ink. ${size}`;
     return densities;
   }
   if (anatomy.kind === "fixed") {
     densities.links.units = { title: `${count} fixed densities`,
-      caption: `Training placed each [density]; it lies there for every picture. ${colour} Click `
-        + "one." };
+      caption: "Each [density] lies at the same place for every picture. Only training moves it. "
+        + `${colour} Click one.` };
     densities.place = `It lies at ${here}, for every picture. ${size}`;
     return densities;
   }
@@ -123,7 +123,8 @@ export function wordsOf(anatomy, name, unit) {
     return { ...densities,
       links: { picture,
         units: { title: `Weights for ${name}`, caption: "This model has no densities: it "
-          + `reads each pixel on its own. Training gave each pixel a [weight] for ${name}.` },
+          + `reads each pixel on its own. Each pixel has a [weight] for ${name}, which `
+          + "training sets." },
         terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "pixels") }, scores },
       unit: "pixel", value: "ink", map: `weight for ${name}`,
       sum: "", equals: "", place: `column ${x}, row ${y}` };
