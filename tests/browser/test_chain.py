@@ -101,6 +101,31 @@ def test_each_kind_of_network_has_its_own_chain(site, model, title, words):
         expect(page.locator(".details .text")).to_contain_text("Training sets the places")
 
 
+def test_the_channels_of_colours_are_named(site, tmp_path):
+    page = site(f"explore?more=about&model={COLOUR}&unit=10")  # of 9 densities per channel
+    summed = page.locator(f"{CHAIN} .sum")
+    for words in ("how it reads the green channel", "mass × green", "The sum of mass × green"):
+        expect(summed).to_contain_text(words)
+    expect(page.locator(f"{CHAIN} .link.picture .caption")).to_contain_text(
+        "12 × 21 pixels, each with the amounts of red, green and blue ink", use_inner_text=True
+    )
+    files = {}
+    for model in ("linear", "mlp-1"):
+        files[model] = tmp_path / f"{model}.safetensors"
+        files[model].write_bytes(made(model, (3, 12, 21)))
+    page.locator("#file").set_input_files(files["linear"])
+    expect(page.locator(f"{CHAIN} .units .caption")).to_contain_text(
+        "Its channels lie one below the other: red, green, blue."
+    )
+    weights = Checkpoint.open(files["linear"]).model(-1).classifier.weight.numpy()
+    shown = numbers(page, f"{CHAIN} .units")
+    assert shown.shape == (36, 21)
+    assert abs(weights - shown.ravel()).max(1).min() < 1e-6
+    page.locator("#file").set_input_files(files["mlp-1"])
+    expect(summed).to_contain_text("over all pixels and channels")
+    expect(summed.locator(".product")).to_be_hidden()
+
+
 def test_the_receptive_field_of_stages_is_a_gradient(site, tmp_path):
     key = "frontier-stages-4-5-7-logistic-el-2"
     page = site("explore?more=about")

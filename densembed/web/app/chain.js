@@ -194,8 +194,8 @@ export class Chain {
       const map = anatomy.kind === "linear" ? anatomy.weights(label) : anatomy.map(unit);
       const most = Math.max(...map.map(Math.abs)) || 1;
       // The weights of pixels are those of the grid for which the model was made.
-      const [rows, columns] = anatomy.kind === "linear" ? anatomy.network.grid : pixels;
-      views.units = { ...common, values: map.subarray(0, rows * columns), shape: [rows, columns],
+      const [rows, columns] = anatomy.kind === "linear" ? anatomy.grid : pixels;
+      views.units = { ...common, values: map, shape: [rows, columns],
         size: [columns, rows],
         scale: this.signedScale(most, words.map, "per unit of ink"), alt: `${words.map},` };
     }
@@ -309,7 +309,7 @@ export class Chain {
    */
   showSum(response, anatomy, words) {
     const { unit = 0, label = 0 } = this;
-    const { classes, inputShape: [, height, width] } = response.checkpoint;
+    const { classes, inputShape: [channels, height, width] } = response.checkpoint;
     const common = { size: response.size, note: "", alt: "",
       shape: /** @type {[number, number]} */ ([height, width]) };
     fillHeading(this.sumHeading, words.sum, words.sumNote);
@@ -322,7 +322,8 @@ export class Chain {
     const scale = (/** @type {string} */ name, end = most) => positive
       ? { ...this.inkScale(name, ""), high: end, stops: scales.density }
       : this.signedScale(end, name, "");
-    const whole = anatomy.kind !== "maps";
+    // A sum over the pixels of one plane; a hidden unit of colours has a sum over three.
+    const whole = positive || anatomy.kind !== "maps" && channels === 1;
     this.parts.dataset.pictures = whole ? "3" : "1";
     for (const element of this.parts.querySelectorAll(".sign, .ink, .product"))
       element.toggleAttribute("hidden", !whole);
@@ -330,7 +331,7 @@ export class Chain {
       note: words.mapNote, alt: "" });
     if (whole) {
       this.panels.ink.show({ ...common, values: ink, scale: this.inkScale("ink, 0 to 1", "ink"),
-        title: "ink" });
+        title: words.ink });
       const end = positive ? most : Math.max(...product.map(Math.abs)) || 1;
       this.panels.product.show({ ...common, values: product, scale: scale(words.product, end),
         title: words.product });

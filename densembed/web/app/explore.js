@@ -11,7 +11,7 @@ import { gridTexts, gridsOf, ownGrid } from "./grids.js";
 import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
 import { InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
 import { InputPanel } from "./input_panel.js";
-import { asInput, isSignal, nounsOf } from "./kinds.js";
+import { asInput, channelsOf, nounsOf } from "./kinds.js";
 import { facts, leadOf } from "./lead.js";
 import { flag, number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
@@ -50,7 +50,6 @@ const READERS = ["logistic-el-mnn-10-5", "logistic-el-mnn-8-4"];
 const STARTED = "densembed-model";  // key under which this tab keeps the model it has started with
 const TRIED = 20;  // test images among which one is sought that a model reads right
 const TOGETHER = "together";
-const CHANNELS = ["red", "green", "blue"];
 const MOST_UNITS = 10 ** 6;
 const UNDER = ["overlay", "densities"];  // ways of showing a field over the input
 const DIM = 0.4;  // brightness of the input under its densities
@@ -87,7 +86,7 @@ function parametersOf(host, checkpoint, samples, sources) {
     opacity: number("Opacity", 0, 1, 0.6),
     for: oneOf("For class", [PREDICTED, ...classes], PREDICTED, { "its answer": PREDICTED }),
     contours: flag("Contours"),
-    channel: oneOf("Channel", [TOGETHER, ...channelsOf(checkpoint)], TOGETHER),
+    channel: oneOf("Channel", [TOGETHER, ...channelsOf(checkpoint.inputShape)], TOGETHER),
     more: oneOf("More", [...details, ...Object.keys(host.details)], null, OLD_DETAILS),
     hide: someOf("Hide", PARTS),
     density: number("Density", 1, Math.max(1, count), 1, true),
@@ -96,10 +95,6 @@ function parametersOf(host, checkpoint, samples, sources) {
     divider: number("Divider of the swipe", 0, 100, 50, true),
   };
 }
-
-/** The channels of colour images. @param {Checkpoint} checkpoint */
-const channelsOf = ({ inputShape }) =>
-  !isSignal(inputShape) && inputShape[0] === CHANNELS.length ? CHANNELS : [];
 
 /** The model of a link that names none. @param {Host} host */
 const defaultOf = ({ models, defaults }) => defaults.model ?? Object.keys(models)[0];
@@ -403,7 +398,7 @@ class Explore extends View {
     const checkpoint = this.checkpoint.at(sizes);
     const input = inputs.input(state, sizes);
     const channel = state.channel === TOGETHER ? null
-      : CHANNELS.indexOf(String(state.channel));
+      : channelsOf(checkpoint.inputShape).indexOf(String(state.channel));
     const same = this.response && this.response.checkpoint === checkpoint
       && this.response.channel === channel
       && this.response.pixels.every((value, k) => value === input.pixels[k]);
@@ -460,7 +455,7 @@ class Explore extends View {
     const grids = gridTexts(checkpoint);
     this.grid.show(String(state.grid), grids);
     this.grid.element.hidden = Object.keys(grids).length === 1;
-    const channels = channelsOf(checkpoint);
+    const channels = channelsOf(checkpoint.inputShape);
     this.channel.show(String(state.channel), channels.length
       ? Object.fromEntries([TOGETHER, ...channels].map((name) => [name, name])) : {});
     this.channel.element.hidden = !channels.length;

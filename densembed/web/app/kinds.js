@@ -23,11 +23,17 @@ const IMAGE = { input: "picture", test: "test image", cell: "pixel", per: "per p
 const SIGNAL = { input: "signal", test: "test signal", cell: "sample", per: "per sample",
   value: "value" };
 
+const COLOURS = ["red", "green", "blue"];
+
 /** Whether inputs of that shape are signals. @param {number[]} shape */
 export const isSignal = (shape) => shape.length === 2;
 
 /** What the parts of an input of that shape are called. @param {number[]} shape */
 export const nounsOf = (shape) => (isSignal(shape) ? SIGNAL : IMAGE);
+
+/** The names of the channels of colour pictures; of other inputs none. @param {number[]} shape */
+export const channelsOf = (shape) =>
+  (!isSignal(shape) && shape[0] === COLOURS.length ? COLOURS : []);
 
 /**
  * Channels, rows and columns of an input; a signal has one row.

@@ -1,5 +1,6 @@
 // What the chain says about each kind of network, with the numbers of the input.
 /** @import { Anatomy } from "./anatomy.js" */
+import { channelsOf } from "./kinds.js";
 import { percentage, signed } from "../panels/text.js";
 
 /**
@@ -11,6 +12,7 @@ import { percentage, signed } from "../panels/text.js";
  * @property {string} alt of the picture of the values
  * @property {string} map what the map of a unit shows
  * @property {string} mapNote
+ * @property {string} ink what the map is multiplied by
  * @property {string} product
  * @property {string} sum title of the sum
  * @property {string} sumNote
@@ -57,14 +59,19 @@ const at = (loc, k) => `column ${loc[2 * k].toFixed(1)}, row ${loc[2 * k + 1].to
 export function wordsOf(anatomy, name, unit) {
   const { count, values, result, response } = anatomy;
   const [width, height] = response.size;
+  const channels = channelsOf(response.checkpoint.inputShape);
+  const amounts = channels.length ? "the amounts of red, green and blue [ink], from 0 (none) to 1 "
+    + "(full)" : "an amount of [ink] from 0 (black) to 1 (white)";
   const weight = anatomy.weights(response.checkpoint.classes.indexOf(name))[unit];
   const value = values[unit];
-  const picture = { title: "Picture", caption: `${width} × ${height} pixels, each with an amount `
-    + "of [ink] from 0 (black) to 1 (white)." };
+  const picture = { title: "Picture",
+    caption: `${height} × ${width} pixels, each with ${amounts}.` };
   const scores = { title: "Prediction", caption: "The highest [score] wins. The "
     + "[probabilities|probability] are the [softmax|probability] of the scores." };
   const adds = `× weight ${withSign(weight)} = *${withSign(weight * value)}* for the [score] of `
     + `${name}.`;
+  const channel = channels[anatomy.channelOf(unit)];
+  const ink = channel ?? "ink";
   /** @type {Words} */
   const densities = {
     links: { picture, units: { title: "", caption: "" },
@@ -73,10 +80,11 @@ export function wordsOf(anatomy, name, unit) {
       terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "densities") }, scores },
     unit: "density", value: "reading", scale: "reading, the mean ink",
     alt: "Readings of the densities,",
-    map: "mass per pixel", mapNote: "what this density looks at", product: "mass × ink",
-    sum: `Density ${unit + 1} of ${count}`, sumNote: "how it reads the picture",
-    equals: "The sum of mass × ink over all pixels is its [reading], "
-      + `*${value.toFixed(3)}*, ${adds}`,
+    map: "mass per pixel", mapNote: "what this density looks at", ink, product: `mass × ${ink}`,
+    sum: `Density ${unit + 1} of ${count}`,
+    sumNote: `how it reads the ${channel ? `${channel} channel` : "picture"}`,
+    equals: `The sum of mass × ${ink} over all pixels is its [reading], *${value.toFixed(3)}*, ${
+      adds}`,
     place: "",
   };
   const onPicture = anatomy.kind === "moving" || anatomy.kind === "fixed";
@@ -124,7 +132,8 @@ export function wordsOf(anatomy, name, unit) {
       links: { picture,
         units: { title: `Weights for ${name}`, caption: "This model has no densities: it "
           + `reads each pixel on its own. Each pixel has a [weight] for ${name}, which `
-          + "training sets." },
+          + `training sets.${channels.length
+            ? ` Its channels lie one below the other: ${channels.join(", ")}.` : ""}` },
         terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "pixels") }, scores },
       unit: "pixel", value: "ink", map: `weight for ${name}`,
       sum: "", equals: "", place: `column ${x}, row ${y}` };
@@ -138,10 +147,12 @@ export function wordsOf(anatomy, name, unit) {
         + "or 0 (black) where the weighted sum is negative. Click one." },
       terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "units") }, scores },
     unit: "hidden unit", value: "value", scale: "value after ReLU", alt: "Hidden units,",
-    map: "weight per pixel", mapNote: "for every picture", product: "weight × ink",
+    map: "weight per pixel",
+    mapNote: channels.length ? "the sum over its channels" : "for every picture",
+    product: "weight × ink",
     sum: `Hidden unit ${unit + 1} of ${count}`, sumNote: "how it reads the picture",
-    equals: "The sum of weight × ink over all pixels, plus a bias, is its value, or 0 if that is "
-      + `negative: *${value.toFixed(3)}*, ${adds}`,
+    equals: `The sum of weight × ink over all pixels${channels.length ? " and channels" : ""}, `
+      + `plus a bias, is its value, or 0 if that is negative: *${value.toFixed(3)}*, ${adds}`,
     place: "Its weights are the same for every picture." };
   const { checkpoint } = response;
   const perMap = checkpoint.hasDensities ? anatomy.network.densities : 0;
