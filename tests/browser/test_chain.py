@@ -254,6 +254,27 @@ def test_each_kind_of_network_has_its_own_five_steps(site):
     expect(page.locator(".story")).to_contain_text("has no densities")
 
 
+def test_an_incomplete_training_is_told_as_one(site, tmp_path):
+    page = site("explore?more=story&chapter=5")
+    said, whole = page.locator(".story .said"), OF[FIXED].steps[-1]
+    expect(page.locator(".story")).to_contain_text("Afterwards, it misreads")
+    expect(said).to_contain_text("after training.")
+    header = OF[FIXED].header.model_copy(update={"steps": OF[FIXED].steps[:8]})
+    last = header.steps[-1]
+    for outcome, words in (
+        ("stopped", "The training was stopped after"),
+        ("diverged", "The training diverged; its last good snapshot is that after"),
+        ("running", "The last snapshot of the training is that after"),
+    ):
+        own = tmp_path / f"{outcome}.safetensors"
+        tensors = {name: values[:8].clone() for name, values in OF[FIXED].tensors.items()}
+        Checkpoint(header.model_copy(update={"outcome": outcome}), tensors).save(own)
+        page.locator("#file").set_input_files(own)
+        for place in (".story", ".choices .note >> nth=0"):
+            expect(page.locator(place)).to_contain_text(f"{words} {last:,} of {whole:,} steps.")
+        expect(said).to_contain_text(f"after {last:,} steps.")
+
+
 def test_the_bump_reads_all_channels(site, tmp_path):
     """The reading is the mean over the channels; a picture without red had no ink."""
     for name in "abcde":

@@ -12,7 +12,7 @@ import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js
 import { InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { asInput, channelsOf, nounsOf } from "./kinds.js";
-import { facts, leadOf } from "./lead.js";
+import { facts, incomplete, leadOf } from "./lead.js";
 import { flag, number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
 import { Response } from "./response.js";
@@ -362,7 +362,8 @@ class Explore extends View {
     const why = this.picked || !READERS.includes(key) || this.state.from === "samples" || !others
       ? ""
       : "Selected because it reads drawings and photographs best. A model that you choose stays.";
-    this.story.textContent = `${facts(this.checkpoint)} ${models[key]?.story ?? ""} ${why}`;
+    this.story.textContent = [facts(this.checkpoint), incomplete(this.checkpoint),
+      models[key]?.story, why].filter(Boolean).join(" ");
     const signals = this.checkpoint.axes === 1;
     this.root.classList.toggle("signals", signals);
     explain(this.parts, partsOf(this.checkpoint.words, signals));

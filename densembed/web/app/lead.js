@@ -19,6 +19,17 @@ export function facts({ errors, parameters, inputShape, provenance }) {
   return `${text}, ${parameters.toLocaleString("en")} parameters.`;
 }
 
+/** How far a training went; "" if it is complete. @param {Checkpoint} checkpoint */
+export function incomplete({ header: { outcome, steps_per_epoch: perEpoch }, config, steps }) {
+  if (outcome === "done") return "";
+  const last = steps[steps.length - 1].toLocaleString("en");
+  const after = `after ${last} of ${counted(config.epochs * perEpoch, "step")}`;
+  if (outcome === "stopped") return `The training was stopped ${after}.`;
+  return outcome === "diverged"
+    ? `The training diverged; its last good snapshot is that ${after}.`
+    : `The last snapshot of the training is that ${after}.`;
+}
+
 /** The error of one member, or mean ± standard deviation. @param {number[]} errors */
 function errorText(errors) {
   const count = errors.length;

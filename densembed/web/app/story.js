@@ -17,6 +17,7 @@ import { Anatomy } from "./anatomy.js";
 import { make, slider } from "./controls.js";
 import { explain, withoutDensities } from "./glossary.js";
 import { part, whenLoaded } from "./host.js";
+import { incomplete } from "./lead.js";
 import { spriteOf } from "./pictures.js";
 import { RESOLUTION, TOP } from "./response.js";
 import { percentile } from "../engine/densembed.js";
@@ -317,23 +318,25 @@ export class Story {
   /** @param {Response} response @param {number} current @returns {Page} */
   learning(response, current) {
     const { checkpoint, last } = response;
-    const { steps, errors } = checkpoint;
+    const { steps, errors, typical } = checkpoint;
+    const cut = incomplete(checkpoint);
     const error = errors?.length
-      ? ` Afterwards, it misreads ${errors[0].toFixed(1)} % of the test images, which it never saw `
-        + "in training." : "";
+      ? ` ${cut ? "When it was last tested, it misread" : "Afterwards, it misreads"} ${
+        errors[typical].toFixed(1)} % of the test images, which it never saw in training.` : "";
     const on = checkpoint.config.location_start !== "grid" ? "at random places"
       : checkpoint.network(0).hasMicroNetwork ? "near a regular grid" : "on a regular grid";
     const [places, moves] = checkpoint.hasDensities
       ? [`the bumps lie ${on} and `, "every bump moves and "] : ["", ""];
-    const shown = current === 0 || current === last ? [0, last] : [0, current, last];
+    const shown = [...new Set([0, current, last])];
+    const said = [...new Set([0, last])].map((k) =>
+      `*${response.predictionText(k)}* ${checkpoint.moment(steps[k])}`);
     return { title: "They learn", figures: this.fields(response, shown),
       text: `At first, ${places}all weights are random, so the prediction is random, too. `
-        + "[Training|training] "
-        + `takes [${counted(steps[last], "step")}|step]. In each, the network sees a few `
-        + `pictures with their right answers. Then ${moves}every weight changes a `
-        + `little, so that the right [class] gets a higher score.${error}`,
-      say: `This picture: *${response.predictionText(0)}* before training, `
-        + `*${response.predictionText(last)}* after it.`,
+        + `${cut || `[Training|training] takes [${counted(steps[last], "step")}|step].`} In each `
+        + "step, the network sees a few pictures with their right answers. Then "
+        + `${moves}every weight changes a little, so that the right [class] gets a higher `
+        + `score.${error}`,
+      say: `This picture: ${said.join(", ")}.`,
       equation: "Adam: θ ← θ − η m̂ / (√v̂ + ε), with the gradient of the cross-entropy "
         + "−log p(right class) with respect to all parameters θ" };
   }
