@@ -33,8 +33,8 @@ def quoted(text: str | bytes | os.PathLike) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things in words: "1 epoch", "1,000 epochs"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """A number of things in words: "1 epoch", "1,000 epochs", "100 densities"."""
+    return f"{number:,} {noun if number == 1 else re.sub('ty$', 'tie', noun) + 's'}"
 
 
 MOST_LISTED = 5

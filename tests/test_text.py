@@ -49,8 +49,14 @@ def test_no_text_turns_its_neighbours_around(mark):
 
 
 @pytest.mark.parametrize(
-    ("number", "words"),
-    [(0, "0 epochs"), (1, "1 epoch"), (2, "2 epochs"), (1000, "1,000 epochs")],
+    ("number", "noun", "words"),
+    [
+        (0, "epoch", "0 epochs"),
+        (1, "epoch", "1 epoch"),
+        (1000, "epoch", "1,000 epochs"),
+        (1, "density", "1 density"),
+        (100, "density", "100 densities"),
+    ],
 )
-def test_numbers_of_things(number, words):
-    assert counted(number, "epoch") == words
+def test_numbers_of_things(number, noun, words):
+    assert counted(number, noun) == words

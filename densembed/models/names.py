@@ -34,8 +34,9 @@ PLACEHOLDERS = {"{family}": "FAMILY", "{frame}": "[mass-]", "{size}": "N", "{map
 class Kind:
     """The names of a kind of model.
 
-    `words` is the name in words, with {} for each part of the template; `words_for_one` replaces
-    it if {maps} is a single number. `max_size` bounds all numbers.
+    `words` is the name in words, with {} for each part of the template, and {s} at the end of a
+    noun that the first part counts; `words_for_one` replaces it if {maps} is a single number.
+    `max_size` bounds all numbers.
     """
 
     words: str
@@ -45,7 +46,7 @@ class Kind:
 
 MODELS: dict[str, Kind] = {
     "linear": Kind("Linear classifier"),
-    "mlp-{size}": Kind("MLP with {} hidden units", MAX_HIDDEN),
+    "mlp-{size}": Kind("MLP with {} hidden unit{s}", MAX_HIDDEN),
     "{family}-el-{frame}{size}": Kind("{}-EL{}, B = {}"),
     "{family}-el-mnn-{frame}{size}-{size}": Kind("{}-EL with mNN{}, B = {}, B₀ = {}"),
     "adaptive-conv-pool-{family}-el-{frame}{size}": Kind(
@@ -58,14 +59,14 @@ MODELS: dict[str, Kind] = {
         "{}-EL with mNN of learned scales{}, B = {}, B₀ = {}"
     ),
     "stages-{maps}-{family}-el-{frame}{size}": Kind(
-        "Adaptive stages of {} maps, {}-EL{}, B = {}",
-        words_for_one="One adaptive stage of {} maps, {}-EL{}, B = {}",
+        "Adaptive stages of {} map{s}, {}-EL{}, B = {}",
+        words_for_one="One adaptive stage of {} map{s}, {}-EL{}, B = {}",
     ),
     "stages-{maps}-{family}-el-mnn-{frame}{size}-{size}": Kind(
-        "Adaptive stages of {} maps, {}-EL with mNN{}, B = {}, B₀ = {}",
-        words_for_one="One adaptive stage of {} maps, {}-EL with mNN{}, B = {}, B₀ = {}",
+        "Adaptive stages of {} map{s}, {}-EL with mNN{}, B = {}, B₀ = {}",
+        words_for_one="One adaptive stage of {} map{s}, {}-EL with mNN{}, B = {}, B₀ = {}",
     ),
-    "cnn-{maps}": Kind("Plain CNN of {} maps"),
+    "cnn-{maps}": Kind("Plain CNN of {} map{s}"),
 }
 """The kinds of models by the template of their names."""
 
@@ -190,7 +191,8 @@ def describe(name: str) -> str:
     kind = MODELS[template]
     single = any(isinstance(part, tuple) and len(part) == 1 for part in arguments)
     words = kind.words_for_one if single and kind.words_for_one else kind.words
-    return words.format(*map(_argument_in_words, parts(template), arguments))
+    plural = "" if arguments[:1] in ([1], [(1,)]) else "s"
+    return words.format(*map(_argument_in_words, parts(template), arguments), s=plural)
 
 
 def _argument_in_words(part: str, argument: Argument) -> str:

@@ -13,7 +13,7 @@ from densembed.paths import gallery_folder
 from densembed.runs import Run, all_runs
 from densembed.runs.folder import is_identifier
 from densembed.runs.sweep import find_member
-from densembed.text import printable
+from densembed.text import counted, printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.errors import Errors
 from densembed.training.header import CheckpointError, Header
@@ -73,7 +73,7 @@ def one_line(header: Header) -> str:
     parts = [describe(header.config.model), header.provenance.dataset_title]
     if header.errors:
         images = header.provenance.test_images
-        tested = f"{images} test {noun(header.input_shape)}{'' if images == 1 else 's'}"
+        tested = counted(images, f"test {noun(header.input_shape)}")
         few = f" on {tested}" if images < FEW_IMAGES else ""
         parts.append(f"{Errors(header.errors).text()} error{few}")
     return " · ".join(parts)

@@ -24,7 +24,7 @@ from densembed.data.names import is_path
 from densembed.files import replace_file
 from densembed.models.initialisation import is_density
 from densembed.models.registry import build
-from densembed.text import printable
+from densembed.text import counted, printable
 from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
 from densembed.training.header import (
@@ -155,7 +155,7 @@ class Checkpoint:
             return "before training"
         if step == self.steps[-1] and self.header.outcome == "done":
             return "after training"
-        return f"after {step:,} steps"
+        return f"after {counted(step, 'step')}"
 
     def to_bytes(self) -> bytes:
         """The content of a file, as `from_bytes` reads it."""

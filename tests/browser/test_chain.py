@@ -101,6 +101,31 @@ def test_each_kind_of_network_has_its_own_chain(site, model, title, words):
         expect(page.locator(".details .text")).to_contain_text("Training sets the places")
 
 
+def test_one_of_a_thing_is_in_the_singular(site, tmp_path):
+    page = site("explore?more=about")
+    name, flow, summed = ".choices .glossed", f"{CHAIN} .flow", f"{CHAIN} .sum"
+    texts = {
+        "logistic-el-mnn-1-1": [
+            (name, "1 density (B = 1), placed by a micro network (mNN) with 1 density (B₀ = 1)."),
+            (flow, "with 1 small density. A linear map turns this reading into 1 place."),
+            (flow, "3: 1 density"),
+            (summed, "The density of the micro network moves it (orange line); it reads"),
+        ],
+        "logistic-el-1": [(flow, "2: 1 fixed density"), (flow, " by 1 density (+")],
+        "mlp-1": [("select", "MLP with 1 hidden unit"), (flow, "3: 1 hidden unit")],
+        "stages-1-logistic-el-1": [
+            ("select", "One adaptive stage of 1 map,"),
+            (flow, "1 map, each read by 1 density:"),
+        ],
+    }
+    for model, wanted in texts.items():
+        own = tmp_path / f"{model}.safetensors"
+        own.write_bytes(made(model, (1, 28, 28), lambda _, value: abs(value), "0123456789"))
+        page.locator("#file").set_input_files(own)
+        for place, words in wanted:
+            expect(page.locator(place).first).to_contain_text(words, use_inner_text=True)
+
+
 def test_the_channels_of_colours_are_named(site, tmp_path):
     page = site(f"explore?more=about&model={COLOUR}&unit=10")  # of 9 densities per channel
     summed = page.locator(f"{CHAIN} .sum")

@@ -366,9 +366,9 @@ NAMES = [
     template.format(size=3, maps=maps, family=family, frame=frame)
     for template in MODELS
     for frame in (("", "mass-") if "{frame}" in template else ("",))
-    for maps in (("2", "2-3-4") if "{maps}" in template else ("",))
+    for maps in (("1", "2-3-4") if "{maps}" in template else ("",))
     for family in (FAMILIES if template.startswith("{family}") and not frame else ("gaussian",))
-]
+] + ["mlp-1"]
 
 
 @pytest.mark.parametrize("shape", [(1, 9, 9), (3, 12, 21)], ids=str)

@@ -229,6 +229,7 @@ def test_the_largest_sizes_can_be_built():
     [
         ("linear", "Linear classifier"),
         ("mlp-50", "MLP with 50 hidden units"),
+        ("mlp-1", "MLP with 1 hidden unit"),
         ("gaussian-el-8", "Gaussian-EL, B = 8"),
         ("logistic-el-mnn-10-5", "Logistic-EL with mNN, B = 10, B₀ = 5"),
         (
@@ -251,6 +252,9 @@ def test_the_largest_sizes_can_be_built():
             "stages-8-12-logistic-el-mnn-4-2",
             "Adaptive stages of 8 and 12 maps, Logistic-EL with mNN, B = 4, B₀ = 2",
         ),
+        ("stages-1-logistic-el-2", "One adaptive stage of 1 map, Logistic-EL, B = 2"),
+        ("cnn-1", "Plain CNN of 1 map"),
+        ("cnn-1-3", "Plain CNN of 1 and 3 maps"),
         ("cnn-2-3-4", "Plain CNN of 2, 3 and 4 maps"),
         ("raisedcosine-el-8", "Raised cosine-EL, B = 8"),
         ("hypsecant-el-mnn-8-4", "Hyperbolic secant-EL with mNN, B = 8, B₀ = 4"),

@@ -98,14 +98,13 @@ export function partsOf(name, signals = false) {
   const [, side] = /\bB = (\d+)/.exec(name) ?? [];
   const [, small] = /\bB₀ = (\d+)/.exec(name) ?? [];
   if (!layer || !side) return "";
-  if (signals) {
-    const of = small ? `, placed by a [micro network] (mNN) with ${small} densities ([B₀] = ${
-      small})` : "";
-    return forSignals(`[${layer}|EL]: ${side} [densities|density] ([B] = ${side})${of}.`);
-  }
-  const micro = small ? `, placed by a [micro network] (mNN) with ${small} × ${small} densities `
-    + `([B₀] = ${small})` : "";
-  return `[${layer}|EL]: ${side} × ${side} [densities|density] ([B] = ${side})${micro}.`;
+  const counts = (/** @type {string} */ each) => Number(each) === 1 ? ["1", "density"]
+    : [signals ? each : `${each} × ${each}`, "densities"];
+  const [number, noun] = counts(side);
+  const micro = small ? ", placed by a [micro network] (mNN) with "
+    + `${counts(small).join(" ")} ([B₀] = ${small})` : "";
+  const text = `[${layer}|EL]: ${number} [${noun}|density] ([B] = ${side})${micro}.`;
+  return signals ? forSignals(text) : text;
 }
 
 const MARKED = /\[([^\]|]+)(?:\|([^\]]+))?\]/g;

@@ -9,7 +9,7 @@ import { permutation } from "../input/permutation.js";
 import { Raster, SIDE, toInput } from "../input/strokes.js";
 import { transform, transformSignal } from "../input/transform.js";
 import { mount as mountPad } from "../panels/draw_pad.js";
-import { counted } from "../panels/text.js";
+import { counted } from "../engine/text.js";
 import { mount as mountThumbnails } from "../panels/thumbnails.js";
 import { choice, count, list, make, slider } from "./controls.js";
 import { part } from "./host.js";
@@ -422,7 +422,7 @@ export class InputControls {
     const name = String(state.class);
     const example = Math.min(Number(state.example), samples.count(name));
     const grid = samples.signals ? shape.slice(1) : sizes;
-    const notes = [samples.signals ? `${shape[2]} samples` : grid.join(" × ")];
+    const notes = [samples.signals ? counted(shape[2], "sample") : grid.join(" × ")];
     const own = state.from === "samples" ? null : this.own(state);
     let pixels = own ?? samples.image(name, example);
     if (state.to !== null && Number(state.between) > 0) {

@@ -2,7 +2,7 @@
 // same code, in which a signal is an image with one row.
 /** @import { Header } from "../engine/header.js" */
 import { LARGEST } from "../input/numbers.js";
-import { counted } from "../panels/text.js";
+import { counted } from "../engine/text.js";
 
 /**
  * The numbers of an input: the bytes of an image, or the measured values of a signal.

@@ -1,6 +1,6 @@
 // The sentences above the field of a model on Explore.
 /** @import { Checkpoint } from "../engine/densembed.js" */
-import { counted } from "../panels/text.js";
+import { counted } from "../engine/text.js";
 import { forSignals, withoutDensities } from "./glossary.js";
 import { nounsOf } from "./kinds.js";
 

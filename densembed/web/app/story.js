@@ -8,10 +8,11 @@
  */
 import { FAMILIES } from "../engine/families.js";
 import { densitiesAt, masses } from "../engine/separable.js";
+import { counted } from "../engine/text.js";
 import { onGrid } from "../input/grid.js";
 import { clip, follow, pointIn } from "../panels/dom.js";
 import { mount as mountStills } from "../panels/stills.js";
-import { counted, percentage } from "../panels/text.js";
+import { percentage } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
 import { Anatomy } from "./anatomy.js";
 import { make, slider } from "./controls.js";

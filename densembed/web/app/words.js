@@ -1,7 +1,8 @@
 // What the chain says about each kind of network, with the numbers of the input.
 /** @import { Anatomy } from "./anatomy.js" */
-import { channelsOf } from "./kinds.js";
+import { counted } from "../engine/text.js";
 import { percentage, signed } from "../panels/text.js";
+import { channelsOf } from "./kinds.js";
 
 /**
  * @typedef {object} Words
@@ -40,11 +41,11 @@ export function certainty({ response: { checkpoint: { classes } },
 function evidence(anatomy, name, unit) {
   const label = anatomy.response.checkpoint.classes.indexOf(name);
   const { raised, raising, lowered, lowering, bias } = anatomy.evidence(label);
-  const value = { densities: "[Reading|reading]", readings: "[Reading|reading]",
-    pixels: "[Ink|ink]" }[unit] ?? "Value";
-  return `${value} × [weight]: ${raising} ${unit} raise the [score] of ${name} `
-    + `(${withSign(raised, 1)}), ${lowering} lower it (${withSign(lowered, 1)}). With the [bias] `
-    + `(${withSign(bias, 1)}) it is *${withSign(raised + lowered + bias, 1)}*.`;
+  const value = { density: "[Reading|reading]", reading: "[Reading|reading]",
+    pixel: "[Ink|ink]" }[unit] ?? "Value";
+  return `${value} × [weight]: the [score] of ${name} is raised by ${counted(raising, unit)} `
+    + `(${withSign(raised, 1)}) and lowered by ${lowering} (${withSign(lowered, 1)}). With the `
+    + `[bias] (${withSign(bias, 1)}) it is *${withSign(raised + lowered + bias, 1)}*.`;
 }
 
 /** Column and row of a place. @param {ArrayLike<number>} loc @param {number} k */
@@ -77,7 +78,7 @@ export function wordsOf(anatomy, name, unit) {
     links: { picture, units: { title: "", caption: "" },
       readings: { title: "Readings", caption: "One square per density: the mean ink under it, its "
         + "[reading]. Bright: it lies on ink; dark: it lies beside it." },
-      terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "densities") }, scores },
+      terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "density") }, scores },
     unit: "density", value: "reading", scale: "reading, the mean ink",
     alt: "Readings of the densities,",
     map: "mass per pixel", mapNote: "what this density looks at", ink, product: `mass × ${ink}`,
@@ -96,9 +97,10 @@ export function wordsOf(anatomy, name, unit) {
     const { micro } = anatomy;
     const small = micro.readings.length;
     densities.links = { picture, micro: { title: "Micro network",
-      caption: `The [micro network] reads the picture first, with ${small} small densities. A `
-        + `[linear map] turns these ${small} [readings|reading] into ${count} places.` },
-    units: { title: `${count} densities`,
+      caption: "The [micro network] reads the picture first, with "
+        + `${counted(small, "small density")}. A [linear map] turns ${small === 1 ? "this [reading]"
+          : `these ${small} [readings|reading]`} into ${counted(count, "place")}.` },
+    units: { title: counted(count, "density"),
       caption: `The micro network has put each [density] here, for this picture. ${colour} Click `
         + "one." },
     readings: densities.links.readings, terms: densities.links.terms, scores };
@@ -106,20 +108,22 @@ export function wordsOf(anatomy, name, unit) {
     const listed = (/** @type {string[]} */ texts) =>
       [texts.slice(0, -1).join(", "), ...texts.slice(-1)].filter(Boolean).join(" and ");
     densities.place = `It lies at ${here}; for a blank picture it would lie at `
-      + `${at(micro.start.locations, unit)}. Densities ${listed(pulls.map(({ k }) => `${k + 1}`))} `
-      + "of the micro network move it most (orange lines); they read "
+      + `${at(micro.start.locations, unit)}. ${small === 1
+        ? "The density of the micro network moves it (orange line); it reads "
+        : `Densities ${listed(pulls.map(({ k }) => `${k + 1}`))} of the micro network move it most `
+          + "(orange lines); they read "}`
       + `${listed(pulls.map(({ k }) => micro.readings[k].toFixed(2)))}. ${size}`;
     return densities;
   }
   if (anatomy.kind === "fixed" && anatomy.network.frame === "mass") {
-    densities.links.units = { title: `${count} densities in a box`,
+    densities.links.units = { title: `${counted(count, "density")} in a box`,
       caption: "Each [density] has its place in a box around the [ink], which moves and scales "
         + `it with the ink. Only training changes this place. ${colour} Click one.` };
     densities.place = `It lies at ${here}, and moves with the box around the ink. ${size}`;
     return densities;
   }
   if (anatomy.kind === "fixed") {
-    densities.links.units = { title: `${count} fixed densities`,
+    densities.links.units = { title: counted(count, "fixed density"),
       caption: "Each [density] lies at the same place for every picture. Only training moves it. "
         + `${colour} Click one.` };
     densities.place = `It lies at ${here}, for every picture. ${size}`;
@@ -134,7 +138,7 @@ export function wordsOf(anatomy, name, unit) {
           + `reads each pixel on its own. Each pixel has a [weight] for ${name}, which `
           + `training sets.${channels.length
             ? ` Its channels lie one below the other: ${channels.join(", ")}.` : ""}` },
-        terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "pixels") }, scores },
+        terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "pixel") }, scores },
       unit: "pixel", value: "ink", map: `weight for ${name}`,
       sum: "", equals: "", place: `column ${x}, row ${y}` };
   }
@@ -143,9 +147,9 @@ export function wordsOf(anatomy, name, unit) {
       units: { title: `Hidden unit ${unit + 1}`, caption: "This model has no densities. Each "
         + "[hidden unit] has a [weight] for every pixel: ink on red raises it, ink on blue lowers "
         + "it." },
-      readings: { title: `${count} hidden units`, caption: "One square per hidden unit: its value, "
-        + "or 0 (black) where the weighted sum is negative. Click one." },
-      terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "units") }, scores },
+      readings: { title: counted(count, "hidden unit"), caption: "One square per hidden unit: its "
+        + "value, or 0 (black) where the weighted sum is negative. Click one." },
+      terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "unit") }, scores },
     unit: "hidden unit", value: "value", scale: "value after ReLU", alt: "Hidden units,",
     map: "weight per pixel",
     mapNote: channels.length ? "the sum over its channels" : "for every picture",
@@ -164,11 +168,11 @@ export function wordsOf(anatomy, name, unit) {
         + `[maps|map]${perMap ? `, and the densities lie on these maps, not on the picture` : ""}. `
         + `This is the real receptive field of reading ${unit + 1} on the picture: the [gradient] `
         + "of the reading with respect to each pixel." },
-      readings: { title: `${count} readings`, caption: perMap
-        ? `${count / perMap} maps, each read by ${perMap} ${
-          perMap === 1 ? "density" : "densities"}: one square per reading. Click one.`
+      readings: { title: counted(count, "reading"), caption: perMap
+        ? `${counted(count / perMap, "map")}, each read by ${counted(perMap, "density")}: one `
+          + "square per reading. Click one."
         : "One square per cell of the last maps. Click one." },
-      terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "readings") }, scores },
+      terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "reading") }, scores },
     unit: "reading", value: "value", scale: "reading", alt: "Readings of the maps,",
     map: "gradient per pixel", mapNote: "red: ink here raises the reading",
     sum: `Reading ${unit + 1} of ${count}`, sumNote: own,

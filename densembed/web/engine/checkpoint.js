@@ -10,7 +10,7 @@ import { CheckpointError, Unsupported } from "./errors.js";
 import { Damage, parseJson, readHeader } from "./header.js";
 import { describe, plan, planAt, shapes } from "./names.js";
 import { Network } from "./network.js";
-import { printable, quoted } from "./text.js";
+import { counted, printable, quoted } from "./text.js";
 
 const FORMAT = "densembed";
 const VERSION = "1";
@@ -134,7 +134,7 @@ export class Checkpoint {
   moment(step) {
     if (step === this.steps[0]) return "before training";
     if (step === this.steps.at(-1) && this.header.outcome === "done") return "after training";
-    return `after ${step.toLocaleString("en-US")} steps`;
+    return `after ${counted(step, "step")}`;
   }
 
   /**

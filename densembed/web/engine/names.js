@@ -110,7 +110,7 @@ const MODELS = {
   linear: { build: () => ({}), words: "Linear classifier" },
   "mlp-{size}": {
     build: ({ sizes: [hidden] }) => ({ hidden }),
-    words: "MLP with {} hidden units",
+    words: "MLP with {} hidden unit{s}",
     max: MAX_HIDDEN,
   },
   "{family}-el-{frame}{size}": { build: (args) => densities({}, args), words: "{}-EL{}, B = {}" },
@@ -132,13 +132,13 @@ const MODELS = {
   },
   "stages-{maps}-{family}-el-{frame}{size}": {
     build: (args) => adaptive(args),
-    words: "Adaptive stages of {} maps, {}-EL{}, B = {}",
-    one: "One adaptive stage of {} maps, {}-EL{}, B = {}",
+    words: "Adaptive stages of {} map{s}, {}-EL{}, B = {}",
+    one: "One adaptive stage of {} map{s}, {}-EL{}, B = {}",
   },
   "stages-{maps}-{family}-el-mnn-{frame}{size}-{size}": {
     build: (args) => adaptive(args),
-    words: "Adaptive stages of {} maps, {}-EL with mNN{}, B = {}, B₀ = {}",
-    one: "One adaptive stage of {} maps, {}-EL with mNN{}, B = {}, B₀ = {}",
+    words: "Adaptive stages of {} map{s}, {}-EL with mNN{}, B = {}, B₀ = {}",
+    one: "One adaptive stage of {} map{s}, {}-EL with mNN{}, B = {}, B₀ = {}",
   },
   "cnn-{maps}": {
     build: (args) => ({
@@ -148,7 +148,7 @@ const MODELS = {
         layer(args, "max", maps, WINDOW),
       ]),
     }),
-    words: "Plain CNN of {} maps",
+    words: "Plain CNN of {} map{s}",
   },
 };
 
@@ -260,7 +260,7 @@ export function describe(name) {
     }
     words = words.replace("{}", text);
   });
-  return words;
+  return words.replace("{s}", Number(texts[0]) === 1 ? "" : "s");
 }
 
 /**

@@ -5,6 +5,15 @@ const UNPRINTABLE =
   /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
+ * A number of things in words: "1 step", "1,000 steps", "100 densities".
+ *
+ * @param {number} number
+ * @param {string} noun
+ */
+export const counted = (number, noun) =>
+  `${number.toLocaleString("en-US")} ${number === 1 ? noun : `${noun.replace(/ty$/, "tie")}s`}`;
+
+/**
  * The escape of a character in Python.
  *
  * @param {string} character

@@ -26,11 +26,3 @@ export function shorten(text, width, size) {
   const letters = Math.floor(2 * width / size);
   return text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
 }
-
-/**
- * A number of things in words: "1 step", "1,000 steps".
- * @param {number} number
- * @param {string} noun
- */
-export const counted = (number, noun) =>
-  `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;

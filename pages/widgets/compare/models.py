@@ -10,6 +10,7 @@ from torch import Tensor
 
 from densembed.fields.agreement import align_steps, distinguish
 from densembed.runs import gallery
+from densembed.text import counted
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.inputs.checkpoints import first_choice, partners, titles, uploads
 from pages.widgets.inputs.choose import Input
@@ -107,7 +108,7 @@ def _kind(input_shape: Sequence[int]) -> str:
     channels, *sizes = input_shape
     if len(sizes) == 1:
         several = f" and {channels} channels" if channels > 1 else ""
-        return f"signals of {sizes[0]:,} samples{several}"
+        return f"signals of {counted(sizes[0], 'sample')}{several}"
     colour = "colour" if channels == 3 else f"{channels}-channel" if channels > 1 else "grey"
     return f"{colour} pictures of {sizes[0]} × {sizes[1]}"
 

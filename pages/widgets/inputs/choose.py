@@ -15,6 +15,7 @@ from densembed.data.scaling import Scaling
 from densembed.fields import novelty
 from densembed.fields.doubt import Doubt, doubts, two_classes
 from densembed.fields.field import logits
+from densembed.text import counted
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.data import as_url, colours
 from pages.widgets.canvas.stills import show_stills, still
@@ -73,7 +74,8 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
         number = Parameter("example", "Example", Numbers(1, len(choices)), 1).draw(
             st.number_input,
             width=130,
-            help=f"{len(choices):,} test {dataset.noun}s of this class, not used in training.",
+            help=f"{counted(len(choices), f'test {dataset.noun}')} of this class, not used in "
+            "training.",
             persist_state="session",
         )
     thumbnails.row(dataset, choices, number, place)

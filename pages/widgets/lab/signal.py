@@ -8,6 +8,7 @@ from densembed.data import as_input, load_dataset
 from densembed.figures.lab import strips_figure
 from densembed.functional.densities import FAMILIES
 from densembed.functional.families import in_words
+from densembed.text import counted
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART
 from pages.widgets.common.parameter import Flag, Numbers, OneOf, Parameter, Slugs, Text
@@ -388,7 +389,7 @@ def _alternative(reading: lab.Reading, layer: str, row: int) -> str:
     expectations = ", ".join(f"{value:.3g}" for value in reading.expectation[:12])
     more = " …" if count > 12 else ""
     return (
-        f"Strips on one t axis for {layer}: a signal of {size} pixels; {count} densities, "
-        f"number {row + 1} brought out; Γ as a heatmap of {count} rows and {size} columns; "
-        f"Γx = {expectations}{more}"
+        f"Strips on one t axis for {layer}: a signal of {size} pixels; "
+        f"{counted(count, 'density')}, number {row + 1} brought out; "
+        f"Γ as a heatmap of {counted(count, 'row')} and {size} columns; Γx = {expectations}{more}"
     )

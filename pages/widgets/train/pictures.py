@@ -13,6 +13,7 @@ from densembed.data.codec import to_png
 from densembed.data.folder import PREFIX as FOLDER
 from densembed.data.folder import Folder
 from densembed.markup import JOINER
+from densembed.text import counted
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
 from pages.widgets.common.uploaded import uploaded_files
@@ -196,7 +197,7 @@ def show_pictures(name: str) -> bool:
     kind = "grey" if channels == 1 else "colour"
     text = (
         f"{dataset.title}: {len(dataset.classes):,} classes, {len(dataset.train):,} training and "
-        f"{len(dataset.test):,} test pictures, {height} × {width}, {kind}."
+        f"{counted(len(dataset.test), 'test picture')}, {height} × {width}, {kind}."
     )
     own = _original(_path_and_shape(name)[0])
     uploaded = st.session_state.get("new-left-out", {}).get(own, upload.Stored(own))

@@ -14,6 +14,7 @@ from densembed.models.names import describe
 from densembed.runs import Run, read_only
 from densembed.runs.log_lines import log_lines
 from densembed.runs.time_left import seconds_after
+from densembed.text import counted
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
@@ -216,7 +217,7 @@ def pictures(
         pinned, what = _pin(checkpoint)
     shown = view(checkpoint, pinned, [0, -1])
     last = checkpoint.steps[-1]
-    titles = ("before training", f"after {last:,} steps")
+    titles = ("before training", f"after {counted(last, 'step')}")
     notes = ("epoch 0", f"epoch {checkpoint.epoch_of(last):.3g}")
     summed = [values.sum(0) for values in shown.fields]
     if signals:

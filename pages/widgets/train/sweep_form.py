@@ -5,6 +5,7 @@ import streamlit as st
 from densembed.data import DATASETS, is_available
 from densembed.runs.sweep import Sweep
 from densembed.runs.sweep_plan import FIXED, Plan, make_plan, read_values
+from densembed.text import counted
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
 from pages.widgets.train.cluster import cluster, follow, model_name, reporting_errors
@@ -92,7 +93,7 @@ def sweep_form() -> None:
         if started:
             st.rerun()
     count = len(plan.combinations()) * seeds
-    bar.caption(f"{count:,} trainings. Models of the same shape are trained together.")
+    bar.caption(f"{counted(count, 'training')}. Models of the same shape are trained together.")
     if not is_available(dataset):
         bar.caption(
             f"{DATASETS[dataset].title} will be downloaded first "

@@ -6,6 +6,7 @@ from densembed.figures.sweep import sweep_figure
 from densembed.models.names import describe
 from densembed.runs import read_only
 from densembed.runs.sweep import Row, Sweep, all_sweeps
+from densembed.text import counted
 from pages.widgets.common.link import base_path, plain
 from pages.widgets.common.listing import line, on_page, pager
 from pages.widgets.common.page import CHART
@@ -55,7 +56,7 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
     if live:
         st.progress(over / total, f"{over:,} of {total:,} trainings are finished")
     elif state == "done":
-        st.success(f"Done: {total:,} trainings.")
+        st.success(f"Done: {counted(total, 'training')}.")
     else:
         kept = f"{over:,} of {total:,} trainings are finished and saved."
         told = f"{WORDS[state].capitalize()}: {plain(sweep.reason())}".rstrip()
