@@ -139,6 +139,7 @@ def confusion_matrix(predicted: np.ndarray, labels: np.ndarray, classes: int) ->
 def summary(checkpoint: Checkpoint) -> dict[str, str]:
     """Error, size, settings and speed of a checkpoint, as text."""
     header, config = checkpoint.header, checkpoint.config
+    dense = checkpoint.has_densities
     inputs = f"{noun(header.input_shape)}s"
     seconds = [epoch.seconds for epoch in header.epochs]
     return {
@@ -156,10 +157,12 @@ def summary(checkpoint: Checkpoint) -> dict[str, str]:
         "Epochs": f"{len(header.epochs):,} of {config.epochs:,}",
         "Batch size": f"{config.batch_size:,} {inputs}",
         "Learning rate": f"at most {config.learning_rate:g}",
-        "Density learning rate": f"{config.density_rate:g} × the learning rate",
+        "Density learning rate": f"{config.density_rate:g} × the learning rate" if dense else "–",
         "Weight decay": f"{config.weight_decay:g}",
         "Initialisation": f"{config.location_start} locations, "
-        + f"β around {config.scale_start:g}".replace("-", "−"),
+        + f"β around {config.scale_start:g}".replace("-", "−")
+        if dense
+        else "–",
         "Seed": f"{config.seed} to {config.seed + checkpoint.members - 1}"
         if checkpoint.members > 1
         else f"{config.seed}",

@@ -72,7 +72,9 @@ def test_a_network_without_densities_says_what_it_has(model, densities):
     config = RunConfig(model=model, device="cpu")
     recorder = Recorder(config, load_dataset("digits"))
     recorder.add(next(train(config, load_dataset("digits"))))
-    assert summary(recorder.checkpoint("done"))["Densities"] == densities
+    said = summary(recorder.checkpoint("done"))
+    assert said["Densities"] == densities
+    assert said["Density learning rate"] == said["Initialisation"] == "–"
 
 
 def test_confusion_counts_every_answer_once():
@@ -110,4 +112,5 @@ def test_facts_of_a_checkpoint(trained):
     assert result["Seed"] == "0"  # not the number of seeds
     assert result["Learning rate"] == "at most 0.05"
     assert result["Densities"] == "16, moving with the input"
+    assert result["Initialisation"] == "normal locations, β around −3"
     assert all(result.values())
