@@ -101,12 +101,19 @@ def test_explore_takes_colour_pictures(gallery, models, key, photos, monkeypatch
         st, "download_button", lambda label, data, *_, **__: files.update({label: data()})
     )
     picture = images[1][1]
-    app = report(visit(), "explore", picture, "green", model=key, more="export")
+    app = report(visit(), "explore", picture, "green", model=key, more="export", channel="red")
     assert not [*app.info, *app.warning, *app.error]
     png = Image.open(io.BytesIO(files["Input, PNG"]))
     np.testing.assert_array_equal(np.array(png), picture.permute(1, 2, 0))
     numbers = np.load(io.BytesIO(files["Numbers, NPZ"]))
-    np.testing.assert_array_equal(numbers["after"], view(models[key], picture).fields[-1])
+    after = view(models[key], picture).fields[-1]
+    np.testing.assert_array_equal(numbers["after"], after)
+    columns = np.genfromtxt(io.BytesIO(files["Numbers, CSV"].encode()), delimiter=",", names=True)
+    np.testing.assert_allclose(columns["after"], after.sum(0).ravel(), 1e-6)
+    words = "contain the sum over all channels, not only the one shown above"
+    assert any(words in caption.value for caption in app.caption) == (len(after) > 1)
+    report(app, "explore", picture, "green", model=key, more="export")
+    assert not any(words in caption.value for caption in app.caption)
 
 
 def test_a_picture_for_a_model_of_colours_is_cropped(gallery, photos):

@@ -171,6 +171,11 @@ def export_explored(
         )
         st.code(export.signal_snippet(file_name, step), wrap_lines=True)
         return
+    if "channel" in parameters and len(response.fields[0]) > 1:
+        st.caption(
+            "The CSV file, the figures for print and the animations contain the sum over all "
+            "channels, not only the one shown above. The NPZ file contains each channel."
+        )
     st.caption(
         "The numbers are densities per square pixel at the centres of the cells, whose coordinates "
         "are in pixels from the upper left corner. The figures for print show the field before "
