@@ -322,6 +322,13 @@ def places(page: Page, selector: str) -> list[dict]:
     return until(page, lambda: locator.evaluate_all(AT_REST))
 
 
+def bring(page: Page, file: dict | Path) -> None:
+    """Upload a model, once the field for it has opened and lies still."""
+    page.get_by_role("button", name="Upload a model").click()
+    places(page, "[data-testid=stFileUploader]")
+    page.get_by_test_id("stFileUploader").locator("input").set_input_files(file)
+
+
 def point(page: Page, selector: str, x: float, y: float) -> None:
     """Move the mouse to a place, in shares of the first such element in sight.
 

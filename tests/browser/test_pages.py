@@ -17,6 +17,7 @@ from densembed.markup import JOINER
 from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import (
     PATIENCE,
+    bring,
     chart,
     choose,
     drawn,
@@ -249,11 +250,6 @@ def test_a_file_that_is_too_large_gets_a_sentence(visit, tmp_path):
     page = visit("/?tour=0&from=Upload")
     page.locator("input[type=file]").set_input_files(path)
     expect(page.get_by_text("has 41.0 MB, more than the 40 MB")).to_be_visible()
-
-
-def bring(page: Page, content: dict | str) -> None:
-    page.get_by_test_id("stPopoverButton").filter(visible=True).first.click()
-    page.locator("input[type=file]").set_input_files(content)
 
 
 def test_missing_test_images_are_no_error_of_the_console(visit):

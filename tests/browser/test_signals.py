@@ -33,6 +33,7 @@ from densembed.training.config import RunConfig
 from densembed.training.loop import train
 from densembed.training.recorder import Recorder
 from tests.browser.conftest import (
+    bring,
     choose,
     expect,
     numbers,
@@ -522,10 +523,9 @@ def test_a_signal_goes_with_the_visitor_from_explore_to_compare(visit, checkpoin
 
 def test_an_uploaded_model_of_signals(visit, server):
     page = visit("/?tour=0")
-    page.get_by_role("button", name="Upload a model").click()
     mine = server[1] / "mine.safetensors"
     trained(RunConfig(model="logistic-el-4", dataset="mnist1d", epochs=1, device="cpu"), mine)
-    page.get_by_test_id("stFileUploader").locator("input").set_input_files(mine)
+    bring(page, mine)
     until(page, lambda: numbers(page, AFTER).shape == (1, 160))
     checkpoint = Checkpoint.open(mine)
     data = load_dataset("mnist1d")
@@ -542,9 +542,7 @@ def test_extreme_signals_of_a_stranger_have_finite_numbers(visit, tmp_path):
     header = strange.header.model_copy(update={"scaling": scaling})
     Checkpoint(header, strange.tensors).save(tmp_path / "strange.safetensors")
     page = visit("/?class=e&example=3&tour=0")
-    page.get_by_role("button", name="Upload a model").click()
-    uploader = page.get_by_test_id("stFileUploader").locator("input")
-    uploader.set_input_files(tmp_path / "strange.safetensors")
+    bring(page, tmp_path / "strange.safetensors")
     until(page, lambda: numbers(page, AFTER).shape == (1, 80))
     # There are no test signals, so nothing is wrong with their class and number in the link.
     expect(page.locator(".problems")).to_have_text("No test signals for this model are available.")
