@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 
 from densembed.cli.common import warn
+from densembed.cli.data import load
 from densembed.cli.info import read_all
-from densembed.data import DataError, is_outside, load_dataset
+from densembed.data import DataError, is_outside
 from densembed.files import replace_file
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, novelty_file
@@ -28,7 +29,7 @@ def novelty(options: argparse.Namespace) -> int:
             failed.append(path)
             continue
         try:
-            dataset = load_dataset(checkpoint.config.dataset, options.data_dir)
+            dataset = load(own, options)
         except (DataError, ValueError) as error:
             warn(f"{name}: {error}")
             failed.append(path)
