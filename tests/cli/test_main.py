@@ -57,7 +57,12 @@ def started(*arguments: str, end: str = "", **environment: str) -> subprocess.Co
     )
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+on_a_full_device = pytest.mark.skipif(
+    not os.path.exists("/dev/full"), reason="needs a device that is always full"
+)
+
+
+@on_a_full_device
 @pytest.mark.parametrize("arguments", [[], ["--version"], ["--help"], ["info", "--help"]])
 def test_output_that_cannot_be_written(arguments):
     done = started(*arguments, end=">/dev/full")
@@ -65,7 +70,7 @@ def test_output_that_cannot_be_written(arguments):
     assert (done.returncode, done.stderr) == (2, message)
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@on_a_full_device
 def test_no_run_is_left_that_was_never_named(tmp_path):
     done = started("train", "linear", end=">/dev/full", DENSEMBED_RUNS=str(tmp_path))
     assert done.returncode == 2

@@ -207,8 +207,8 @@ def upload_model(key: str, shown: str, follow: Follow) -> None:
             key=f"file-{key}",
             on_change=_take,
             args=(key, follow),
-            help="A .safetensors file written by densembed has up to 5 MB. It is kept in memory "
-            f"for this session only, and never executed. The last {MAX_KEPT} files are kept.",
+            help=f"Files (.safetensors) written by densembed, up to {MAX_BYTES >> 20} MB each. The "
+            f"last {MAX_KEPT} are kept in memory for this session only, and never executed.",
         )
         if shown in uploads():
             st.caption(KEPT)
@@ -221,9 +221,9 @@ def upload_model(key: str, shown: str, follow: Follow) -> None:
                     args=(shown, follow),
                 )
     if st.session_state["arrived"]:
-        st.session_state.pop(f"file-{key}-refused", None)
-    if complaint := st.session_state.get(f"file-{key}-refused"):
-        st.error(plain(complaint))
+        st.session_state.pop(f"file-{key}-remarks", None)
+    if remarks := st.session_state.get(f"file-{key}-remarks"):
+        st.error(plain(remarks))
 
 
 def is_deleted_upload(key: str) -> bool:
@@ -274,7 +274,7 @@ def _take(key: str, follow: Follow) -> None:
         own, upload = next(iter(uploads().items()))
         remarks.append(f"Only {MAX_KEPT} files are kept, so “{upload.name}” was removed.")
         forget(own, follow)
-    st.session_state[f"file-{key}-refused"] = " ".join(remarks)
+    st.session_state[f"file-{key}-remarks"] = " ".join(remarks)
 
 
 def forget(brought: str, follow: Follow) -> None:
