@@ -34,7 +34,8 @@ def quoted(text: str | bytes | os.PathLike) -> str:
 
 def counted(number: int, noun: str) -> str:
     """A number of things in words: "1 epoch", "1,000 epochs", "100 densities"."""
-    return f"{number:,} {noun if number == 1 else re.sub('ty$', 'tie', noun) + 's'}"
+    several = re.sub("ss$", "sse", re.sub("ty$", "tie", noun)) + "s"
+    return f"{number:,} {noun if number == 1 else several}"
 
 
 MOST_LISTED = 5

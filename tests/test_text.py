@@ -56,6 +56,7 @@ def test_no_text_turns_its_neighbours_around(mark):
         (1000, "epoch", "1,000 epochs"),
         (1, "density", "1 density"),
         (100, "density", "100 densities"),
+        (2, "class", "2 classes"),
     ],
 )
 def test_numbers_of_things(number, noun, words):

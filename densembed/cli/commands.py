@@ -42,6 +42,8 @@ EXPERIMENTS = (
 """What `reproduce` makes: the keys of `reproduce.EXPERIMENTS`."""
 WITH_ROWS = ("table1", "table2", "search", "times", "frames", "frontier", "signals")
 """Those that can be limited to some models."""
+WITH_RECIPE = ("table1", "table2", "figure1", "families", "frames", "resolution")
+"""Those whose trainings a recipe sets."""
 DEFAULT_OUT = Path("checkpoints/reproduction")
 RENDERED = (".html", ".svg", ".pdf", ".png", ".npz")
 EXPORTS = {"onnx": ".onnx", "torch": ".pt2", "csv": ".csv"}
@@ -253,7 +255,9 @@ def _check_site(options: argparse.Namespace) -> None:
 
 def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=EXPERIMENTS)
-    parser.add_argument("--recipe", choices=RECIPES, default="paper")
+    parser.add_argument(
+        "--recipe", choices=RECIPES, help="settings of the trainings (default: paper)"
+    )
     parser.add_argument(
         "--seeds", type=as_count(MOST_SEEDS), help="runs per model (default 5; families: 3)"
     )
@@ -301,6 +305,11 @@ def _check_reproduce(options: argparse.Namespace) -> None:
         raise UsageError(f"--rows is for {', '.join(WITH_ROWS)}, not for {options.what}.")
     if options.what != "figure1" and (options.included or options.inputs):
         raise UsageError(f"--included and --inputs are for figure1, not for {options.what}.")
+    if options.recipe and options.included:
+        raise UsageError("The included models are trained already: leave out --recipe.")
+    if options.recipe and options.what not in WITH_RECIPE:
+        raise UsageError(f"--recipe is for {', '.join(WITH_RECIPE)}, not for {options.what}.")
+    options.recipe = options.recipe or "paper"
     check_out_folder(options.out)
     if options.gallery:
         check_out_folder(options.gallery, "--gallery")

@@ -12,7 +12,7 @@ from densembed.cli.info import read_all
 from densembed.data import DataError, Split, as_input, is_outside, noun
 from densembed.data.grids import for_axes
 from densembed.data.transform import scaled
-from densembed.text import listed, printable
+from densembed.text import counted, listed, printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.errors import Errors
 from densembed.training.loop import error_rate
@@ -55,7 +55,7 @@ def _errors(
     classes = checkpoint.header.classes
     if len(classes) != len(dataset.classes):
         raise UsageError(
-            f"The model has {len(classes):,} classes, but {dataset.title} has "
+            f"The model has {counted(len(classes), 'class')}, but {dataset.title} has "
             f"{len(dataset.classes):,}: evaluate it on data with the same classes."
         )
     ordered = dataset.in_order(classes)

@@ -10,7 +10,7 @@ from densembed.paths import gallery_folder
 from densembed.runs.gallery import Entry, shipped
 from densembed.text import printable, quoted
 from densembed.training.checkpoint import Checkpoint
-from densembed.web.site import is_foreign, write_site
+from densembed.web.site import is_foreign, site_files, write_site
 
 USUAL = (
     "logistic-el-mnn-10-5-digits",
@@ -27,11 +27,6 @@ SIGNALS = "mnist1d"
 
 def site(options: argparse.Namespace) -> None:
     """Write Explore and Compare as static files."""
-    if is_foreign(page := options.out / "index.html"):
-        raise UsageError(
-            f"{printable(page)} is not a page that this command wrote, and would be replaced: "
-            "choose another folder, or move that file away."
-        )
     # A file may be named by several paths.
     files = {(path.name, os.path.realpath(path)): path for path in options.checkpoint}
     entries = [Entry(printable(path.stem), path) for path in files.values()]
@@ -50,11 +45,16 @@ def site(options: argparse.Namespace) -> None:
                 f"{quoted(same.path)} and {quoted(entry.path)} would be one file of the site, as "
                 "some systems do not tell their names apart: rename one of them."
             )
+    for file in filter(is_foreign, site_files(options.out, entries)):
+        raise UsageError(
+            f"{printable(file)} was not written by this command, and would be replaced: choose "
+            "another folder, or move that file away."
+        )
     own = {Checkpoint.open(entry.path).config.dataset for entry in entries}
     datasets = dict.fromkeys([options.dataset, *({SIGNALS} & own)])
     written = write_site(options.out, entries, [load(name, options) for name in datasets])
     size = sum(path.stat().st_size for path in written)
-    print(f"saved: {len(written)} files, {size / 1e6:.1f} MB; open {printable(page)}")
+    print(f"saved: {len(written)} files, {size / 1e6:.1f} MB; open {printable(written[0])}")
 
 
 def _on_any_system(name: str) -> str:

@@ -29,8 +29,9 @@ INPUT = (
 """Parameters of the input, which Explore and Compare share."""
 
 
-MARK = b'<script type="application/json" id="site">'
-"""A part of every page, by which `is_foreign` recognises one."""
+SCRIPT = "(globalThis.checkpoints ??= {})"
+MARKS = (b'<script type="application/json" id="site">', SCRIPT.encode())
+"""Parts of every page and script of a site, by which `is_foreign` recognises them."""
 EXPORT = {("more", "export"), ("open", "export")}
 """A detail that these pages do not have, as the app's own page shows it."""
 BUILT_IN = ("digits", "mnist1d")
@@ -51,25 +52,30 @@ def write_site(folder: Path, entries: Sequence[Entry], datasets: Sequence[Datase
     for entry in entries:  # before the first file is written
         _check(printable(entry.path.name), Checkpoint.open(entry.path))
     folder.mkdir(parents=True, exist_ok=True)
-    models, files = {}, []
-    for entry in entries:
-        script = f"{entry.key}.js"
-        files.append(folder / script)
+    models, files = {}, site_files(folder, entries)
+    for entry, file in zip(entries, files[1:], strict=True):
         checkpoint = Checkpoint.open(entry.path)
         public = checkpoint.without_path()
         # The bytes of `to_bytes` are not the same each time.
         content = entry.path.read_bytes() if public is checkpoint else public.to_bytes()
-        replace_file(files[-1], _script(entry.key, content).encode())
+        replace_file(file, _script(entry.key, content).encode())
         story = DESCRIPTIONS.get(entry.key, "")
-        models[entry.key] = {"title": entry.title, "story": story, "script": quote(script)}
-    files.insert(0, folder / "index.html")
+        models[entry.key] = {"title": entry.title, "story": story, "script": quote(file.name)}
     replace_file(files[0], html_page(models, map(samples, datasets)).encode())
     return files
 
 
-def is_foreign(page: Path) -> bool:
-    """Whether a file exists that is not a page of a site."""
-    return page.is_file() and MARK not in page.read_bytes()
+def site_files(folder: Path, entries: Iterable[Entry]) -> list[Path]:
+    """The files of a site: its page, and the script of each checkpoint."""
+    return [folder / "index.html", *(folder / f"{entry.key}.js" for entry in entries)]
+
+
+def is_foreign(file: Path) -> bool:
+    """Whether a file exists that is neither a page nor a script of a site."""
+    if not file.is_file():
+        return False
+    content = file.read_bytes()
+    return not any(mark in content for mark in MARKS)
 
 
 def _check(name: str, checkpoint: Checkpoint) -> None:
@@ -171,7 +177,7 @@ def _in_script(value: Any) -> str:
 def _script(key: str, content: bytes) -> str:
     """A script that sets the content of a checkpoint."""
     name, value = _in_script(key), json.dumps(base64.b64encode(content).decode())
-    return f"(globalThis.checkpoints ??= {{}})[{name}] = {value};"
+    return f"{SCRIPT}[{name}] = {value};"
 
 
 def samples(dataset: Dataset, most: int = EXAMPLES) -> dict[str, Any]:

@@ -342,6 +342,8 @@ def test_an_empty_text_does_not_mean_the_default(run, command, argument):
             "--included and --inputs are for figure1, not for table1",
         ),
         (["times", "--included"], "not for times"),
+        (["times", "--recipe", "tuned"], "--recipe is for table1, table2, figure1, families, fram"),
+        (["figure1", "--included", "--recipe", "tuned"], "trained already: leave out --recipe"),
     ],
 )
 def test_no_argument_is_ignored(run, tmp_path, arguments, words):

@@ -71,18 +71,19 @@ def test_a_site_names_no_folder_of_this_machine(site, trained, tmp_path):
     assert shown.digest == Checkpoint.open(path).without_data().digest
 
 
-def test_only_a_page_of_its_own_is_replaced(site, trained_file):
+@pytest.mark.parametrize("kind", ["page", "script"])
+def test_only_a_file_of_its_own_is_replaced(site, trained_file, kind):
     out = site(trained_file)[2]
-    page = out / "index.html"
-    written = page.read_bytes()
-    page.write_bytes(written.replace(b"densembed", b"older"))
+    file = out / {"page": "index.html", "script": f"{trained_file.stem}.js"}[kind]
+    written = file.read_bytes()
+    file.write_bytes(written + b"\n")
     assert site(trained_file)[:2] == (0, "")
-    assert page.read_bytes() == written
-    page.write_text("<title>my own</title>")
+    assert file.read_bytes() == written
+    file.write_text("my own")
     status, errors, _ = site(trained_file)
     assert status == 2
-    assert f"{page} is not a page that this command wrote" in errors
-    assert page.read_text() == "<title>my own</title>"
+    assert f"{file} was not written by this command" in errors
+    assert file.read_text() == "my own"
 
 
 @pytest.mark.parametrize(

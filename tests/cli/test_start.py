@@ -69,6 +69,8 @@ def test_names_that_are_known_without_torch_are_those_that_exist():
     assert list(WORDS) == list(FAMILIES)
     assert list(NAMES) == list(DATASETS)
     assert tuple(reproduce.EXPERIMENTS) == commands.EXPERIMENTS
+    with_recipe = (name for name, each in reproduce.EXPERIMENTS.items() if each.uses_recipe)
+    assert tuple(with_recipe) == commands.WITH_RECIPE
     assert set(commands.RENDERED) == {render.PAGE, *render.WRITERS}
     options = ["render", "a", "--image", "b", "--out", "c.png"]
     assert build_parser().parse_args(options).resolution == RESOLUTION
