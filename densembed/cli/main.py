@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -51,6 +52,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     if not (sys.argv[1:] if arguments is None else arguments):
         print(FIRST)
         return 0
+    try:
+        os.getcwd()  # without it, libraries end the process or name no cause
+    except FileNotFoundError:
+        warn("The working folder has been deleted: change to one that exists.")
+        return 2
     options, rest = build_parser().parse_known_args(arguments)
     if rest:
         options.parser.reject(rest)

@@ -84,6 +84,17 @@ def test_output_that_is_closed(trained_file):
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a folder in use can be deleted on POSIX only")
+def test_a_working_folder_that_was_deleted(run, tmp_path, monkeypatch):
+    """Libraries ended the process, or an output "cannot be written"."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    line = fails(run("train", "linear", *FAST))
+    assert line == "densembed: The working folder has been deleted: change to one that exists."
+
+
 def test_letters_that_the_terminal_lacks_are_escaped():
     done = started("train", "--help", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
