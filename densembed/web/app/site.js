@@ -11,7 +11,7 @@ import { compare } from "./compare.js";
 import { make } from "./controls.js";
 import { explore } from "./explore.js";
 import { messageOf, once } from "./host.js";
-import { othersOf } from "./kinds.js";
+import { isSignal, nounsOf, othersOf } from "./kinds.js";
 import { Samples } from "./samples.js";
 
 /**
@@ -47,6 +47,7 @@ class Page {
     const [notices, heading, text, main] = ["notices", "title", "text", "view"].map((id) =>
       /** @type {HTMLElement} */ (document.getElementById(id)));
     this.notices = notices;
+    this.missing = "";  // a sentence about test inputs
     this.heading = heading;
     this.text = text;
     this.main = main;
@@ -108,8 +109,9 @@ class Page {
 
   /** @param {string[]} sentences */
   report(sentences) {
-    this.notices.replaceChildren(...sentences.map((sentence) => make("p", {}, sentence)));
-    this.notices.hidden = !sentences.length;
+    const all = [this.missing, ...sentences].filter(Boolean);
+    this.notices.replaceChildren(...all.map((sentence) => make("p", {}, sentence)));
+    this.notices.hidden = !all.length;
   }
 
   /**
@@ -124,8 +126,12 @@ class Page {
     const samples = async (/** @type {Promise<Checkpoint>} */ opening) => {
       const checkpoint = await opening;
       const { classes, inputShape } = checkpoint;
-      return this.samples.find((own) => classes.join() === own.classes.join()
-        && !othersOf(inputShape, own)) ?? Samples.empty(checkpoint);
+      const taken = this.samples.find((own) => classes.join() === own.classes.join()
+        && !othersOf(inputShape, own));
+      this.missing = taken || this.host.uploads ? ""
+        : `This page has no ${nounsOf(inputShape).test}s for this model. It is shown for ${
+          isSignal(inputShape) ? "the mean of its training data" : "a blank picture"}.`;
+      return taken ?? Samples.empty(checkpoint);
     };
     return { title, name: "", group, story, open, samples };
   }
