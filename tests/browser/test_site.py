@@ -58,6 +58,8 @@ def test_a_checkpoint_of_ones_own(site, tmp_path, way, start):
     expect(page.get_by_label(label, exact=True)).to_have_value("file-my own")
     option = page.locator("select option", has_text="your file my own.safetensors")
     expect(option.first).to_be_attached()
+    page.reload()
+    expect(page.locator("#notices p")).to_contain_text(["The link names the file “my own”"])
 
 
 def test_a_model_of_signals_of_ones_own(site, tmp_path):

@@ -15,6 +15,8 @@ import { closest } from "../engine/text.js";
  */
 
 const MOST = 4;  // sentences about a link
+/** The beginning of the key of a file that a visitor opened on a static site. */
+export const OWN_FILE = "file-";
 const RUN = /^\d{8}-\d{6}-/;  // the beginning of a run's identifier
 
 /**
@@ -109,6 +111,10 @@ export function readLink(parameters, link) {
     if (RUN.test(written ?? ""))
       problems.push(`The run “${short(written ?? "")}”, which the link names as “${label}”, was `
         + "deleted or has no readable checkpoint. The default is shown.");
+    else if (written?.startsWith(OWN_FILE))
+      problems.push(`The link names the file “${short(written.slice(OWN_FILE.length))}” as `
+        + `“${label}”. A page forgets files when it is closed: open it again. The default is `
+        + "shown.");
     else
       problems.push(`The link sets “${label}” to “${short(written ?? "")}”, `
         + `which is not ${expected}.${meant(written ?? "", slugs)} The default is shown.`);

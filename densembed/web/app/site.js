@@ -12,6 +12,7 @@ import { make } from "./controls.js";
 import { explore } from "./explore.js";
 import { messageOf, once } from "./host.js";
 import { isSignal, nounsOf, othersOf } from "./kinds.js";
+import { OWN_FILE } from "./parameters.js";
 import { Samples } from "./samples.js";
 
 /**
@@ -32,7 +33,6 @@ const VIEWS = {
     text: "One input, one slider and one colour scale: where each model looks, and what it "
       + "predicts." },
 };
-const OWN = "file-";
 
 /** @param {Site} site */
 export function start(site) {
@@ -154,7 +154,7 @@ class Page {
     for (const file of [...files ?? []]) {  // the list is emptied while a file is read
       try {
         const checkpoint = readCheckpoint(await file.arrayBuffer(), file.name);
-        last = OWN + file.name.replace(/\.safetensors$/, "");
+        last = OWN_FILE + file.name.replace(/\.safetensors$/, "");
         const title = `${describe(checkpoint.config.model)} · your file ${file.name}`;
         const story = "Your file, which stays in this browser. Links to it work only here, until "
           + "the page is closed.";
