@@ -1,8 +1,18 @@
-"""`python -m densembed`."""
+"""The program: `densembed`, or `python -m densembed`."""
 
 import sys
 
-from densembed.cli.main import main
+
+def main() -> int:
+    """Run the command line; returns the exit status."""
+    try:
+        from densembed.cli.main import main as run  # Ctrl-C may come while this is imported
+
+        return run()
+    except KeyboardInterrupt:
+        print("densembed: Interrupted.", file=sys.stderr)
+        return 130
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -110,9 +110,9 @@ def test_what_the_map_names_is_there():
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-@pytest.mark.parametrize("file", FILES, ids=module)
+@pytest.mark.parametrize("file", [file for file in FILES if file.stem != "__main__"], ids=module)
 def test_imports_of_the_project_are_at_the_top(file):
-    """One within a function would hide a cycle."""
+    """One within a function would hide a cycle, except in `__main__`, which no module imports."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     inner = [
         (node.lineno, name)

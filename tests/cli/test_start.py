@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from densembed.__main__ import main
 from densembed.cli import commands, render, reproduce
 from densembed.cli.main import build_parser
 from densembed.data import DATASETS
@@ -74,3 +75,12 @@ def test_names_that_are_known_without_torch_are_those_that_exist():
     assert set(commands.RENDERED) == {render.PAGE, *render.WRITERS}
     options = ["render", "a", "--image", "b", "--out", "c.png"]
     assert build_parser().parse_args(options).resolution == RESOLUTION
+
+
+def test_ctrl_c_while_the_program_is_imported(monkeypatch, capsys):
+    class Interrupted:
+        def __getattr__(self, name: str) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "densembed.cli.main", Interrupted())
+    assert (main(), capsys.readouterr().err) == (130, "densembed: Interrupted.\n")
