@@ -125,8 +125,8 @@ class Frames(Experiment):
             f"{counted(seeds, 'seed')} per row, {epochs} epochs, no augmentation."
             f"{other_data(report['dataset'], self.dataset)} Test error in % on images "
             "that are shifted (pixels, in four directions), scaled, rotated (degrees, either way) "
-            "or noisy (deviation, of full ink); the last column is the displacement of the field "
-            "per pixel of the digit's:\n\n"
+            "or noisy (standard deviation, of full ink); the last column is how far the field "
+            "shifts when the digit shifts by 1 pixel:\n\n"
             f"{markdown_table({'model': '{model}', **TRANSFORMED}, rows)}\n\n"
             f"{finding(report)}\n"
         )

@@ -72,7 +72,7 @@ PERTURBATIONS = (
     Perturbation("rotation", "degrees, either way", (0, 5, 10, 15, 20, 25, 30), _turns),
     Perturbation(
         "noise",
-        "deviation, of full ink",
+        "standard deviation, of full ink",
         (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),
         lambda noise: [Transform(noise=noise)],
     ),

@@ -251,6 +251,7 @@ class Signals(Experiment):
         }
 
     def markdown(self, report: Report) -> str:
+        first = in_words(RECIPES[0])
         screened = {name: RESULTS[name] for name in ("row", "model", "parameters", "held out %")}
         parts = [
             f"### Signals of {for_markdown(report['dataset'])}",
@@ -263,8 +264,8 @@ class Signals(Experiment):
             parts.append(f"Published (Greydanus and Kobak, ICML 2024): {listed}.")
         parts += [
             f"{counted(report['seeds'], 'seed')} per row, one thread each. All recipes share "
-            f"{in_words(report['shared'])}. For each row the best candidate with the first recipe, "
-            "then its best recipe were chosen on held-out training signals, with "
+            f"{in_words(report['shared'])}. For each row, the best candidate with {first}, and then "
+            "its best recipe, were chosen on held-out training signals, with "
             f"{counted(report['search_seeds'], 'seed')} each. The recipes of these candidates, the "
             "chosen one of each row first:",
             markdown_table(
@@ -275,7 +276,7 @@ class Signals(Experiment):
                 },
                 report["tried"],
             ),
-            "All candidates with the first recipe:",
+            f"All candidates with {first}:",
             markdown_table(screened, report["screened"]),
         ]
         return "\n\n".join(parts) + "\n"

@@ -172,8 +172,8 @@ def frames_section() -> None:
         )
         st.caption(
             "Test error in % on images that are shifted (pixels, in four directions), scaled, "
-            "rotated (degrees, either way) or noisy (standard deviation, relative to full "
-            "ink); the last column is the displacement of the field per pixel of the digit's. "
+            "rotated (degrees, either way) or noisy (standard deviation, of full ink); the last "
+            "column is how far the field shifts when the digit shifts by 1 pixel. "
             f"Mean over {len(rows[0]['errors'])} seeds, {title(table['dataset'])}. No network was "
             "trained on transformed pictures. "
             + _made_by(f"frames --recipe {table['recipe']}", rows)
