@@ -7,6 +7,7 @@ from PIL import Image
 from scipy.stats import logistic
 
 from densembed.data import as_input, load_dataset
+from densembed.figures.theme import FOR
 from densembed.runs.gallery import Entry
 from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import write_site
@@ -275,8 +276,26 @@ def test_the_five_steps_are_walked_by_keyboard_and_link(site):
 def test_each_kind_of_network_has_its_own_five_steps(site):
     page = site(f"explore?more=story&chapter=4&model={FIXED}")
     expect(page.locator(".story")).to_contain_text("In this model the bumps stay")
+    page = site(f"explore?more=story&chapter=4&model={MLP}")
+    expect(page.locator(".story")).to_contain_text("This model has no bumps")
     page = site(f"explore?more=story&chapter=3&model={MLP}")
     expect(page.locator(".story")).to_contain_text("has no densities")
+
+
+def test_a_bump_over_several_maps_shows_all_that_it_adds_to_the_score(site):
+    key = "frontier-stages-4-5-7-logistic-el-2"
+    page = site("explore?more=story&chapter=3")
+    page.locator("#file").set_input_files(PAPER / f"{key}.safetensors")
+    bumps = page.locator(".story .stills figure:first-child circle[data-number]")
+    expect(bumps).to_have_count(4)
+    readings, weights = features(Checkpoint.open(PAPER / f"{key}.safetensors"), sample())
+    shares = (readings * weights).reshape(10, 7, 4).sum(1)  # class, map, density
+    shown = bumps.evaluate_all(
+        "all => all.map(each => ({r: +each.getAttribute('r'), fill: each.getAttribute('fill')}))"
+    )
+    sizes = np.array([((each["r"] - 0.28) / 0.36) ** 2 for each in shown])
+    np.testing.assert_allclose(sizes, abs(shares[7]) / abs(shares).max(), 0, 1e-4)
+    assert [each["fill"] == FOR for each in shown] == list(shares[7] >= 0)
 
 
 def test_an_incomplete_training_is_told_as_one(site, tmp_path):

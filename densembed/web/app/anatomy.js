@@ -61,6 +61,16 @@ export class Anatomy {
     return bound || 1;
   }
 
+  /**
+   * What each density adds to the score of a class: its terms, summed over the maps that it reads.
+   * @param {number} label
+   */
+  shares(label) {
+    const sums = new Float64Array(this.network.densities);
+    this.terms(label).forEach((term, k) => { sums[k % sums.length] += term; });
+    return sums;
+  }
+
   /** The unit that adds most to the score of a class. @param {number} label */
   strongest(label) {
     const terms = this.terms(label);

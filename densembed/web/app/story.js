@@ -186,8 +186,8 @@ export class Story {
     const { field, reading } = this.bumpOn(response);
     const { shape, size, checkpoint } = response;
     return { title: "One bump",
-      text: "Many networks have a weight for every pixel. This one has bumps, called "
-        + "[densities|density]. A bump reads the part of the picture that it covers. "
+      text: "Many networks have a weight for every pixel. A network with density layers has bumps, "
+        + "called [densities|density]. A bump reads the part of the picture that it covers. "
         + "*Drag it* over the picture.",
       say: `Under the bump the picture has *${(100 * reading).toFixed(0)} %* [ink].`,
       equation: "φ(t, u) = f((t − μ₁) / s₁) / s₁ · f((u − μ₂) / s₂) / s₂, "
@@ -207,7 +207,7 @@ export class Story {
     const view = (values, title, note, scale) => ({ values, shape: [height, width],
       size: [width, height], title, note, scale, alt: `${title}, a heatmap,` });
     return { title: "Its reading",
-      text: "A bump tells the network a single number, its [reading]: the mean [ink] under it. In "
+      text: "The [reading] of a bump is one number: the mean [ink] under it. In "
         + "each pixel the [mass] of the bump is multiplied by the ink, and all products are added. "
         + "On a stroke the reading is high, far from every stroke close to 0.",
       say: `The sum of all products is the reading: *${reading.toFixed(3)}*.`,
@@ -232,15 +232,14 @@ export class Story {
     const label = probabilities.indexOf(Math.max(...probabilities));
     const name = classes[label];
     const count = anatomy.network.densities;
-    const bound = anatomy.bound;
     const says = `Here the [score] of ${name} is ${logits[label].toFixed(1)}, the highest: the `
       + `network predicts *${name}*, with ${percentage(probabilities[label])}.`;
     const equation = "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)";
     if (!checkpoint.hasDensities) return { title: "Many readings", equation, say: says,
       text: `${withoutDensities(anatomy.network.onPixels, "pixel")}. To see many bumps, choose a `
         + "model with EL in its name.", figures: this.fields(response, [current]) };
-    const weights = anatomy.kind === "maps" ? Float64Array.from({ length: count }, () => 1)
-      : anatomy.terms(label);
+    const shares = classes.map((_, k) => anatomy.shares(k));
+    const bound = Math.max(...shares.flatMap((each) => [...each].map(Math.abs))) || 1;
     const bumps = counted(count, "bump");
     return { title: count === 100 ? "A hundred bumps" : bumps, say: says, equation,
       text: `The network has ${bumps}. Their sum is its [receptive field]: it is bright where many `
@@ -250,8 +249,8 @@ export class Story {
       figures: [{ values: null, shape, size, title: bumps, alt: "Densities as ellipses,",
         note: `red raises the score of ${name}, blue lowers it`,
         picture: { url: spriteOf([response.pixels], checkpoint.inputShape, DIM), opacity: 1 },
-        densities: { loc: anatomy.result.locations, scale: anatomy.result.scales, weights,
-          bound: anatomy.kind === "maps" ? 1 : bound, against: colours.against,
+        densities: { loc: anatomy.result.locations, scale: anatomy.result.scales,
+          weights: shares[label], bound, against: colours.against,
           favour: colours.for, chosen: null, name: `adds to the score of ${name}` },
         scale: { low: -bound, high: bound, name: `adds to the score of ${name}`, unit: "",
           open: false, stops: [[0, colours.against], [0.5, "#55595e"], [1, colours.for]] } },
@@ -304,14 +303,15 @@ export class Story {
         equation: "μ = c − L/2 + L / (1 + e^(−4α)), with the centre c and the side L of the box",
         text: "In this model the bumps lie in a box around the ink of the picture. If the ink is "
           + "shifted or larger, so are the box and every bump in it: that is why the bright field "
-          + "moves when you draw, drag or choose a digit." };
+          + "moves when the picture changes." };
     return network.adaptive ? { title: "They move", figures, equation,
       text: "Before the bumps read, a [micro network] looks at the picture with a few bumps of its "
         + "own. From *their* readings it computes where each of the other bumps goes. Training has "
-        + "taught it places that help to tell the digits apart. *Another picture, another "
-        + "place*: that is why the bright field moves when you draw, drag or choose a digit." }
+        + "taught it places that help to tell the classes apart. *Another picture, another "
+        + "place*: that is why the bright field moves when the picture changes." }
       : { title: "They can move", figures, equation,
-        text: "In this model the bumps stay: the field is the same for every picture. In a model "
+        text: `${checkpoint.hasDensities ? "In this model the bumps stay, so the"
+          : "This model has no bumps, and its"} field is the same for every picture. In a model `
           + "with a [micro network] (mNN in its name) it moves: the micro network reads the "
           + "picture first and computes where each bump goes. Choose one above to see it." };
   }
