@@ -187,8 +187,8 @@ def to_csv(checkpoint: Checkpoint, table: str | None = None, pixels: Tensor | No
     """
     if checkpoint.header.scaling:
         raise ExportError(
-            "The tables are of images: export a model of signals to onnx or torch, or its fields "
-            "by render to .npz."
+            "Tables are for images: export a model of signals to onnx or torch, or save its fields "
+            "with render --out FILE.npz."
         )
     model: Any = checkpoint.model()
     table = table or ("densities" if checkpoint.has_densities else "weights")
@@ -200,7 +200,7 @@ def to_csv(checkpoint: Checkpoint, table: str | None = None, pixels: Tensor | No
         )
     if model.adaptive and pixels is None:
         raise ExportError(
-            f"The densities of {checkpoint.config.model} move with the input: name one by --image."
+            f"The densities of {checkpoint.config.model} move with the input: add --image FILE."
         )
     shape = checkpoint.header.input_shape
     x = as_input((torch.zeros(shape, dtype=torch.uint8) if pixels is None else pixels)[None])

@@ -5,6 +5,7 @@ float64, and returns x(t), φ_i(t), Γ, Γx and y next to the output of PyTorch'
 """
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -56,18 +57,24 @@ KERNELS = {"average": "average", "bell": "bell", "edge": "edge"}
 def parse_values(text: str) -> np.ndarray:
     """The signal in a text of numbers separated by spaces, commas or semicolons.
 
+    Commas between digits are decimal commas if there are spaces or semicolons, but no points.
+
     Raises:
         ValueError: with one sentence, if the text is not a signal.
     """
+    if "." not in text and re.search(r"\S[\s;]+\S", text):
+        text = re.sub(r"(?<=\d),(?=\d)", ".", text)
     words = text.replace(",", " ").replace(";", " ").split()
     values = []
     for word in words[: MAX_PIXELS + 1]:
         try:
             value = float(word)
+            if math.isnan(value):
+                raise ValueError
         except ValueError:
             raise ValueError(f"“{word[:20]}” is not a number.") from None
         if not abs(value) <= LARGEST:
-            raise ValueError(f"“{word[:20]}” is not within −{LARGEST:g} and {LARGEST:g}.")
+            raise ValueError(f"“{word[:20]}” is not between −{LARGEST:g} and {LARGEST:g}.")
         values.append(value)
     if not MIN_PIXELS <= len(words) <= MAX_PIXELS:
         raise ValueError(f"A signal has {MIN_PIXELS} to {MAX_PIXELS} values; got {len(words)}.")

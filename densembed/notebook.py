@@ -158,8 +158,9 @@ def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
         return pixels
     if not pixels.is_floating_point() or not ((pixels >= 0) & (pixels <= 1)).all():
         raise ValueError(
-            "Expected pixels in uint8 from 0 to 255, or as floating-point ink from 0 to 1. "
-            "Divide other values by their maximum."
+            "Expected pixels in uint8 from 0 to 255, or floating-point ink from 0 to 1; got "
+            f"{pixels.dtype} from {pixels.min():g} to {pixels.max():g}. Divide values of 0 to 255 "
+            "by 255."
         )
     return (pixels.double() * 255).round().to(torch.uint8)
 

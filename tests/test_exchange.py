@@ -202,7 +202,7 @@ def test_a_table_of_a_field(checkpoints, digits):
 
 
 def test_what_a_table_needs(checkpoints):
-    with pytest.raises(exchange.ExportError, match="move with the input: name one by --image"):
+    with pytest.raises(exchange.ExportError, match="move with the input: add --image FILE"):
         exchange.to_csv(checkpoints[MOVING])
     with pytest.raises(exchange.ExportError, match="not one linear map of the pixels"):
         exchange.to_csv(checkpoints[MOVING], "weights")

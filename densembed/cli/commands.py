@@ -134,7 +134,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         "a folder or a table only if it lies in the data folder)",
     )
     add_data_dir(parser)
-    add_grid(parser)
+    add_grid(parser, signals=True)
 
 
 def _add_read(parser: argparse.ArgumentParser) -> None:
@@ -192,7 +192,7 @@ def _check_render(options: argparse.Namespace) -> None:
     if options.out.suffix.lower() not in RENDERED:
         raise UsageError("--out must end in .html, .svg, .pdf, .png or .npz.")
     if options.grid and options.out.suffix.lower() == ".html":
-        raise UsageError("--grid is not for pages, which show the grid of the training.")
+        raise UsageError("--grid is not for pages: choose the resolution on the page.")
     if options.grid and max(options.grid) * options.resolution > MAX_CELLS:
         raise UsageError(
             f"--grid and --resolution make more than {MAX_CELLS:,} cells along an axis: "
@@ -296,7 +296,7 @@ def _check_reproduce(options: argparse.Namespace) -> None:
         check_name(options.dataset)
         own = "signals" if options.what == "signals" else "images"
         if is_signals(options.dataset) != (own == "signals"):
-            raise UsageError(f"{options.what} is of {own}: choose a data set of {own}.")
+            raise UsageError(f"{options.what} needs a data set of {own}, unlike {options.dataset}.")
     names = (options.rows or "").split(",")
     options.rows = tuple(dict.fromkeys(name for part in names if (name := part.strip())))
     if options.rows == () and len(names) > 1:

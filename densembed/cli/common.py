@@ -210,13 +210,14 @@ def add_data_dir(
     parser.add_argument("--data-dir", type=as_folder, help=text)
 
 
-def add_grid(parser: argparse.ArgumentParser) -> None:
+def add_grid(parser: argparse.ArgumentParser, signals: bool = False) -> None:
     parser.add_argument(
         "--grid",
         type=as_grid,
         metavar="N or HxW",
-        help="scale the images to this many pixels, or the signals to N samples, and use the same "
-        "weights on that grid (default: the grid of the training)",
+        help="scale the images to this many pixels"
+        f"{', or the signals to N samples,' if signals else ''} and use the same weights on that "
+        "grid (default: the grid of the training)",
     )
 
 

@@ -36,7 +36,7 @@ def on_grid(model: Any, grid: tuple[int, ...] | None, name: str) -> Any:
     try:
         return at_grid(model, grid)
     except ValueError as error:
-        raise UsageError(f"{name} cannot be used on another grid: {error}") from error
+        raise UsageError(f"{name} cannot be used with --grid. {error}") from error
 
 
 def load(name: str, options: argparse.Namespace) -> Dataset:

@@ -67,8 +67,8 @@ def read(options: argparse.Namespace) -> int:
     ]
     if options.labels and not any(result["label"] for result in results):
         warn(
-            f"{printable(options.labels.name)} has no label for any of the files, which its column "
-            "file must name without their folders."
+            f"{printable(options.labels.name)} has no label for any of the files. Its column file "
+            "must contain their names without folders."
         )
     status = 2 if any(result["error"] for result in results) else 0
     if options.json:
@@ -176,8 +176,11 @@ def _line(result: dict[str, Any]) -> str:
 def _read_signals(checkpoint: Checkpoint, options: argparse.Namespace) -> int:
     """Print the prediction for each signal of CSV files, and the share of correct ones."""
     if options.labels or options.grid:
-        which = "--labels" if options.labels else "--grid"
-        raise UsageError(f"{which} is for images. The class of a signal is in its own row.")
+        raise UsageError(
+            "--labels is for images. The class of a signal is in its own row."
+            if options.labels
+            else "--grid is for images. Leave it out for signals."
+        )
     results = [each for path in options.image for each in _signals(checkpoint, path)]
     if options.json:
         print(json.dumps(results, indent=1, ensure_ascii=False))

@@ -124,8 +124,8 @@ def locked(lock: Path, title: str) -> Iterator[float]:
         except filelock.Timeout as error:
             if time.monotonic() > end:
                 raise DataError(
-                    f"Another process has held {lock} for {duration(TOTAL)}, as if it were "
-                    f"downloading {title}: end that process, and try again. {ELSEWHERE}"
+                    f"Another process has held {lock}, the lock for downloading {title}, for "
+                    f"{duration(TOTAL)}: end that process, and try again. {ELSEWHERE}"
                 ) from error
     try:
         yield time.monotonic() + TOTAL

@@ -45,10 +45,10 @@ from densembed.data.class_folders import (
 from densembed.data.dataset import Dataset, Split
 from densembed.data.decode import FORMATS, ImageError, open_picture, read_bytes
 from densembed.data.download import stoppable
-from densembed.data.folder_advice import MAX_NAME, check_classes
+from densembed.data.folder_advice import check_classes
 from densembed.data.frames import count_frames, unused_note
 from densembed.data.images import to_shape
-from densembed.data.names import PREFIX, DataError
+from densembed.data.names import MAX_NAME, PREFIX, DataError
 from densembed.text import listed, natural, printable, quoted
 
 SIZE, MOST_SIDE = 32, 64
@@ -245,11 +245,9 @@ def _notes(dataset: Dataset, folders: Iterable[str]) -> list[str]:
         if label in dataset.classes and re.search("[\ud800-\udfff]", name)
     ]
     if empty := [label for label in names if label not in dataset.classes]:
-        notes.append(f"Folders without images, which are no classes: {listed(empty)}.")
+        notes.append(f"Folders without images are not used: {listed(empty)}.")
     if parts := [label for label in dataset.classes if part_word(label)]:
-        notes.append(
-            f"Folders whose names suggest a part of the data are used as classes: {listed(parts)}."
-        )
+        notes.append(f"Folders with names like train or test are used as classes: {listed(parts)}.")
     if untested := [label for label in dataset.classes if label not in dataset.tested]:
         notes.append(
             f"The test error does not cover classes without test images: {listed(untested)}."

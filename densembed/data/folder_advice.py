@@ -16,12 +16,11 @@ from densembed.data.class_folders import (
     shown_from,
     subfolders,
 )
-from densembed.data.names import DataError
+from densembed.data.names import MAX_CLASSES, MAX_NAME, DataError
 from densembed.text import MOST_LISTED, counted, natural, printable, quoted
 
 DEEPEST = 3
 """Folders that could be meant are looked for in at most so many levels."""
-MAX_NAME = 200
 
 
 def check_classes(
@@ -44,10 +43,15 @@ def check_classes(
             + (f"{hidden_note(hidden)} " if hidden else "")
             + _advice(root)
         )
-    if any(len(name) > MAX_NAME for name in classes) or len(classes) > 1000:
+    if len(classes) > MAX_CLASSES:
         raise DataError(
-            f"The folder {shown} has more than 1,000 classes, or one with a name of more than "
-            f"{MAX_NAME} characters."
+            f"The folder {shown} has {len(classes):,} classes, more than {MAX_CLASSES:,}: choose a "
+            "folder with fewer subfolders."
+        )
+    if long := [name for name in classes if len(name) > MAX_NAME]:
+        raise DataError(
+            f"The name of the class {quoted(long[0][:40] + '…')} is longer than {MAX_NAME} "
+            "characters: rename its folder."
         )
     if unknown := sorted({file.label for file in tested} - set(classes), key=natural):
         raise DataError(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from PIL.Image import Image
 
 from densembed.data.decode import open_picture
-from densembed.text import listed
+from densembed.text import counted, listed
 
 MOST_FRAMES = 1000
 """Frames are counted up to this number."""
@@ -64,7 +64,10 @@ def unused_note(frames: Mapping[str, int]) -> str:
     """The sentence about files of a data set, by their paths, and the numbers of their frames."""
     least = "at least " if max(frames.values()) > MOST_FRAMES else ""
     unused = sum(frames.values()) - len(frames)
-    return f"Further frames of a file are not used: {least}{unused:,} of {listed([*frames])}."
+    return (
+        f"One frame of each file is used; {least}{counted(unused, 'further frame')} "
+        f"{'is' if unused == 1 else 'are'} not: {listed([*frames])}."
+    )
 
 
 def _gif_frames(data: bytes) -> int:

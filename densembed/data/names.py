@@ -6,6 +6,9 @@ NAMES = ("digits", "mnist", "fashion-mnist", "cifar10", "mnist1d")
 """The names of the built-in data sets, the keys of `sources.DATASETS`."""
 SIGNALS = ("mnist1d",)
 """Those of signals; the others are of images."""
+MAX_CLASSES = 1000
+MAX_NAME = 200
+"""Characters in the name of a class."""
 PREFIX, TABLE = "folder:", "csv:"
 """Begin the names of a folder of images, and of a table of signals."""
 

@@ -30,15 +30,13 @@ import numpy as np
 import torch
 
 from densembed.data.dataset import Dataset, Split
-from densembed.data.names import TABLE, DataError
+from densembed.data.names import MAX_CLASSES, MAX_NAME, TABLE, DataError
 from densembed.data.scaling import LARGEST, SMALLEST, Scaling
 from densembed.files import read_regular
 from densembed.text import closest, listed, natural, printable, quoted
 
 MAX_BYTES = 2**29
 MAX_LENGTH = 16_384
-MAX_CLASSES = 1000
-MAX_NAME = 200
 TEST_SHARE = 5
 """Without a column `split`, one row of each class in so many is for testing."""
 CLASS, SPLIT, NUMBER = "class", "split", "number"
@@ -133,9 +131,13 @@ def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]
     labels = torch.tensor([number[each] for each in rows.classes])
     tested = torch.tensor(rows.tested if rows.tested else _every_fifth(rows.classes))
     if tested.all() or not tested.any():
-        part = "training" if tested.all() else "test"
-        reason = f"the column {SPLIT}" if rows.tested else f"at least {TEST_SHARE} rows of a class"
-        raise DataError(f"{title} has no {part} signals: this needs {reason}.")
+        part, mark = ("training", "train") if tested.all() else ("test", "test")
+        remedy = (
+            f"write {mark} in the column {SPLIT} of some rows"
+            if rows.tested
+            else f"a class needs at least {TEST_SHARE} rows"
+        )
+        raise DataError(f"{title} has no {part} signals: {remedy}.")
     untrained, untested = (
         [each for k, each in enumerate(names) if k not in set(labels[part].tolist())]
         for part in (~tested, tested)
@@ -309,7 +311,7 @@ def _table(path: Path, title: str) -> tuple[Iterator[tuple[int, list[str]]], str
     """The rows that are not blank with their line numbers, and what separates their columns."""
     data = read_regular(path, MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise DataError(f"{title} has more than {MAX_BYTES >> 20} MB: keep fewer rows or digits.")
+        raise DataError(f"{title} has more than {MAX_BYTES >> 20} MiB: keep fewer rows or digits.")
     try:
         text = data.decode("utf-8-sig")  # spreadsheets begin with a mark
     except UnicodeDecodeError:

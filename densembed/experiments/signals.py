@@ -200,7 +200,7 @@ def finding(report: Report) -> str:
         if kind != "stages":
             continue
         text = (
-            f"With {limit}: **{_accuracy(row)} %** ({describe(row['model'])}, "
+            f"Test accuracy with {limit}: **{_accuracy(row)} %** ({describe(row['model'])}, "
             f"{row['parameters']:,})"
         )
         if plain := rows.get(f"plain CNN, {limit}"):
@@ -264,8 +264,8 @@ class Signals(Experiment):
             parts.append(f"Published (Greydanus and Kobak, ICML 2024): {listed}.")
         parts += [
             f"{counted(report['seeds'], 'seed')} per row, one thread each. All recipes share "
-            f"{in_words(report['shared'])}. For each row, the best candidate with {first}, and then "
-            "its best recipe, were chosen on held-out training signals, with "
+            f"{in_words(report['shared'])}. For each row, the best candidate with {first}, "
+            "and then its best recipe, were chosen on held-out training signals, with "
             f"{counted(report['search_seeds'], 'seed')} each. The recipes of these candidates, the "
             "chosen one of each row first:",
             markdown_table(

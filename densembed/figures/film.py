@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 PANEL = 448  # pixels of the field's longer side
+NARROWEST = 280  # pixels that the texts above and below need
 LINE = 40  # height of the line above and below the field
 SIZE, SMALLEST = 20, 11  # height of letters, in pixels
 FRAME, REST = 120, 1500  # ms for which a step is shown, and the last one
@@ -29,10 +30,13 @@ def film(views: View, kind: str, title: str) -> bytes:
 
     rows, columns = views.fields[0].shape[-2:]
     factor = PANEL / max(rows, columns)
-    width, height = round(columns * factor), round(rows * factor) + 2 * LINE
+    wide, height = round(columns * factor), round(rows * factor) + 2 * LINE
+    width = max(wide, NARROWEST)
     figure = Figure((width / 72, height / 72), dpi=72)  # one pixel per point
     canvas = FigureCanvasAgg(figure)
-    axes = figure.add_axes((0, LINE / height, 1, 1 - 2 * LINE / height))
+    axes = figure.add_axes(
+        ((1 - wide / width) / 2, LINE / height, wide / width, 1 - 2 * LINE / height)
+    )
     axes.set_axis_off()
     image = axes.imshow(
         np.zeros((rows, columns)),

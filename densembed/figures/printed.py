@@ -23,6 +23,7 @@ WIDTHS = {"one column": 85.0, "two columns": 178.0}
 SIZES = {"one column": 7.0, "two columns": 8.0}
 """Font size in points: the minimum of most journals, and one that fits above a panel."""
 INCH, POINT = 25.4, 25.4 / 72  # mm
+TALLEST = 100.0  # mm of a panel
 GAP = 2.0  # mm between panels, and around the figure
 BAR = 2.0  # height of a colour bar, mm
 LINE = 1.4  # height of a line of text, relative to its font size
@@ -98,7 +99,9 @@ def sheet_figure(
     drawn = drawn or drawable
     width, size = WIDTHS[columns], SIZES[columns]
     each = (width - GAP * (2 + len(fields))) / (1 + len(fields))
-    high = each * pixels.shape[1] / pixels.shape[2]
+    shape = pixels.shape[1] / pixels.shape[2]
+    high = min(each * shape, TALLEST)
+    wide = high / shape
     line = LINE * size * POINT
     heading = wrapped(drawn(title), width, size)
     rows = [
@@ -127,11 +130,13 @@ def sheet_figure(
         )
 
     def panel(number: int, upper: float, name: str, values: np.ndarray, **look: Any) -> "AxesImage":
-        axes = place(GAP + number * (each + GAP), upper, each, high)
+        axes = place(GAP + number * (each + GAP) + (each - wide) / 2, upper, wide, high)
         axes.set_axis_off()
         axes.set_title(name, fontsize=size, pad=size * 0.3)
         return axes.imshow(values, aspect="auto", interpolation="none", **look)
 
+    if len(pixels) not in (1, 3):  # neither ink nor colours
+        pixels = pixels.mean(0, keepdims=True).round().astype(np.uint8)
     ink = np.broadcast_to(np.moveaxis(pixels, 0, -1), (*pixels.shape[1:], 3))
     panel(0, above + over[0], "input", ink)
     upper = above

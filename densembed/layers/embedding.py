@@ -334,8 +334,8 @@ class AdaptiveDensityEmbedding(Embedding):
             (N, 2, C, K, axes): α, and a shift of β. With zero shifts the layer equals one without
             this option.
         shared: use the same densities for all channels, so C is 1 in the output of the locator.
-        sizes, in_channels, num_densities, family, truncate, frame: as in `DensityEmbedding`. The
-            locator is a module of its own, so its densities have the frame that it is given.
+        sizes, in_channels, num_densities, family, truncate, frame: as in `DensityEmbedding`.
+            `frame` does not set that of densities in the locator.
 
     Parameters: those of `locator`, and `beta` of shape (C or 1, K, axes). Raises ValueError if
     the shape of the input or the number of outputs of the locator is wrong.

@@ -222,8 +222,8 @@ class AdaptivePool1d(_AdaptivePool):
             `densembed.functional.uniform.step_scaled`.
 
     Parameters: `beta`, (C or 1,), and with `learn_intervals` also `ends_logit`, (axes, 2). The
-    derivative by β is the variance of x under the density. It overflows in float32 if β is so near
-    to 0 that values of x which differ by more than 10¹⁹ have a share; those by x do not.
+    gradient of β is the variance of x under the density. It overflows in float32 if the density
+    covers values of x that differ by more than 10¹⁹; the gradient of x does not.
     Input (batch, C, N), output (batch, C, L); ValueError if the kernel does not fit the input.
 
     >>> pool = AdaptivePool1d(2)

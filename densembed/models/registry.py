@@ -80,7 +80,7 @@ def at_grid(model: nn.Module, sizes: tuple[int, ...]) -> nn.Module:
     try:
         return cast(Any, model).at(sizes)
     except (AttributeError, ValueError) as error:
-        raise ValueError("The model only works on its own grid.") from error
+        raise ValueError("The model takes inputs of one size only.") from error
 
 
 def parameter_count(model: nn.Module) -> int:

@@ -28,8 +28,8 @@ def check_same_data(folder: Path, dataset: Dataset) -> None:
         return
     except (OSError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
-            f"The file {quoted(path.name)} in {quoted(folder.name)} is damaged, so nobody can tell "
-            f"whether {dataset.title} has changed since the first training there. If it has not, "
+            f"The file {quoted(path.name)} in {quoted(folder.name)} is damaged. It records "
+            f"{dataset.title} as it was at the first training there. If the data have not changed, "
             "delete the file to continue; otherwise choose another folder for the results."
         ) from error
     if before.digest != now.digest:

@@ -199,7 +199,8 @@ class Group(TrainingFolder):
 
     @property
     def saved(self) -> str:
-        return "Finished trainings of the sweep were saved."
+        some = any(job.path.is_file() for job in self.sweep.jobs())
+        return "The finished trainings of the sweep were saved." if some else ""
 
     @property
     def next_step(self) -> str:

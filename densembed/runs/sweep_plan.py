@@ -29,10 +29,10 @@ class Plan(BaseModel):
     def _check(self) -> "Plan":
         fields = [name for name in RunConfig.model_fields if name not in FIXED]
         if not self.grid:
-            raise ValueError("A sweep needs a field with several values")
+            raise ValueError("A sweep needs several values of a setting")
         for name, values in self.grid.items():
             if name not in fields:
-                sentence = unknown("field of a sweep", name, fields)
+                sentence = unknown("setting of a sweep", name, fields)
                 raise ValueError(f"{sentence}; choose from {', '.join(fields)}")
             if not values:
                 raise ValueError(_differ(name))

@@ -31,19 +31,19 @@ class RunConfig(BaseModel):
         "logistic-el-mnn-10-5", description="name of the network", max_length=60
     )
     dataset: str = Field("digits", description="name of the data set", max_length=200)
-    epochs: int = Field(20, ge=1, le=10_000, description="passes over the training images")
+    epochs: int = Field(20, ge=1, le=10_000, description="passes over the training data")
     grid: Annotated[str, AfterValidator(check_grids)] = Field(
         OWN,
-        description=f"pixels to train on: N, HxW, or {OWN} for those of the images",
+        description=f"pixels or samples to train on: N, HxW, or {OWN} for those of the data",
         max_length=100,
     )
     shift: int = Field(
         0,
         ge=0,
         le=64,
-        description="largest random shift of an image in each epoch, in pixels or samples",
+        description="largest random shift of an input in each epoch, in pixels or samples",
     )
-    batch_size: int = Field(128, ge=1, le=100_000, description="images per step")
+    batch_size: int = Field(128, ge=1, le=100_000, description="inputs per step")
     learning_rate: float = Field(
         0.002, gt=0, le=1e6, description="maximum of the one-cycle schedule"
     )
@@ -98,7 +98,7 @@ def explain(error: ValidationError) -> str:
         return f"{str(first['ctx']['error']).rstrip('.')}."
     if first["type"] == "extra_forbidden":
         meant = closest(place[-1], RunConfig.model_fields)
-        return f"There is no field {field!r}" + (f" (did you mean {meant!r}?)." if meant else ".")
+        return f"There is no setting {field!r}" + (f" (did you mean {meant!r}?)." if meant else ".")
     owner, name = place[-2:] if len(place) > 1 else (error.title, field)
     if owner in ("RunConfig", "Plan", "config", "base") and name in RunConfig.model_fields:
         words = name.replace("_", " ").capitalize()

@@ -78,7 +78,7 @@ def missing(wanted: dict[str, float]) -> str:
 
 def explain_failure(future) -> str:
     """One sentence about a Dask task that failed."""
-    lost = "The connection to the scheduler was lost. Finished results were saved: start it again."
+    lost = "The connection to the scheduler was lost. Start the training again."
     if future.status != "error":
         return lost
     try:
@@ -86,7 +86,7 @@ def explain_failure(future) -> str:
     except TimeoutError:
         return lost
     if type(error).__name__ == "KilledWorker":
-        return "Several workers died while training it, possibly for lack of memory."
+        return "Several workers died during the training, possibly for lack of memory."
     if isinstance(error, OSError):
         return f"The worker could not read or write a file: {error.strerror or 'unknown error'}."
     if isinstance(error, DataError | ValueError):

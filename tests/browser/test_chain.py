@@ -110,7 +110,7 @@ def test_one_of_a_thing_is_in_the_singular(site, tmp_path):
             (name, "1 density (B = 1), placed by a micro network (mNN) with 1 density (B₀ = 1)."),
             (flow, "with 1 small density. A linear map turns this reading into 1 place."),
             (flow, "3: 1 density"),
-            (summed, "The density of the micro network moves it (orange line); it reads"),
+            (summed, "The density of the micro network moves it (orange line); its reading is"),
         ],
         "logistic-el-1": [(flow, "2: 1 fixed density"), (flow, " by 1 density (+")],
         "mlp-1": [("select", "MLP with 1 hidden unit"), (flow, "3: 1 hidden unit")],
@@ -402,7 +402,7 @@ def test_a_drawing_starts_on_the_model_that_reads_it_best_and_says_so(visit):
     expect(model).to_have_value(MOVING)
     choose(page, "Input", "Draw")
     expect(model).to_have_value("logistic-el-mnn-10-5")
-    expect(page.locator(".choices .note")).to_contain_text("reads drawings and photographs best")
+    expect(page.locator(".choices .note")).to_contain_text("Selected for drawings and photographs")
     choose(page, "Input", "Test images")
     expect(model).to_have_value(MOVING)
     model.select_option(FIXED)

@@ -35,7 +35,7 @@ def unknown(name: str, meant: str = "") -> str:
     return f"This view has no parameter “{name}”." + (meant and f" Did you mean “{meant}”?")
 
 
-DAMAGED = "The picture in the link is damaged or of another size than the model’s."
+DAMAGED = "The picture in the link is damaged or has the wrong size for the model."
 
 
 DIGITS = "one of 0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
@@ -83,7 +83,7 @@ EXPLORED = [  # link, the link that the view writes, problems
     ("from=Samples&class=3", "class=3", []),
     (f"from=Draw&ink={INK}", f"from=draw&ink={INK}", []),
     (f"from=draw&ink={INK[:-4]}", "from=draw", [DAMAGED]),
-    ("from=draw&ink=a b", "from=draw", [invalid("Picture", "a b", "a whole picture")]),
+    ("from=draw&ink=a b", "from=draw", [invalid("Picture", "a b", "a complete picture")]),
     ("from=Upload", "", [invalid("Input", "Upload", "one of samples, draw")]),
     ("shuffle=4", "shuffle=4", []),
     ("shuffle=-1", "", [invalid("Shuffle", "-1", "a whole number from 0 to 1,000,000")]),
@@ -94,8 +94,8 @@ EXPLORED = [  # link, the link that the view writes, problems
      "right=2&down=-1.5&size=1.2&turn=-30&blur=1&noise=0.2", []),
     ("right=9&turn=5", "turn=5", [invalid("Move to the right", "9", "a number from −8 to 8")]),
     ("hide=before,predictions", "hide=before,predictions", []),
-    ("hide=everything&class=3", "class=3", [invalid("Hide", "everything", "some of menu, sidebar, "
-     "change, ways, more, predictions, before, numbers, steps")]),
+    ("hide=everything&class=3", "class=3", [invalid("Hide", "everything", "a list of menu, "
+     "sidebar, change, ways, more, predictions, before, numbers, steps")]),
     ("show=swipe&divider=30", "show=swipe&divider=30", []),
     ("divider=101", "", [invalid("Divider of the swipe", "101", "a whole number from 0 to 100")]),
     (f"model={COLOUR}&channel=red", f"model={COLOUR}&channel=red", []),

@@ -466,7 +466,7 @@ def test_compare_names_models_of_other_inputs(visit, checkpoint, tested):
     expect(alerts.nth(0)).to_contain_text("The second model takes grey pictures of 28 × 28")
     expect(alerts.nth(1)).to_contain_text("The third model takes signals of 40 samples")
     page.get_by_label("First model").select_option(SMALL)
-    expect(note).to_have_text("The third and the fourth model takes signals, not pictures.")
+    expect(note).to_have_text("The third and fourth models take signals, not pictures.")
     until(page, lambda: numbers(page, f"{COLUMN}first").shape == (112, 112))
     expect(page.locator(".columns .stage")).not_to_have_class(re.compile("signals"))
     page.get_by_label("First model").select_option("bumps")

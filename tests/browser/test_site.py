@@ -174,7 +174,7 @@ def test_a_drawing_on_the_default_site_starts_on_a_model_trained_on_mnist(site, 
     expect(model).to_have_value(MOVING)
     choose(page, "Input", "Draw")
     expect(model).to_have_value("logistic-el-mnn-8-4")
-    expect(page.locator(".choices .note")).to_contain_text("reads drawings and photographs best")
+    expect(page.locator(".choices .note")).to_contain_text("Selected for drawings and photographs")
 
 
 @pytest.mark.parametrize("kind", ["SVG", "PNG"])

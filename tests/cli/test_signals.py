@@ -210,8 +210,10 @@ def test_commands_of_images_say_so(run, model, table, tmp_path, trained_file):
     page = tmp_path / "x.svg"
     on = ("--image", table, "--out", page, "--grid", "20")
     assert "--grid is for images" in fails(run("render", model, *on))
-    assert "tables are of images" in fails(run("export", model, "--to", "csv"))
-    assert "is of images" in fails(run("reproduce", "table1", "--dataset", "mnist1d"))
+    assert "Tables are for images" in fails(run("export", model, "--to", "csv"))
+    assert "needs a data set of images, unlike mnist1d" in fails(
+        run("reproduce", "table1", "--dataset", "mnist1d")
+    )
     assert "--labels is for images" in fails(run("read", model, table, "--labels", table))
     assert "takes signals of shape" in fails(run("evaluate", model, "--dataset", "digits"))
     assert "takes images of shape" in fails(run("evaluate", trained_file, "--dataset", "mnist1d"))

@@ -391,7 +391,7 @@ def test_parts_may_be_in_capitals_and_what_is_not_used_is_counted(tmp_path):
     assert "'val' (9 images) is not used: only 'Train' and 'TEST' are." in said
     assert "'Train/cats/more' (5 images) is not used" in said
     assert "Not used: 1 image directly in 'split', outside the folders of the classes." in said
-    assert "Folders without images, which are no classes: 'empty'." in said
+    assert "Folders without images are not used: 'empty'." in said
     assert "does not cover classes without test images: 'dogs'." in said
     assert len(data.notes) == 5
     picture(root / "test" / "cats" / "0.png")
@@ -408,7 +408,7 @@ def test_an_empty_class_and_pictures_too_deep_are_counted(photos, tmp_path):
     assert data.classes == CLASSES
     assert data.left_out == ("dogs/gone.png", "toads/notes.txt")
     assert data.notes == (
-        "Folders without images, which are no classes: 'toads'.",
+        "Folders without images are not used: 'toads'.",
         "The folder 'cats/old' (3 images) is not used: images of a class must be directly in the "
         "folder of the class.",
     )
@@ -476,7 +476,9 @@ def test_further_frames_are_counted(photos, tmp_path):
     for _ in range(2):  # decoded, and from the cache
         folder._load.cache_clear()
         (note,) = load(photos, tmp_path).notes
-        assert note == ("Further frames of a file are not used: 6 of 'cats/a.gif', 'cats/b.tiff'.")
+        assert note == (
+            "One frame of each file is used; 6 further frames are not: 'cats/a.gif', 'cats/b.tiff'."
+        )
 
 
 def test_spaces_around_the_names_of_parts_and_classes(tmp_path):

@@ -179,7 +179,9 @@ def test_frames_that_are_not_used_are_counted(tmp_path, size):
     stored = upload.store(
         [("pets.zip", packed(pets() | {"cats/run.gif": file.getvalue()}))], tmp_path
     )
-    assert stored.notes == ["Further frames of a file are not used: 2 of 'cats/run.gif'."]
+    assert stored.notes == [
+        "One frame of each file is used; 2 further frames are not: 'cats/run.gif'."
+    ]
     dataset = load_dataset(stored.name, tmp_path)
     assert dataset.notes == ()  # which would say it again
     assert len(dataset.train) + len(dataset.test) == 17

@@ -120,7 +120,7 @@ def test_every_row_says_its_own_budget():
 
 def test_only_signals_and_candidates_are_taken(tmp_path, capsys):
     assert main(command(tmp_path, "--dataset", "digits")) == 2
-    assert "signals is of signals: choose a data set of signals." in capsys.readouterr().err
+    assert "signals needs a data set of signals, unlike digits." in capsys.readouterr().err
     assert main(command(tmp_path, "--rows", "logistic-el-4")) == 2
     assert "Unknown candidate" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -166,9 +166,9 @@ def test_sections_show_their_reports(page, reports):
     table = reports["signals-mnist1d"]
     plain, stages, fixed = ([100 - error for error in row["errors"]] for row in table["rows"])
     assert (
-        f"With at most 2 parameters: **{mean(stages):.2f} ± {stdev(stages):.2f} %** (One adaptive "
-        f"stage of 2 maps, Logistic-EL, B = 2, {table['rows'][1]['parameters']}); a plain CNN: "
-        f"{mean(plain):.2f} ± {stdev(plain):.2f} %."
+        f"Test accuracy with at most 2 parameters: **{mean(stages):.2f} ± {stdev(stages):.2f} %** "
+        f"(One adaptive stage of 2 maps, Logistic-EL, B = 2, {table['rows'][1]['parameters']}); "
+        f"a plain CNN: {mean(plain):.2f} ± {stdev(plain):.2f} %."
     ) in text
     assert f"without stages: fixed densities: {mean(fixed):.2f} ± {stdev(fixed):.2f} %." in text
     drawn_accuracies = list(values(drawn["signals"], "y", 0))

@@ -118,7 +118,7 @@ def large(trained, path) -> bytes:
     [
         (lambda *_: b"Dear reader, this is no model.", "not a densembed checkpoint"),
         (lambda good, *_: good[:-100], "damaged or incomplete"),
-        (lambda *_: b"\0" * (MAX_BYTES + 1), "more than the 5 MB"),
+        (lambda *_: b"\0" * (MAX_BYTES + 1), "more than the 5 MiB"),
         (lambda good, trained, path: large(trained, path), "more snapshots than these pages"),
     ],
     ids=["letter", "cut", "long", "wild"],

@@ -221,7 +221,7 @@ def test_a_grid_that_is_listed_twice_is_used_twice_as_often(small):
 def test_a_model_of_one_grid_is_not_trained_on_others(small, monkeypatch):
     monkeypatch.delattr(DensityNetwork, "at")
     next(train(config(grid="28"), small))
-    with pytest.raises(ValueError, match="only works on its own grid"):
+    with pytest.raises(ValueError, match="takes inputs of one size only"):
         next(train(config(grid="14"), small))
 
 

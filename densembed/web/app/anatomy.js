@@ -74,7 +74,7 @@ export class Anatomy {
   /** The unit that adds most to the score of a class. @param {number} label */
   strongest(label) {
     const terms = this.terms(label);
-    return terms.indexOf(Math.max(...terms));
+    return terms.indexOf(terms.reduce((a, b) => Math.max(a, b)));
   }
 
   /**

@@ -5,6 +5,7 @@
  * @import { Densities, Scale, View } from "../panels/types.js"
  * @import { Words } from "./words.js"
  */
+import { largestValue } from "../engine/densembed.js";
 import { unitOf } from "../panels/densities.js";
 import { find, pointIn } from "../panels/dom.js";
 import { Panel, fillHeading } from "../panels/panel.js";
@@ -192,7 +193,7 @@ export class Chain {
       densities, alt: "Densities over the picture," };
     else if (words.links.units) {
       const map = anatomy.kind === "linear" ? anatomy.weights(label) : anatomy.map(unit);
-      const most = Math.max(...map.map(Math.abs)) || 1;
+      const most = largestValue(map, 100) || 1;
       // The weights of pixels are those of the grid for which the model was made.
       const [rows, columns] = anatomy.kind === "linear" ? anatomy.grid : pixels;
       views.units = { ...common, values: map, shape: [rows, columns],
@@ -209,7 +210,7 @@ export class Chain {
       return at === null ? "" : `${words.unit} ${at + 1}\n${words.value} ${
         signed(anatomy.values[at].toFixed(3))}\n${withSign(terms[at])} to the score of ${name}`;
     };
-    const highest = Math.max(...anatomy.values);
+    const highest = anatomy.values.reduce((a, b) => Math.max(a, b));
     const most = this.placed ? 1 : highest || 1;
     if (words.links.readings) views.readings = { ...grid, values: padded(anatomy.values),
       tip: about, alt: words.alt,
@@ -317,7 +318,7 @@ export class Chain {
     const map = anatomy.map(unit);
     const ink = anatomy.ink(unit);
     const product = map.map((value, k) => value * ink[k]);
-    const most = Math.max(...map.map(Math.abs)) || 1;
+    const most = largestValue(map, 100) || 1;
     const positive = this.placed;
     const scale = (/** @type {string} */ name, end = most) => positive
       ? { ...this.inkScale(name, ""), high: end, stops: scales.density }
@@ -332,7 +333,7 @@ export class Chain {
     if (whole) {
       this.panels.ink.show({ ...common, values: ink, scale: this.inkScale("ink, 0 to 1", "ink"),
         title: words.ink });
-      const end = positive ? most : Math.max(...product.map(Math.abs)) || 1;
+      const end = positive ? most : largestValue(product, 100) || 1;
       this.panels.product.show({ ...common, values: product, scale: scale(words.product, end),
         title: words.product });
     }
@@ -345,7 +346,7 @@ export class Chain {
         make("td", { className: weight < 0 ? "against" : "for" },
           withSign(weight * anatomy.values[unit])));
     });
-    const head = ["class", "weight", `× ${anatomy.values[unit].toFixed(3)} = adds`];
+    const head = ["class", "weight", `weight × ${anatomy.values[unit].toFixed(3)}`];
     this.table.replaceChildren(make("thead", {},
       make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, ...terms));

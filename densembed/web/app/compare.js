@@ -16,7 +16,7 @@ import { choice, list, make, named } from "./controls.js";
 import { distinguish } from "./distinguish.js";
 import { MEASURES, explain, forSignals } from "./glossary.js";
 import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
-import { InputControls, inputParameters, sourcesOf } from "./input.js";
+import { damaged, InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { othersOf } from "./kinds.js";
 import { number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
@@ -195,7 +195,7 @@ class Compare extends View {
     const { state, problems } = readLink(this.parameters, written);
     this.state = state;
     if (!(await this.inputs.readLink(state)))
-      problems.push("The picture in the link is damaged or of another size than the model’s.");
+      problems.push(damaged(this.samples));
     problems.push(...this.inputs.problems(state));
     this.host.report(problems);
     await this.update();
@@ -329,7 +329,8 @@ class Compare extends View {
       return !what;
     });
     this.note.textContent = Object.entries(others).map(([what, names]) =>
-      `The ${names.join(" and the ")} model takes ${what}.`).join(" ");
+      `The ${names.join(" and ")} ${names.length > 1 ? "models take" : "model takes"} ${what}.`)
+      .join(" ");
     const by = String(state.by);
     const places = [...new Set(entries.flatMap(({ checkpoint }) => placesOf(checkpoint, by)))]
       .sort((a, b) => a - b);

@@ -28,6 +28,17 @@ export function make(tag, properties = {}, ...children) {
 }
 
 /**
+ * Texts by value: pairs where their order matters, as an object lists whole numbers first.
+ * @typedef {Record<string, string> | [value: string, text: string][]} Texts
+ */
+
+/** The value of an option that is no class: names have no line breaks. */
+export const NONE = "\n";
+
+/** @param {Texts} texts */
+const pairs = (texts) => (Array.isArray(texts) ? texts : Object.entries(texts));
+
+/**
  * Buttons of which one is pressed.
  * @param {string} label
  * @param {(value: string) => void} choose
@@ -38,13 +49,13 @@ export function choice(label, choose, kind = "segments") {
   let options = "";
   /**
    * @param {string | null} value
-   * @param {Record<string, string>} texts button texts by value
+   * @param {Texts} texts button texts by value
    */
   const show = (value, texts) => {
     if (JSON.stringify(texts) !== options) {
       options = JSON.stringify(texts);
-      element.classList.toggle("short", Object.values(texts).every((text) => text.length < 3));
-      element.replaceChildren(...Object.entries(texts).map(([slug, text]) => make("button",
+      element.classList.toggle("short", pairs(texts).every(([, text]) => text.length < 3));
+      element.replaceChildren(...pairs(texts).map(([slug, text]) => make("button",
         { type: "button", value: slug, title: text.length > LONG ? text : "",
           onclick: () => choose(slug) }, text)));
     }
@@ -66,34 +77,30 @@ export const named = (label, { element }) => make("div", { className: "field" },
  * A list to choose from.
  * @param {string} label
  * @param {(value: string) => void} choose
- * @param {Record<string, string>} [first] options above those that `show` gets, because numbers
- *   come before other names in an object
  */
-export function list(label, choose, first = {}) {
+export function list(label, choose) {
   const select = make("select", { ariaLabel: label });
   select.onchange = () => choose(select.value);
   const element = make("label", { className: "field" }, make("span", {}, label), select);
   let options = "";
   /**
    * @param {string | null} value
-   * @param {Record<string, string>} texts
+   * @param {Texts} texts
    * @param {Record<string, string>} [groups] of the options, by value, if there are several
    */
   const show = (value, texts, groups = {}) => {
     if (JSON.stringify([texts, groups]) !== options) {
       options = JSON.stringify([texts, groups]);
       const headings = [...new Set(Object.values(groups))];
-      const inside = (/** @type {string | undefined} */ group) => Object.entries(texts)
+      const inside = (/** @type {string | undefined} */ group) => pairs(texts)
         .filter(([slug]) => headings.length < 2 || groups[slug] === group)
         .map(([slug, text]) => make("option", { value: slug }, text));
       const below = headings.length < 2 ? inside(undefined) : headings.map((heading) =>
         make("optgroup", { label: heading }, ...inside(heading)));
-      const above = Object.entries(first).map(([slug, text]) =>
-        make("option", { value: slug }, text));
-      select.replaceChildren(...above, ...below);
+      select.replaceChildren(...below);
     }
     select.value = value ?? "";
-    const title = texts[select.value] ?? first[select.value] ?? "";
+    const title = select.selectedOptions[0]?.text ?? "";
     if (select.title !== title) select.title = title;
   };
   return { element, show };

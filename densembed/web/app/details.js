@@ -133,8 +133,8 @@ export class Details {
     const moment = checkpoint.moment(Number(this.state.step));
     const learned = checkpoint.hasDensities
       ? " Training sets the places and widths of the densities, and all weights." : "";
-    this.say(`The pictures below follow the input through the network, ${moment}, with the real `
-      + "numbers. Click a density or a square to follow it, or a class under “Prediction” "
+    this.say(`The pictures below follow the input through the network, ${moment}, with all `
+      + "values. Click a density or a square to follow it, or a class under “Prediction” "
       + `to see what raises its score.${learned}`);
   }
 
@@ -173,7 +173,7 @@ export class Details {
       [...response.result(k).locations.slice(at, at + axes)]);
     return [{ values, shape, size, path, title: `density ${number}`, note: "on its own",
       alt: `One density, a ${axes === 1 ? "curve" : "heatmap"}:`, curves: curvesOf(checkpoint),
-      scale: { ...this.densityScale(response, Math.max(...values)), open: false } }];
+      scale: { ...this.densityScale(response, largestValue(values, 100)), open: false } }];
   }
 
   /**
@@ -253,6 +253,11 @@ export class Details {
    */
   classes(response, current, samples) {
     const { checkpoint, share } = response;
+    if (samples.empty) {
+      const { test } = nounsOf(checkpoint.inputShape);
+      this.say(`There are no ${test}s for this model, over which the fields could be averaged.`);
+      return null;
+    }
     const loading = samples.need(samples.tested);
     if (loading) {
       whenLoaded(this.host, loading, () => this.set({}));

@@ -4,12 +4,12 @@ import { largestValue } from "../engine/densembed.js";
 import { find, mark } from "../panels/dom.js";
 import { mount as mountPair } from "../panels/pair.js";
 import { colours, scales, style } from "../resources.js";
-import { choice, list, make, slider, toggle } from "./controls.js";
+import { choice, list, make, NONE, slider, toggle } from "./controls.js";
 import { DETAILS, Details, detailsOf } from "./details.js";
 import { MEASURES, explain, forSignals, partsOf } from "./glossary.js";
 import { gridTexts, gridsOf, ownGrid } from "./grids.js";
 import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
-import { InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
+import { damaged, InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { asInput, channelsOf, nounsOf } from "./kinds.js";
 import { facts, incomplete, leadOf } from "./lead.js";
@@ -44,7 +44,8 @@ const OLD_DETAILS = { "What am I looking at?": "about", "One density": "density"
 /** Parts that a link may hide. */
 const PARTS = ["menu", "sidebar", "change", "ways", "more", "predictions", "before", "numbers",
   "steps"];
-const PREDICTED = "predicted";
+/** The class that is predicted, in older links; no class of this name is meant by it. */
+const PREDICTED = ["predicted", "its answer"];
 /** The shipped models that read drawings and photographs best, the best one first. */
 const READERS = ["logistic-el-mnn-10-5", "logistic-el-mnn-8-4"];
 const STARTED = "densembed-model";  // key under which this tab keeps the model it has started with
@@ -77,6 +78,7 @@ function parametersOf(host, checkpoint, samples, sources) {
   const keys = Object.keys(host.models);
   const details = checkpoint.axes === 1 ? Object.keys(detailsOf(checkpoint)) : DETAILS;
   const count = checkpoint.hasDensities ? checkpoint.network(0).densities : 0;
+  const forClass = oneOf("For class", classes, null);
   return {
     model: { ...oneOf("Model", keys, defaultOf(host)), always: "model" in host.defaults },
     ...inputParameters(samples, sources),
@@ -84,7 +86,8 @@ function parametersOf(host, checkpoint, samples, sources) {
     step: number("Step of training", steps[0], steps[steps.length - 1], steps[steps.length - 1]),
     show: oneOf("Show", waysOf(checkpoint), "field", OLD_WAYS),
     opacity: number("Opacity", 0, 1, 0.6),
-    for: oneOf("For class", [PREDICTED, ...classes], PREDICTED, { "its answer": PREDICTED }),
+    for: { ...forClass, read: (written) =>
+      forClass.read(written) ?? (PREDICTED.includes(written) ? null : undefined) },
     contours: flag("Contours"),
     channel: oneOf("Channel", [TOGETHER, ...channelsOf(checkpoint.inputShape)], TOGETHER),
     more: oneOf("More", [...details, ...Object.keys(host.details)], null, OLD_DETAILS),
@@ -196,7 +199,7 @@ class Explore extends View {
     this.way = choice("Show", (show) => set({ show }));
     this.opacity = slider("Opacity", { low: 0, high: 1, step: 0.1 },
       (value) => value.toFixed(1), (opacity) => set({ opacity }));
-    this.label = list("for class", (name) => set({ for: name }), { [PREDICTED]: PREDICTED });
+    this.label = list("for class", (name) => set({ for: name === NONE ? null : name }));
     this.contours = toggle("Contours", (contours) => set({ contours }));
     this.channel = choice("Channel", (channel) => set({ channel }));
     this.details = new Details(host, set, () => this.play());
@@ -261,8 +264,7 @@ class Explore extends View {
     const step = this.checkpoint.steps.findLast((each) => each <= Number(state.step));
     this.state = { ...state, model: key, step: step ?? 0 };
     if (!(await this.inputs.readLink(state)))
-      problems.push(`The ${nounsOf(this.checkpoint.inputShape).input} in the link is damaged or of `
-        + "another size than the model’s.");
+      problems.push(damaged(this.samples));
     problems.push(...this.inputs.problems(state));
     this.host.report(problems);
     const written = new URLSearchParams(link);
@@ -361,14 +363,14 @@ class Explore extends View {
     const others = Object.keys(models).length > 1;
     const why = this.picked || !READERS.includes(key) || this.state.from === "samples" || !others
       ? ""
-      : "Selected because it reads drawings and photographs best. A model that you choose stays.";
+      : "Selected for drawings and photographs. If you choose a model, it is kept.";
     this.story.textContent = [facts(this.checkpoint), incomplete(this.checkpoint),
       models[key]?.story, why].filter(Boolean).join(" ");
     const signals = this.checkpoint.axes === 1;
     this.root.classList.toggle("signals", signals);
     explain(this.parts, partsOf(this.checkpoint.words, signals));
     explain(this.about, signals ? forSignals(MEASURES) : MEASURES);
-    explain(this.sentence, leadOf(this.checkpoint));
+    explain(this.sentence, leadOf(this.checkpoint, others));
     if (this.inputPlace.firstChild !== this.inputs.bar) {  // or a control would lose the focus
       this.inputPlace.replaceChildren(this.inputs.bar);
       this.left.replaceChildren(this.panel.element, this.inputs.changes);
@@ -434,7 +436,7 @@ class Explore extends View {
   /** The index of the class whose weights are shown: by default of the prediction. */
   get classIndex() {
     const { state, response, checkpoint } = this;
-    if (state.for !== PREDICTED) return checkpoint.classes.indexOf(String(state.for));
+    if (state.for !== null) return checkpoint.classes.indexOf(String(state.for));
     return response?.prediction ?? 0;
   }
 
@@ -447,8 +449,8 @@ class Explore extends View {
       Object.entries({ ...WAYS, pixels: `per ${cell}` }).filter(([slug]) => ways.includes(slug))));
     this.opacity.show(Number(state.opacity));
     this.opacity.element.hidden = state.show !== "overlay" || signals;
-    this.label.show(String(state.for), Object.fromEntries(
-      checkpoint.classes.map((name) => [name, name])));
+    this.label.show(String(state.for ?? NONE), [[NONE, "predicted"],
+      ...checkpoint.classes.map((name) => /** @type {[string, string]} */ ([name, name]))]);
     this.label.element.hidden = !["densities", "class"].includes(String(state.show))
       && state.more !== "effect";
     this.contours.show(Boolean(state.contours));

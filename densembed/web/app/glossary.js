@@ -45,9 +45,10 @@ export const GLOSSARY = {
     + "before EL is the shape of the densities.",
   centre: "The centre of the field is its mean position: column and row, in pixels.",
   spread: "The spread is the root mean square distance of the field from its centre, in pixels.",
-  entropy: "The entropy tells how evenly the field covers the picture: 0 bits if it lies in one "
-    + "pixel, and most if it is equally bright everywhere (log₂ 784 = 9.6 bits for 28 × 28 "
-    + "pixels). One bit less means that it covers about half as many pixels.",
+  entropy: "The entropy tells how evenly the field covers the picture: 0 bits if it covers "
+    + "one pixel, less if it is narrower, and most if it is equally bright everywhere "
+    + "(log₂ 784 = 9.6 bits for 28 × 28 pixels). One bit less means that it covers about half as "
+    + "many pixels.",
   area: "The smallest number of pixels that together hold 90 % of the field.",
   map: "A map is an image that a convolution stage computes from the input, for example its edges.",
   "density (signal)": "A density is a smooth bump over the axis of the signal with a total mass "
@@ -66,8 +67,8 @@ export const GLOSSARY = {
   "spread (signal)": "The spread is the root mean square distance of the field from its centre, "
     + "in samples.",
   "entropy (signal)": "The entropy tells how evenly the field covers the signal: 0 bits if it "
-    + "lies in one sample, and most if it is equally high everywhere. One bit less means that "
-    + "it covers about half as many samples.",
+    + "covers one sample, less if it is narrower, and most if it is equally high "
+    + "everywhere. One bit less means that it covers about half as many samples.",
   "area (signal)": "The smallest number of samples that together hold 90 % of the field.",
 };
 
@@ -107,35 +108,42 @@ export function partsOf(name, signals = false) {
   return signals ? forSignals(text) : text;
 }
 
-const MARKED = /\[([^\]|]+)(?:\|([^\]]+))?\]/g;
+const MARKED = /\\(.)|\*|\[([^\]|]+)(?:\|([^\]]+))?\]/gsu;
 let tips = 0;
+
+/** A name within a text for `explain`, without a meaning of its own. @param {string} name */
+export const literal = (name) => name.replace(/[\\*[\]]/g, "\\$&");
 
 /**
  * Fill an element with a text in which `[term]` or `[words|term]` is a term of the glossary and
- * `*words*` are bold.
+ * `*words*` are bold. A backslash takes the meaning from the next character.
  * @param {HTMLElement} element
  * @param {string} text
  */
 export function explain(element, text) {
   if (element.dataset.text === text) return;
   element.dataset.text = text;
+  element.replaceChildren();
+  /** @type {HTMLElement | null} */
+  let bold = null;
   let at = 0;
-  /** @type {(Node | string)[]} */
-  const parts = [];
-  for (const match of text.matchAll(MARKED)) {
-    const explained = term(match[1], match[2] ?? match[1]);
-    parts.push(...strong(text.slice(at, match.index)), explained);
-    at = match.index + match[0].length;
-    const mark = /^[.,:;)]/.exec(text.slice(at));
-    if (!mark) continue;
-    explained.append(mark[0]);  // a line does not break before it
-    at += 1;
+  for (const { 0: mark, 1: escaped, 2: words, 3: name, index } of text.matchAll(MARKED)) {
+    (bold ?? element).append(text.slice(at, index));
+    at = index + mark.length;
+    if (escaped) (bold ?? element).append(escaped);
+    else if (mark === "*") {
+      if (!bold) element.append(bold = make("b"));
+      else bold = null;
+    } else {
+      const explained = term(words, name ?? words);
+      (bold ?? element).append(explained);
+      const [after] = /^[.,:;)]/.exec(text.slice(at)) ?? [""];
+      explained.append(after);  // a line does not break before it
+      at += after.length;
+    }
   }
-  element.replaceChildren(...parts, ...strong(text.slice(at)));
+  (bold ?? element).append(text.slice(at));
 }
-
-/** @param {string} text */
-const strong = (text) => text.split("*").map((piece, k) => (k % 2 ? make("b", {}, piece) : piece));
 
 /**
  * A term whose meaning is shown on hover, focus and click.

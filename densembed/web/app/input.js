@@ -11,7 +11,7 @@ import { transform, transformSignal } from "../input/transform.js";
 import { mount as mountPad } from "../panels/draw_pad.js";
 import { counted } from "../engine/text.js";
 import { mount as mountThumbnails } from "../panels/thumbnails.js";
-import { choice, count, list, make, slider } from "./controls.js";
+import { choice, count, list, make, NONE, slider } from "./controls.js";
 import { part } from "./host.js";
 import { number, oneOf, text } from "./parameters.js";
 import { curveSprite, paint, spriteOf } from "./pictures.js";
@@ -43,7 +43,6 @@ const SIGNAL_SOURCES = { samples: "Test signals", upload: "Numbers", draw: "Draw
 /** @type {Record<string, string>} */
 const OLD_SOURCES = { Samples: "samples", Upload: "upload", Draw: "draw" };
 const DOT = 0.25;  // largest extent of a dot; a digit takes up 0.7 of the side
-const NONE = "none";
 const SHOWN = 16;  // thumbnails
 const SEEDS = 10 ** 6;
 const MOST_BYTES = 2 ** 20;  // of a table that are read for its first row
@@ -89,6 +88,13 @@ const changesOf = ({ signals }) => (signals ? SIGNAL_CHANGES : CHANGES);
 export const unchanged = (samples) => ({ to: null, between: 0, ...Object.fromEntries(
   Object.entries(changesOf(samples)).map(([key, { usual }]) => [key, usual])) });
 
+/** What an input is called. @param {Samples} samples */
+const inputOf = ({ signals }) => (signals ? "signal" : "picture");
+
+/** Why a link shows no input of its own. @param {Samples} samples */
+export const damaged = (samples) =>
+  `The ${inputOf(samples)} in the link is damaged or has the wrong size for the model.`;
+
 /**
  * The parameters of the input in a link.
  * @param {Samples} samples
@@ -109,7 +115,8 @@ export function inputParameters(samples, sources) {
     for (const each of Object.values(choices)) each.read = () => each.usual;
   return {
     from: oneOf("Input", sources, "samples", OLD_SOURCES),
-    ink: text("Picture", (written) => /^[\w-]{1,6000}$/.test(written), "a whole picture"),
+    ink: text(samples.signals ? "Signal" : "Picture",
+      (written) => /^[\w-]{1,6000}$/.test(written), `a complete ${inputOf(samples)}`),
     ...choices,
     between: number("Between", 0, 1, 0),
     ...Object.fromEntries(Object.entries(changesOf(samples)).map(
@@ -195,8 +202,7 @@ export class InputControls {
       make("button", { type: "button", onclick: () => this.take(null) }, "Test signal"));
     this.pad = part("draw_pad");
     this.morphTarget = list("Morph into",
-      (to) => set(to === NONE ? { to: null, between: 0 } : { to, between: 0.5 }),
-      { [NONE]: samples.signals ? "no other signal" : "no other image" });
+      (to) => set(to === NONE ? { to: null, between: 0 } : { to, between: 0.5 }));
     this.between = slider("Between", { low: 0, high: 1, step: 0.01 },
       (value) => `${Math.round(100 * value)} %`, (between) => set({ between }));
     for (const [key, { label, range, words }] of Object.entries(changesOf(samples)))
@@ -204,9 +210,12 @@ export class InputControls {
     this.reset = make("button", { type: "button", onclick: () => set(unchanged(samples)) },
       "Reset");
     this.samplesBar = make("div", { className: "bar" }, this.classes.element, this.example.element);
+    this.unlinked = make("p", { className: "note", role: "status", hidden: true },
+      `This ${inputOf(samples)} is too large for the link of the page, which leaves it out.`);
     this.bar = make("div", { className: "input-bar" },
       make("div", { className: "bar" }, this.source.element), this.samplesBar,
-      this.thumbnails.element, ...(samples.signals ? [this.numbersBar, this.drawBar] : []));
+      this.thumbnails.element, ...(samples.signals ? [this.numbersBar, this.drawBar] : []),
+      this.unlinked);
     this.sliderBox = make("details", {},
       make("summary", {}, samples.signals ? "Move, stretch, morph\u00a0…"
         : "Move, turn, morph\u00a0…"),
@@ -229,15 +238,17 @@ export class InputControls {
     this.drawBar.hidden = !drawing || !samples.signals;
     this.showNumbers(state.from === "upload" && samples.signals);
     for (const [key, { show }] of Object.entries(this.sliders)) show(Number(state[key]));
-    const others = Object.fromEntries(samples.tested.map((each) => [each, each]));
-    this.morphTarget.show(state.to === null ? NONE : String(state.to), others);
+    /** @type {[string, string][]} */
+    const classes = samples.tested.map((each) => [each, each]);
+    this.morphTarget.show(String(state.to ?? NONE),
+      [[NONE, samples.signals ? "no other signal" : "no other image"], ...classes]);
     this.between.show(Number(state.between));
     this.between.element.hidden = state.to === null;
     this.reset.hidden = Object.entries(unchanged(samples)).every(([key, usual]) =>
       state[key] === usual);
     if (state.from !== "samples") return;
     const total = samples.count(name);
-    this.classes.show(name, Object.fromEntries(samples.tested.map((each) => [each, each])));
+    this.classes.show(name, classes);
     this.example.show(Math.min(Number(state.example), total), total);
     const seed = state.shuffle === null ? null : Number(state.shuffle);
     const key = `${name} ${seed} ${state.example} ${samples.loaded.has(name)}`;
@@ -404,10 +415,12 @@ export class InputControls {
   /** The text of a drawn or uploaded picture in a link; null for others. @param {State} state */
   async ink(state) {
     const pixels = state.from === "samples" ? null : this.own(state);
+    this.unlinked.hidden = true;
     if (!pixels || !this.samples.signals && !pixels.some(Boolean)) return null;
     const written = await toText(
       new Uint8Array(pixels.buffer, pixels.byteOffset, pixels.byteLength));
-    return written.length <= MAX_TEXT ? written : null;
+    this.unlinked.hidden = written.length <= MAX_TEXT;
+    return this.unlinked.hidden ? written : null;
   }
 
   /**
@@ -439,8 +452,8 @@ export class InputControls {
       notes.push("edited");
     }
     const content = state.from === "draw" && !samples.signals ? this.content : "digit";
-    const blank = content === "no ink" || (samples.signals ? samples.empty && !own
-      : !pixels.some(Boolean));
+    const blank = content === "no ink" || (samples.empty && !own)
+      || (!samples.signals && !pixels.some(Boolean));
     // Until there is a picture, an example shows what a field is. Its prediction is left out, as it
     // would be taken for that of the picture.
     const unread = state.from === "upload" && !own
@@ -449,7 +462,7 @@ export class InputControls {
         : samples.empty ? "no picture" : "no digit found" : "";
     return {
       pixels: onGrid(pixels, shape, grid), shape: [shape[0], grid[0], grid[1]],
-      label: own ? null : name, note: notes.join(", "), content, blank, unread,
+      label: own || samples.empty ? null : name, note: notes.join(", "), content, blank, unread,
     };
   }
 
@@ -493,7 +506,8 @@ function reduced(ink, height, width) {
  */
 function isDot(pixels, [, height, width]) {
   const places = [...pixels.keys()].filter((k) => pixels[k]);
-  const extent = (/** @type {number[]} */ values) => 1 + Math.max(...values) - Math.min(...values);
+  const extent = (/** @type {number[]} */ values) =>
+    1 + values.reduce((a, b) => Math.max(a, b)) - values.reduce((a, b) => Math.min(a, b));
   const rows = places.map((k) => Math.floor(k / width) % height);
   return Math.max(extent(rows), extent(places.map((k) => k % width))) <= DOT * width;
 }

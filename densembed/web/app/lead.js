@@ -40,18 +40,27 @@ function errorText(errors) {
   return `${mean.toFixed(2)} ± ${deviation.toFixed(2)} % (${count} members)`;
 }
 
-/** What the field of a model shows. @param {Checkpoint} checkpoint */
-export function leadOf(checkpoint) {
+/**
+ * What the field of a model shows.
+ * @param {Checkpoint} checkpoint
+ * @param {boolean} others whether another model can be chosen
+ */
+export function leadOf(checkpoint, others) {
   const signal = checkpoint.axes === 1;
-  const text = fieldOf(checkpoint, signal ? SIGNAL : IMAGE);
+  const text = fieldOf(checkpoint, signal ? SIGNAL : IMAGE, others);
   return signal ? forSignals(text) : text;
 }
 
-/** @param {Checkpoint} checkpoint @param {typeof IMAGE} words */
-function fieldOf(checkpoint, { cell, most, box, input, map }) {
+/**
+ * @param {Checkpoint} checkpoint
+ * @param {typeof IMAGE} words
+ * @param {boolean} others
+ */
+function fieldOf(checkpoint, { cell, most, box, input, map }, others) {
   const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
   if (!checkpoint.hasDensities) return `${withoutDensities(onPixels, cell)}, so its field is the `
-    + "same everywhere. Choose a model with EL in its name to see where such a network looks.";
+    + `same everywhere.${others
+      ? " Choose a model with EL in its name to see where such a network looks." : ""}`;
   const boxed = frame === "mass"
     ? `They move and scale with a box around the ${box} (dashed).` : "";
   const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${boxed}`

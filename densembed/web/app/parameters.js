@@ -67,7 +67,7 @@ export function number(label, low, high, usual, whole = false) {
 export function someOf(label, slugs) {
   const read = (/** @type {string} */ written) =>
     written.split(",").every((slug) => slugs.includes(slug.trim())) ? written : undefined;
-  return { label, usual: null, expected: `some of ${slugs.join(", ")}`, read };
+  return { label, usual: null, expected: `a list of ${slugs.join(", ")}`, read };
 }
 
 /**
@@ -104,7 +104,8 @@ export function readLink(parameters, link) {
   /** @type {string[]} */
   const problems = [];
   for (const [key, { label, usual, read, expected, slugs = [] }] of Object.entries(parameters)) {
-    const written = link.get(key);
+    const [written = null, ...others] = link.getAll(key);
+    if (others.length) problems.push(`The link sets “${label}” more than once: the first is used.`);
     const value = written === null ? usual : read(written);
     state[key] = value === undefined ? usual : value;
     if (value !== undefined) continue;
@@ -113,7 +114,7 @@ export function readLink(parameters, link) {
         + "deleted or has no readable checkpoint. The default is shown.");
     else if (written?.startsWith(OWN_FILE))
       problems.push(`The link names the file “${short(written.slice(OWN_FILE.length))}” as `
-        + `“${label}”. A page forgets files when it is closed: open it again. The default is `
+        + `“${label}”. The page no longer has this file: open it again. The default is `
         + "shown.");
     else
       problems.push(`The link sets “${label}” to “${short(written ?? "")}”, `

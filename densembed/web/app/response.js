@@ -5,7 +5,7 @@
  * @import { Values } from "./kinds.js"
  */
 import { largestValue, meanDisplacement, measure, percentile } from "../engine/densembed.js";
-import { percentage } from "../panels/text.js";
+import { percentage, signed } from "../panels/text.js";
 import { asInput, nounsOf, planesOf } from "./kinds.js";
 
 export const RESOLUTION = 4;  // cells per pixel on each axis
@@ -85,7 +85,7 @@ export class Response {
     const { probabilities } = this.result(k);
     const most = Math.max(...probabilities);
     const label = probabilities.indexOf(most);
-    if (most === Math.min(...probabilities))
+    if (probabilities.length > 1 && most === Math.min(...probabilities))
       return `all classes equally likely (${percentage(most)})`;
     return `${this.checkpoint.classes[label]} (${percentage(most)})`;
   }
@@ -136,8 +136,8 @@ export class Response {
     const texts = {
       centre: centre.slice(0, axes).map((value) => value.toFixed(1)).join(", "),
       spread: `${spread.toFixed(1)} ${noun}`,
-      entropy: `${entropy.toFixed(1)} of ${Math.log2(cells).toFixed(1)} bits`,
-      "90 % of the field in": `${area.toFixed(0)} of ${cells} ${noun}`,
+      entropy: `${signed(entropy.toFixed(1))} of ${Math.log2(cells).toFixed(1)} bits`,
+      "90 % of the field in": `${area.toFixed(area < 1 ? 1 : 0)} of ${cells} ${noun}`,
     };
     if (this.field(k).some(Boolean)) return texts;
     return Object.fromEntries(Object.keys(texts).map((name) => [name, "not drawn"]));

@@ -34,6 +34,10 @@ const VIEWS = {
       + "predicts." },
 };
 
+/** The key of a visitor's file, of which there may be several. @param {string} file */
+const keyOf = (file, number = 1) =>
+  `${OWN_FILE}${file.replace(/\.safetensors$/, "")}${number > 1 ? `-${number}` : ""}`;
+
 /** @param {Site} site */
 export function start(site) {
   if (!location.hash && site.link) history.replaceState(null, "", `#${site.link}`);
@@ -48,6 +52,7 @@ class Page {
       /** @type {HTMLElement} */ (document.getElementById(id)));
     this.notices = notices;
     this.missing = "";  // a sentence about test inputs
+    this.unknown = "";  // a sentence about the view in the link
     this.heading = heading;
     this.text = text;
     this.main = main;
@@ -77,13 +82,18 @@ class Page {
 
   /** The view and its parameters in the link. */
   get place() {
-    const [view, parameters = ""] = location.hash.slice(1).split("?");
-    return { view: view === "compare" ? view : "explore", parameters };
+    const [written, ...rest] = location.hash.slice(1).split("?");
+    const name = written.toLowerCase();
+    const view = name === "compare" ? name : "explore";
+    const unknown = name && name !== view
+      ? `There is no page “${written.slice(0, 40)}”, so Explore is shown.` : "";
+    return { view, parameters: rest.join("?"), unknown };
   }
 
   async open() {
-    const { view, parameters } = this.place;
+    const { view, parameters, unknown } = this.place;
     this.host.link = parameters;
+    this.unknown = unknown;
     const { title, text, start: begin } = VIEWS[view];
     this.report([]);
     document.title = `${view[0].toUpperCase()}${view.slice(1)} – densembed`;
@@ -109,7 +119,7 @@ class Page {
 
   /** @param {string[]} sentences */
   report(sentences) {
-    const all = [this.missing, ...sentences].filter(Boolean);
+    const all = [this.unknown, this.missing, ...sentences].filter(Boolean);
     this.notices.replaceChildren(...all.map((sentence) => make("p", {}, sentence)));
     this.notices.hidden = !all.length;
   }
@@ -147,6 +157,13 @@ class Page {
     });
   }
 
+  /** Which of several files of one name the next one is. @param {string} file */
+  numberOf(file) {
+    let number = 1;
+    while (keyOf(file, number) in this.host.models) number += 1;
+    return number;
+  }
+
   /** @param {FileList | null | undefined} files */
   async take(files) {
     const problems = [];
@@ -154,8 +171,10 @@ class Page {
     for (const file of [...files ?? []]) {  // the list is emptied while a file is read
       try {
         const checkpoint = readCheckpoint(await file.arrayBuffer(), file.name);
-        last = OWN_FILE + file.name.replace(/\.safetensors$/, "");
-        const title = `${describe(checkpoint.config.model)} · your file ${file.name}`;
+        const number = this.numberOf(file.name);
+        last = keyOf(file.name, number);
+        const title = `${describe(checkpoint.config.model)} · your file ${
+          file.name}${number > 1 ? ` (${number})` : ""}`;
         const story = "Your file, which stays in this browser. Links to it work only here, until "
           + "the page is closed.";
         this.host.models[last] = this.model(title, story, async () => checkpoint,

@@ -16,12 +16,13 @@ import { percentage } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
 import { Anatomy } from "./anatomy.js";
 import { make, slider } from "./controls.js";
-import { explain, withoutDensities } from "./glossary.js";
+import { explain, literal, withoutDensities } from "./glossary.js";
 import { part, whenLoaded } from "./host.js";
 import { incomplete } from "./lead.js";
 import { spriteOf } from "./pictures.js";
 import { RESOLUTION, TOP } from "./response.js";
-import { percentile } from "../engine/densembed.js";
+import { TIED } from "./words.js";
+import { largestValue, percentile } from "../engine/densembed.js";
 
 export const CHAPTERS = 5;
 const FAMILY = "logistic";
@@ -195,14 +196,14 @@ export class Story {
       figures: [{ values: field, shape, size, title: "a bump over the picture",
         note: "", hint: "drag to move it", alt: "A density over the picture,",
         picture: { url: spriteOf([response.pixels], checkpoint.inputShape), opacity: 0.62 },
-        scale: this.scale(Math.max(...field), "density per pixel²", "per pixel²") }] };
+        scale: this.scale(largestValue(field, 100), "density per pixel²", "per pixel²") }] };
   }
 
   /** @param {Response} response @returns {Page} */
   reading(response) {
     const { mass, ink, product, reading } = this.bumpOn(response);
     const [width, height] = response.size;
-    const high = Math.max(...mass);
+    const high = largestValue(mass, 100);
     /** @type {(values: Float32Array, title: string, note: string, scale: Scale) => View} */
     const view = (values, title, note, scale) => ({ values, shape: [height, width],
       size: [width, height], title, note, scale, alt: `${title}, a heatmap,` });
@@ -223,6 +224,11 @@ export class Story {
       ] };
   }
 
+  /** Whether another model can be chosen. */
+  get others() {
+    return Object.keys(this.host.models).length > 1;
+  }
+
   /** @param {Response} response @param {number} current @returns {Page} */
   hundred(response, current) {
     const { checkpoint, shape, size } = response;
@@ -232,14 +238,17 @@ export class Story {
     const label = probabilities.indexOf(Math.max(...probabilities));
     const name = classes[label];
     const count = anatomy.network.densities;
-    const says = `Here the [score] of ${name} is ${logits[label].toFixed(1)}, the highest: the `
-      + `network predicts *${name}*, with ${percentage(probabilities[label])}.`;
+    const plain = literal(name);
+    const says = logits.every((score) => score === logits[0]) ? TIED
+      : `Here the [score] of ${plain} is ${logits[label].toFixed(1)}, the highest: the `
+      + `network predicts *${plain}*, with ${percentage(probabilities[label])}.`;
     const equation = "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)";
+    const other = this.others ? " To see many bumps, choose a model with EL in its name." : "";
     if (!checkpoint.hasDensities) return { title: "Many readings", equation, say: says,
-      text: `${withoutDensities(anatomy.network.onPixels, "pixel")}. To see many bumps, choose a `
-        + "model with EL in its name.", figures: this.fields(response, [current]) };
+      text: `${withoutDensities(anatomy.network.onPixels, "pixel")}.${other}`,
+      figures: this.fields(response, [current]) };
     const shares = classes.map((_, k) => anatomy.shares(k));
-    const bound = Math.max(...shares.flatMap((each) => [...each].map(Math.abs))) || 1;
+    const bound = shares.reduce((most, each) => Math.max(most, largestValue(each, 100)), 0) || 1;
     const bumps = counted(count, "bump");
     return { title: count === 100 ? "A hundred bumps" : bumps, say: says, equation,
       text: `The network has ${bumps}. Their sum is its [receptive field]: it is bright where many `
@@ -268,7 +277,8 @@ export class Story {
     const scale = { ...this.scale(response.top(snapshots), "density per pixel²", "per pixel²"),
       open: true };
     return snapshots.map((k) => ({ values: response.field(k), shape, size, scale,
-      title: snapshots.length > 1 ? checkpoint.moment(checkpoint.steps[k]) : "their sum",
+      title: snapshots.length > 1 ? checkpoint.moment(checkpoint.steps[k])
+        : checkpoint.hasDensities ? "their sum" : "field",
       note: snapshots.length > 1 ? `prediction ${response.predictionText(k)}`
         : "the receptive field", alt: "Receptive field, a heatmap," }));
   }
@@ -313,7 +323,8 @@ export class Story {
         text: `${checkpoint.hasDensities ? "In this model the bumps stay, so the"
           : "This model has no bumps, and its"} field is the same for every picture. In a model `
           + "with a [micro network] (mNN in its name) it moves: the micro network reads the "
-          + "picture first and computes where each bump goes. Choose one above to see it." };
+          + `picture first and computes where each bump goes.${
+            this.others ? " Choose one above to see it." : ""}` };
   }
 
   /** @param {Response} response @param {number} current @returns {Page} */
@@ -330,7 +341,7 @@ export class Story {
       ? [`the bumps lie ${on} and `, "every bump moves and "] : ["", ""];
     const shown = [...new Set([0, current, last])];
     const said = [...new Set([0, last])].map((k) =>
-      `*${response.predictionText(k)}* ${checkpoint.moment(steps[k])}`);
+      `*${literal(response.predictionText(k))}* ${checkpoint.moment(steps[k])}`);
     return { title: "They learn", figures: this.fields(response, shown),
       text: `At first, ${places}all weights are random, so the prediction is random, too. `
         + `${cut || `[Training|training] takes [${counted(steps[last], "step")}|step].`} In each `

@@ -2,6 +2,7 @@
 /** @import { Anatomy } from "./anatomy.js" */
 import { counted } from "../engine/text.js";
 import { percentage, signed } from "../panels/text.js";
+import { literal } from "./glossary.js";
 import { channelsOf } from "./kinds.js";
 
 /**
@@ -24,17 +25,21 @@ import { channelsOf } from "./kinds.js";
 /** @param {number} value @param {number} [digits] */
 const withSign = (value, digits = 2) => (value < 0 ? "" : "+") + signed(value.toFixed(digits));
 
+/** Of a network whose scores are all equal. */
+export const TIED = "All scores are equal, so no class is preferred.";
+
 /** How sure the network is, and by how much. @param {Anatomy} anatomy */
 export function certainty({ response: { checkpoint: { classes } },
   result: { logits, probabilities } }) {
   const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
   const [first, second] = order;
   const gap = (logits[first] - logits[second]).toFixed(1);
-  if (logits[first] === logits[second]) return "All scores are equal, so no class is preferred.";
-  return `The highest [score] wins: *${classes[first]}*, with a [probability] of ${
+  if (classes.length === 1) return "The model has one class, so its [probability] is always 100 %.";
+  if (logits[first] === logits[second]) return TIED;
+  return `The highest [score] wins: *${literal(classes[first])}*, with a [probability] of ${
     percentage(probabilities[first]).replace(" ", "\u00a0")}. `
-    + `Its score is ${gap} above that of ${classes[second]}, the next one. The larger this `
-    + "difference, the more certain the prediction.";
+    + `Its score is ${gap} above that of ${literal(classes[second])}, the next one. The larger `
+    + "this difference, the more certain the prediction.";
 }
 
 /** @param {Anatomy} anatomy @param {string} name of the class @param {string} unit */
@@ -43,9 +48,10 @@ function evidence(anatomy, name, unit) {
   const { raised, raising, lowered, lowering, bias } = anatomy.evidence(label);
   const value = { density: "[Reading|reading]", reading: "[Reading|reading]",
     pixel: "[Ink|ink]" }[unit] ?? "Value";
-  return `${value} × [weight]: the [score] of ${name} is raised by ${counted(raising, unit)} `
-    + `(${withSign(raised, 1)}) and lowered by ${lowering} (${withSign(lowered, 1)}). With the `
-    + `[bias] (${withSign(bias, 1)}) it is *${withSign(raised + lowered + bias, 1)}*.`;
+  return `${value} × [weight]: the [score] of ${literal(name)} is raised by `
+    + `${counted(raising, unit)} (${withSign(raised, 1)}) and lowered by ${lowering} `
+    + `(${withSign(lowered, 1)}). With the [bias] (${withSign(bias, 1)}) it is `
+    + `*${withSign(raised + lowered + bias, 1)}*.`;
 }
 
 /** Column and row of a place. @param {ArrayLike<number>} loc @param {number} k */
@@ -70,14 +76,14 @@ export function wordsOf(anatomy, name, unit) {
   const scores = { title: "Prediction", caption: "The highest [score] wins. The "
     + "[probabilities|probability] are the [softmax|probability] of the scores." };
   const adds = `× weight ${withSign(weight)} = *${withSign(weight * value)}* for the [score] of `
-    + `${name}.`;
+    + `${literal(name)}.`;
   const channel = channels[anatomy.channelOf(unit)];
   const ink = channel ?? "ink";
   /** @type {Words} */
   const densities = {
     links: { picture, units: { title: "", caption: "" },
       readings: { title: "Readings", caption: "One square per density: the mean ink under it, its "
-        + "[reading]. Bright: it lies on ink; dark: it lies beside it." },
+        + "[reading]. Bright: on ink; dark: beside ink." },
       terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "density") }, scores },
     unit: "density", value: "reading", scale: "reading, the mean ink",
     alt: "Readings of the densities,",
@@ -92,7 +98,7 @@ export function wordsOf(anatomy, name, unit) {
   const here = onPicture ? at(result.locations, unit) : "";
   const size = onPicture ? `Its [scale] is ${result.scales[2 * unit].toFixed(1)} × `
     + `${result.scales[2 * unit + 1].toFixed(1)} pixels.` : "";
-  const colour = `Red ones raise the score of ${name}, blue ones lower it.`;
+  const colour = `Red ones raise the score of ${literal(name)}, blue ones lower it.`;
   if (anatomy.kind === "moving" && anatomy.micro) {
     const { micro } = anatomy;
     const small = micro.readings.length;
@@ -109,9 +115,9 @@ export function wordsOf(anatomy, name, unit) {
       [texts.slice(0, -1).join(", "), ...texts.slice(-1)].filter(Boolean).join(" and ");
     densities.place = `It lies at ${here}; for a blank picture it would lie at `
       + `${at(micro.start.locations, unit)}. ${small === 1
-        ? "The density of the micro network moves it (orange line); it reads "
+        ? "The density of the micro network moves it (orange line); its reading is "
         : `Densities ${listed(pulls.map(({ k }) => `${k + 1}`))} of the micro network move it most `
-          + "(orange lines); they read "}`
+          + `(orange lines); their ${pulls.length === 1 ? "reading is" : "readings are"} `}`
       + `${listed(pulls.map(({ k }) => micro.readings[k].toFixed(2)))}. ${size}`;
     return densities;
   }
@@ -135,7 +141,7 @@ export function wordsOf(anatomy, name, unit) {
     return { ...densities,
       links: { picture,
         units: { title: `Weights for ${name}`, caption: "This model has no densities: it "
-          + `reads each pixel on its own. Each pixel has a [weight] for ${name}, which `
+          + `reads each pixel on its own. Each pixel has a [weight] for ${literal(name)}, which `
           + `training sets.${channels.length
             ? ` Its channels lie one below the other: ${channels.join(", ")}.` : ""}` },
         terms: { title: `Score of ${name}`, caption: evidence(anatomy, name, "pixel") }, scores },
@@ -166,8 +172,8 @@ export function wordsOf(anatomy, name, unit) {
     links: { picture,
       units: { title: "Receptive field", caption: "Convolution stages turn the picture into "
         + `[maps|map]${perMap ? `, and the densities lie on these maps, not on the picture` : ""}. `
-        + `This is the real receptive field of reading ${unit + 1} on the picture: the [gradient] `
-        + "of the reading with respect to each pixel." },
+        + `This is the effective receptive field of reading ${unit + 1}: the [gradient] of the `
+        + "reading with respect to each pixel." },
       readings: { title: counted(count, "reading"), caption: perMap
         ? `${counted(count / perMap, "map")}, each read by ${counted(perMap, "density")}: one `
           + "square per reading. Click one."

@@ -40,7 +40,7 @@ def table(compared: list[ComparedModel]) -> None:
     )
     st.caption(
         "≠ marks rows that differ; values that differ from the first model are bold. Test errors "
-        "of models with several members are mean ± standard deviation."
+        "over several seeds are mean ± standard deviation."
     )
 
 

@@ -11,6 +11,7 @@ from densembed.fields.agreement import confusion_matrix, disagreement, verdict
 from densembed.figures.confusion import confusion_difference_figure, confusion_figure
 from densembed.text import counted
 from densembed.training.header import Header
+from densembed.web.site import INPUT
 from pages.widgets.common.cache import predictions_of
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
@@ -192,4 +193,4 @@ def _open(dataset: Dataset, index: int) -> None:
     same = (dataset.test.labels == label).nonzero()[:, 0].tolist()
     example = str(same.index(index) + 1)
     shown = {"class": dataset.classes[label], "example": example}
-    follow_link(lambda link: {k: v for k, v in link.items() if k not in ("from", "ink")} | shown)
+    follow_link(lambda link: {k: v for k, v in link.items() if k not in INPUT} | shown)

@@ -122,7 +122,8 @@ def remark_fields(compared: list[ComparedModel]) -> None:
     ]
     if same:
         st.caption(
-            f"The {' and the '.join(same)} model is the same as the first, so nothing differs."
+            f"The {' and '.join(same)} {'model is' if len(same) == 1 else 'models are'} the same "
+            "as the first."
         )
     even = [entry.name for entry in compared if not entry.checkpoint.has_densities]
     if even:
@@ -133,9 +134,10 @@ def remark_fields(compared: list[ComparedModel]) -> None:
         }
         cell = " or ".join("sample" if each else "pixel" for each in sorted(signals))
         st.caption(
-            f"The {' and the '.join(even)} {'has' if len(even) == 1 else 'have'} no learned "
-            f"densities. One weight per {cell}, or per cell of a feature map, corresponds to one "
-            "uniform density on each, so the field is the same everywhere and at every step."
+            f"The {' and '.join(even)} {'model has' if len(even) == 1 else 'models have'} no "
+            f"densities, but weights for each {cell} or each cell of a feature map. They "
+            "correspond to one uniform density on each, so the field is the same everywhere and at "
+            "every step."
         )
 
 

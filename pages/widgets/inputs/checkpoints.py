@@ -292,13 +292,13 @@ def keep(data: bytes, name: str) -> str:
     """Keep a file for this session; returns its key. Raises CheckpointError with one sentence."""
     if len(data) > MAX_BYTES:
         raise CheckpointError(
-            f"The file has {len(data) / 2**20:,.1f} MB, more than the {MAX_BYTES >> 20} MB that "
+            f"The file is {len(data) / 2**20:,.1f} MiB, more than the {MAX_BYTES >> 20} MiB that "
             "are allowed. Choose a smaller file."
         )
     checkpoint = Checkpoint.from_bytes(data)
     if len(checkpoint.steps) * prod(checkpoint.header.input_shape) > MAX_VALUES:
         raise CheckpointError(
-            "The file has more snapshots than these pages can draw. Train with fewer saved steps."
+            "The file has more snapshots than these pages can draw for inputs of its size."
         )
     kept, key = uploads(), OWN + checkpoint.digest[:12]
     kept.pop(key, None)

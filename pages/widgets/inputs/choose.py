@@ -129,7 +129,7 @@ def upload_picture(checkpoint: Checkpoint, follow: Follow) -> Input | None:
         key="upload",
         on_change=_drop_removed,
         args=(follow,),
-        help=f"Photograph, scan or drawing, up to {MAX_BYTES >> 20} MB. It is processed in memory "
+        help=f"Photograph, scan or drawing, up to {MAX_BYTES >> 20} MiB. It is processed in memory "
         "and never stored. The link of the page contains the small picture that is the model's "
         "input.",
     )
@@ -137,7 +137,7 @@ def upload_picture(checkpoint: Checkpoint, follow: Follow) -> Input | None:
         if file.size > MAX_BYTES:
             _forget_picture(follow)
             st.error(
-                f"The picture has {file.size / 2**20:,.1f} MB, more than the {MAX_BYTES >> 20} MB "
+                f"The picture is {file.size / 2**20:,.1f} MiB, more than the {MAX_BYTES >> 20} MiB "
                 "that are allowed, so an example is shown. Choose a smaller picture."
             )
         else:

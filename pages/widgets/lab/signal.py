@@ -314,7 +314,8 @@ def _micro(x: np.ndarray):
     st.caption(
         "A micro network reads x first, with a few densities of its own. A linear map turns their "
         "readings into the locations of the others, so these move with the signal (Section 4.2, "
-        "eq. 22). Here its weights push the densities towards the side with more signal."
+        "eq. 22). Here its weights push the densities towards the side with more signal if the "
+        "gain is positive, and away from it if it is negative."
     )
     left, right = st.columns(2)
     with left:
@@ -339,12 +340,13 @@ def _micro(x: np.ndarray):
         "How strongly the readings move the densities: α = gain · Σ vⱼ rⱼ + b. With 0 they stay.",
     )
     moved = lab.micro_network(x, family, count=count, inner=inner, gain=gain)
-    readings = ", ".join(f"{value:.2f}" for value in moved.readings[:8])
+    readings = ", ".join(f"{value:.2f}" for value in moved.readings[:8]).replace("-", "−")
     more = " …" if inner > 8 else ""
-    shift = f"{moved.shifts[row]:+.2f}".replace("-", "−")
+    shift = f"{round(moved.shifts[row], 2):+.2f}".replace("-", "−")
+    moves = f"moves density {row + 1} by {shift} pixels" if gain else "moves no density"
     remark = (
-        f"The micro network reads {readings}{more} and moves density {row + 1} by "
-        f"{shift} pixels. With gain 0, uniform densities are average pooling "
+        f"The micro network reads {readings}{more} and {moves}. "
+        "With gain 0, uniform densities are average pooling "
         "if B divides N."
     )
     return moved.reading, row, None, remark

@@ -8,8 +8,7 @@ USUAL = RunConfig()
 DEVIATIONS = f"""
 - **s(β).** The paper prints (p, q) = (0, 1), which would make the scale a constant, although its
   parameter counts include β. We use (1, 0): s = N σ(β).
-- **μ(α).** The appendix has μ = N σ(4α), the main text omits the 4. We follow the appendix, which
-  is the code that was run.
+- **μ(α).** The appendix has μ = N σ(4α); the main text omits the 4. We follow the appendix.
 - **Batch size** is not printed; we use {USUAL.batch_size}. We take the **initial deviations** 0.4
   and 0.3 as standard deviations.
 - **Recipe "paper"** uses Adam with a one-cycle schedule up to {USUAL.learning_rate:g} for

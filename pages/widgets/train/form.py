@@ -54,7 +54,7 @@ def train_form() -> None:
         10_000,
         key=f"new-epochs-{source}",
         **KEPT,
-        help="Passes through the training images.",
+        help="Passes over the training data.",
     )
     settings = _more_settings()
     try:
@@ -99,7 +99,7 @@ def _more_settings() -> dict:
             help="Maximum of the one-cycle schedule. The paper uses 0.002.",
         )
         batch = columns[1].number_input(
-            "Batch size", 1, 100_000, key="new-batch", **KEPT, help="Images per step."
+            "Batch size", 1, 100_000, key="new-batch", **KEPT, help="Inputs per step."
         )
         seed = columns[0].number_input(
             "Seed",
@@ -117,8 +117,8 @@ def _more_settings() -> dict:
             key="new-grid",
             max_chars=100,
             **KEPT,
-            help=f"Pixels to train on: those of the images ({OWN_GRID}), or others, as in 14 or "
-            f"28x20; with several, as in 14,{OWN_GRID},56, each step takes one of them.",
+            help=f"Pixels or samples to train on: those of the data ({OWN_GRID}), or others, as in "
+            f"14 or 28x20; with several, as in 14,{OWN_GRID},56, each step takes one of them.",
         )
         other = _others()
     settings = {"learning_rate": rate, "batch_size": batch, "seed": seed, "device": device}

@@ -43,10 +43,10 @@ TEMPLATES = {
 }
 """The kind of network, and what is before its densities, for each template with controls."""
 MICRO = (
-    "A micro network reads the picture with B₀ × B₀ densities of its own and places the B × B "
-    "densities."
+    "A micro network reads the picture with B₀ × B₀ densities of its own (B₀ on a signal) and "
+    "places the other densities."
 )
-FRAMES = {"input": "the picture", "mass": "a box around the ink"}
+FRAMES = {"input": "the whole input", "mass": "a box around its mass"}
 MAPS = (8, 16, 24)
 DEFAULTS = {
     "new-kind": MOVING,
@@ -121,9 +121,7 @@ def _densities(kind: str) -> tuple[str, str, str, list[int]]:
     columns = st.columns(2)
     with columns[0]:
         sizes = [
-            _number(
-                "B", "new-size", MAX_DENSITIES, "B × B densities read the picture: 100 for B = 10."
-            )
+            _number("B", "new-size", MAX_DENSITIES, "B × B densities on a picture, B on a signal.")
         ]
     if kind == MOVING:
         with columns[1]:

@@ -46,8 +46,8 @@ from pages.widgets.train.cluster import (
 from pages.widgets.train.run_actions import CHANGED, run_buttons
 
 INTERRUPTED = (
-    "The process ended unexpectedly: the server was stopped, or the folder of the run is full or "
-    "cannot be written. The last saved state can be resumed."
+    "The process ended unexpectedly: the server was stopped, the disk is full, or the folder of "
+    "the run cannot be written. The run can be resumed from its last saved state, if there is one."
 )
 CURVES_EVERY = 3.0
 
