@@ -32,7 +32,9 @@ def test_signals_lie_within_0_and_1(name, size):
     assert np.array_equal(x, lab.signal(name, size, seed=1))
 
 
-@pytest.mark.parametrize("text", ["0 0.5 1", "0,0.5,1", " 0; 0.5 ;1 ", "0 5e-1 1.0"])
+@pytest.mark.parametrize(
+    "text", ["0 0.5 1", "0,0.5,1", " 0; 0.5 ;1 ", "0 5e-1 1.0", "0 0,5 1", "0;0,5;1", "0, 0.5, 1"]
+)
 def test_typed_values(text):
     assert lab.parse_values(text).tolist() == [0, 0.5, 1]
 

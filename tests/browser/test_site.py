@@ -191,3 +191,89 @@ def test_a_figure_is_saved(site, kind, figure, name):
     start = {"SVG": b"<svg", "PNG": b"\x89PNG"}[kind]
     assert waiting.value.path().read_bytes().startswith(start)
     assert waiting.value.suggested_filename == f"densembed-{name}.{kind.lower()}"
+
+
+NAMES = ("cat [tabby]", "a*b", "[ink]", "back\\slash", "none", "predicted", "3", "1")
+
+
+def test_names_of_classes_are_text_in_their_own_order(site, tmp_path):
+    own = tmp_path / "names.safetensors"
+    own.write_bytes(made("logistic-el-4", (1, 28, 28), classes=NAMES))
+    page = site("explore?more=about")
+    bring(page, "button", [own])
+    of_class = page.get_by_label("for class")
+    page.get_by_role("button", name="weight for a class").click()
+    expect(of_class.locator("option")).to_have_text(["predicted", *NAMES])
+    caption = page.locator(".part.chain .terms")
+    for number, name in enumerate(NAMES, 1):
+        of_class.select_option(index=number)  # a value could be the text of another one
+        expect(of_class).to_have_value(name)
+        expect(caption).to_contain_text(f" of {name} is raised by")
+    for chapter in (3, 5):
+        page.goto(
+            f"{page.url.partition('#')[0]}#explore?model=file-names&more=story&chapter={chapter}"
+        )
+        expect(page.locator(".story .said")).to_be_visible()
+
+
+@pytest.mark.parametrize("more", ["story&chapter=1", "story&chapter=2", "density", "about"])
+def test_details_on_the_finest_grid(site, more):
+    page = site(f"explore?model={SMALL}&grid=112&more={more}")
+    expect(
+        page.locator(":is(.story, .details, .chain) figure >> visible=true").first
+    ).to_be_visible()
+    expect(page.locator("#notices")).to_be_hidden()
+
+
+def test_a_model_without_test_images_gets_no_answers(site, tmp_path):
+    own = tmp_path / "own.safetensors"
+    own.write_bytes(made("logistic-el-4", (1, 20, 20)))
+    page = site("explore?noise=0.5&more=classes")
+    bring(page, "button", [own])
+    answer = page.locator(".pair .opinion .heading small")
+    page.goto(f"{page.url.partition('#')[0]}#explore?model=file-own&noise=0.5&more=classes")
+    expect(answer).to_have_text("none: no picture")
+    expect(page.get_by_text("There are no test images for this model, over which")).to_be_visible()
+
+
+def test_a_signal_that_is_too_long_for_the_link(site, tmp_path):
+    own = tmp_path / "long.safetensors"
+    own.write_bytes(made("logistic-el-5", (1, 3000)))
+    page = site("explore?from=upload")
+    bring(page, "button", [own])
+    page.get_by_role("button", name="Numbers").click()
+    numbers = " ".join(f"{value:.5f}" for value in np.random.default_rng(0).random(3000))
+    page.locator(".numbers textarea").fill(numbers)
+    expect(page.get_by_text("This signal is too large for the link of the page")).to_be_visible()
+    page.locator(".numbers textarea").fill("0 1 2")
+    expect(page.get_by_text("This signal is too large")).to_be_hidden()
+
+
+def test_links_that_say_too_much(site):
+    page = site("train?class=3")
+    expect(page.locator("#notices p")).to_have_text(
+        ["There is no page “train”, so Explore is shown."]
+    )
+    page = site("explore?class=3&class=4")
+    expect(page.locator("#notices p")).to_have_text(
+        ["The link sets “Class” more than once: the first is used."]
+    )
+    page = site("COMPARE?class=3")
+    expect(page.get_by_role("heading", name="What differs between these models?")).to_be_visible()
+    expect(page.locator("#notices")).to_be_hidden()
+
+
+def test_files_of_one_name_are_kept_side_by_side(site, tmp_path):
+    page = site("explore")
+    for folder, model in (("one", "logistic-el-4"), ("two", "logistic-el-3")):
+        own = tmp_path / folder / "own.safetensors"
+        own.parent.mkdir()
+        own.write_bytes(made(model, (1, 28, 28)))
+        bring(page, "button", [own])
+    files = page.locator("select option", has_text="your file own.safetensors")
+    expect(files).to_have_text(
+        [
+            "Logistic-EL, B = 4 · your file own.safetensors",
+            "Logistic-EL, B = 3 · your file own.safetensors (2)",
+        ]
+    )

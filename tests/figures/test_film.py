@@ -1,6 +1,7 @@
 """Animations contain every step, in the colours of its values."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from PIL import Image
 from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 
 from densembed.fields.field import view
-from densembed.figures.film import LINE, film
+from densembed.figures.film import LINE, PANEL, film
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +59,16 @@ def test_any_title_stands_over_a_film(shown, title):
         line = np.asarray(image.convert("RGB"), int)[:LINE]
     assert (line.min() < 100) == bool(title)
     assert (line[:, :8] > 200).all()
+
+
+def test_a_film_of_a_narrow_field_has_room_for_its_texts(shown):
+    """The text was shortened for ever."""
+    fields = [values[..., :4] for values in shown[1].fields]
+    narrow = replace(shown[1], fields=fields)
+    with Image.open(io.BytesIO(film(narrow, "WEBP", "A model of some data"))) as image:
+        frame = np.asarray(image.convert("RGB"), int)
+    assert frame[:LINE].min() < 100
+    wide = 4 * PANEL // shown[1].fields[0].shape[-2]
+    inked = (frame[LINE:-LINE] < 250).any(2).all(0).nonzero()[0]
+    assert inked.size == pytest.approx(wide, abs=1)
+    assert inked.mean() == pytest.approx((frame.shape[1] - 1) / 2, abs=1)

@@ -12,7 +12,7 @@ from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 
 from densembed.fields.field import view
 from densembed.figures.export import printed
-from densembed.figures.printed import DPI, KINDS, WIDTHS, sheet
+from densembed.figures.printed import DPI, KINDS, WIDTHS, sheet, sheet_figure
 from densembed.figures.signals import signal_sheet
 from densembed.markup import one_line
 
@@ -195,3 +195,23 @@ def test_a_title_is_no_formula_and_no_markup(shown, kind, title):
     if kind == "SVG":
         words = {text.text for text in ElementTree.fromstring(made).iter(f"{SVG}text")}
         assert one_line(title) in words
+
+
+@pytest.mark.parametrize("shape", [(200, 2), (2, 200), (64, 4)])
+def test_panels_keep_the_shape_of_the_picture_on_a_page(shape):
+    pixels = np.zeros((2, *shape), np.uint8)
+    figure = sheet_figure(pixels, {"field": np.ones(shape)}, 1.0, "A title")
+    width, height = figure.get_size_inches() * 25.4
+    assert width == pytest.approx(178)
+    assert height < 247  # of a page of A4 between margins
+    panels = [axes.get_position() for axes in figure.axes[:2]]
+    for panel in panels:
+        ratio = panel.height * height / (panel.width * width)
+        assert ratio == pytest.approx(shape[0] / shape[1])
+
+
+def test_channels_that_are_no_colours_are_printed_as_their_mean():
+    pixels = np.array([[[0, 100]], [[50, 200]]], np.uint8)
+    figure = sheet_figure(pixels, {"field": np.ones((1, 2))}, 1.0, "A title")
+    ink = figure.axes[0].images[0].get_array()
+    assert ink.tolist() == [[[25] * 3, [150] * 3]]
