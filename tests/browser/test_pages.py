@@ -249,7 +249,7 @@ def test_a_file_that_is_too_large_gets_a_sentence(visit, tmp_path):
     path.write_bytes(bytes(41 * 2**20))
     page = visit("/?tour=0&from=Upload")
     page.locator("input[type=file]").set_input_files(path)
-    expect(page.get_by_text("has 41.0 MB, more than the 40 MB")).to_be_visible()
+    expect(page.get_by_text("is 41.0 MiB, more than the 40 MiB")).to_be_visible()
 
 
 def test_missing_test_images_are_no_error_of_the_console(visit):

@@ -371,8 +371,8 @@ def test_the_models_beside_the_first_take_its_pictures(mnist_model, third, galle
 @pytest.mark.parametrize(
     ("shapes", "cell"),
     [
-        ([(1, 28, 28), (1, 40)], "per sample,"),
-        ([(1, 40), (1, 28, 28)], "per pixel,"),
+        ([(1, 28, 28), (1, 40)], "for each sample or"),
+        ([(1, 40), (1, 28, 28)], "for each pixel or"),
     ],
 )
 def test_a_model_without_densities_is_explained_by_its_own_input(monkeypatch, shapes, cell):

@@ -218,7 +218,7 @@ def test_a_picture_is_read_whatever_the_name_of_its_file(small_gallery, pictures
         ),
         (b"Dear reader, this is no picture.", "The file is not a picture"),
         (b"", "The picture file is empty"),
-        (bytes(41 * 2**20), "The picture has 41.0 MB, more than the 40 MB"),
+        (bytes(41 * 2**20), "The picture is 41.0 MiB, more than the 40 MiB"),
     ],
     ids=["video", "letter", "empty", "large"],
 )
