@@ -137,7 +137,7 @@ def _reduced(image: Image.Image, data: bytes) -> Image.Image:
     A JPEG decoder can skip details. Other decoders need memory for the whole image in its own mode;
     it is then converted to larger modes such as RGBA in strips.
     """
-    orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
+    opened = image
     if (factor := _factor(image)) > 1:
         image.draft(None, (image.width // factor, image.height // factor))
     if factor > 1 and isinstance(image, WebPImageFile):
@@ -153,6 +153,8 @@ def _reduced(image: Image.Image, data: bytes) -> Image.Image:
         strip = image.crop((0, top, image.width, min(top + rows, image.height)))
         strip = strip.convert(mode) if deep else _as_rgba(strip)
         small.paste(strip.reduce(factor), (0, top // factor))
+    # Looked up after loading, by which Pillow turns a TIFF and removes its orientation.
+    orientation = opened.getexif().get(ExifTags.Base.Orientation, 1)
     small.getexif()[ExifTags.Base.Orientation] = orientation
     return small
 

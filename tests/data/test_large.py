@@ -20,7 +20,7 @@ def test_a_large_picture_takes_little_memory(kind):
     assert megabytes < MEGABYTES
 
 
-@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF"])
 def test_a_large_picture_is_reduced_and_turned_the_right_way_up(form):
     """A dark half at the top, which the file's orientation 6 turns to the right."""
     page = np.full((2000, 3000), 255, np.uint8)
