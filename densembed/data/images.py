@@ -123,7 +123,10 @@ def to_shape(path: Path, shape: tuple[int, int, int]) -> np.ndarray | None:
     try:
         data = read_bytes(path)
         image = open_picture(data)
-        if image.mode == ("L" if channels == 1 else "RGB") and image.size == (width, height):
+        plain = image.mode == ("L" if channels == 1 else "RGB") and (
+            "transparency" not in image.info  # of a PNG or GIF: one colour that is not shown
+        )
+        if plain and image.size == (width, height):
             array = np.asarray(ImageOps.exif_transpose(image))
             if array.shape[:2] == (height, width):
                 planes = array[None] if channels == 1 else array.transpose(2, 0, 1)

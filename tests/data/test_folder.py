@@ -181,6 +181,23 @@ def test_pictures_of_many_kinds_come_out_in_one_shape(tmp_path):
     assert any(torch.equal(turned_right, one) for one in (*data.train.images, *data.test.images))
 
 
+@pytest.mark.parametrize(("mode", "clear"), [("L", 0), ("RGB", (0, 0, 0))])
+def test_a_colour_that_is_not_shown_lies_on_white(mode, clear, tmp_path):
+    """A PNG of the data set's own size and mode, one colour of which is transparent."""
+    root = tmp_path / "clear"
+    page = np.zeros((6, 8, 3), np.uint8)
+    page[2:4, 3:6] = 200
+    for name in CLASSES[:2]:
+        for n in range(2):
+            (root / name).mkdir(parents=True, exist_ok=True)
+            Image.fromarray(page).convert(mode).save(root / name / f"{n}.png", transparency=clear)
+    data = load(root, tmp_path)
+    expected = np.where(page == 0, 255, page).transpose(2, 0, 1)[: len(mode)]
+    assert data.input_shape == expected.shape
+    for image in (*data.train.images, *data.test.images):
+        np.testing.assert_array_equal(image.numpy(), expected)
+
+
 def test_files_that_are_no_pictures_are_named_and_left_out(photos, tmp_path):
     (photos / "cats" / "notes.txt").write_text("cats")
     whole = (photos / "dogs" / "3.png").read_bytes()
