@@ -64,7 +64,8 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
     """
     data = read_bytes(source)
     image = open_picture(data)
-    most = MAX_JPEG_PIXELS if image.format == "JPEG" else MAX_PIXELS
+    # An MPO is a JPEG with further pictures behind it, as phones and cameras write them.
+    most = MAX_JPEG_PIXELS if image.format in ("JPEG", "MPO") else MAX_PIXELS
     if image.width * image.height > most:
         raise ImageError(
             f"The picture is {image.width} x {image.height} pixels; at most "

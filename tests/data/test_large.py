@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from densembed.data.decode import ENOUGH_PIXELS, _webp_decoder, decode
+from densembed.data.decode import (
+    ENOUGH_PIXELS,
+    MAX_JPEG_PIXELS,
+    MAX_PIXELS,
+    ImageError,
+    _webp_decoder,
+    decode,
+)
 from tests.stress.picture import KINDS, cost
 
 MEGABYTES = 250
@@ -55,6 +62,22 @@ def test_a_large_webp_has_the_pixels_of_pillow(mode, frames, torchvision, monkey
         assert opened.n_frames == frames
     expected = np.asarray(image.convert("RGBA").reduce(2), np.float32) / 255
     np.testing.assert_allclose(decode(file.getvalue()), expected, atol=1 / 255)
+
+
+def test_a_large_jpeg_with_a_second_picture_is_read_as_without_it():
+    """MPO, as phones write it; the draft of a JPEG decoder must not be lost."""
+    shown = Image.effect_noise((600, 500), 50).resize((6000, 5000))
+    assert MAX_PIXELS < shown.width * shown.height < MAX_JPEG_PIXELS
+    files = {form: io.BytesIO() for form in ("JPEG", "MPO", "PNG")}
+    for form, file in files.items():
+        more = {"save_all": True, "append_images": [shown.reduce(50)]} if form == "MPO" else {}
+        shown.save(file, form, **more)
+    with Image.open(files["MPO"]) as opened:
+        assert (opened.format, opened.n_frames) == ("MPO", 2)
+    jpeg, mpo = (decode(files[form].getvalue()) for form in ("JPEG", "MPO"))
+    np.testing.assert_array_equal(jpeg, mpo)
+    with pytest.raises(ImageError, match="at most 25 million"):
+        decode(files["PNG"].getvalue())
 
 
 def test_a_picture_of_ordinary_size_is_decoded_pixel_by_pixel():
