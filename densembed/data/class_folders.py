@@ -5,7 +5,7 @@ import os
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -198,6 +198,14 @@ def _add_class(root: Path, listing: Listing, folder: os.DirEntry, part: str) -> 
 def hidden_note(paths: Sequence[str]) -> str:
     """The sentence about images that are not used because a name in their paths is hidden."""
     return f"Hidden images are not used: {listed(paths)}."
+
+
+def fault_notes(faults: Mapping[str, str]) -> list[str]:
+    """Sentences about images that are not used, given the `ImageError.which` of each path."""
+    alike = defaultdict(list)
+    for path in sorted(faults, key=natural):
+        alike[faults[path]].append(path)
+    return [f"Files {which} are not used: {listed(alike[which])}." for which in sorted(alike)]
 
 
 def has_image_suffix(name: str) -> bool:

@@ -41,7 +41,7 @@ class Dataset:
     train: Split
     test: Split
     left_out: tuple[str, ...] = ()
-    """Paths of files that could not be decoded, relative to the folder of the data set."""
+    """Paths of files that are no images, relative to the folder of the data set."""
     notes: tuple[str, ...] = ()
     """Sentences about files and folders that are not used, with the reason."""
     scaling: Scaling | None = None

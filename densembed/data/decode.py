@@ -4,10 +4,11 @@ Every fault of an upload (too large, not an image, truncated, a decompression bo
 `ImageError` with one sentence for the user.
 """
 
+import contextlib
 import io
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,7 +45,20 @@ pi_heif.register_heif_opener()  # adds HEIC, which Pillow does not decode itself
 
 
 class ImageError(ValueError):
-    """An image that cannot be used. The message says what is wrong and what to do."""
+    """An image that cannot be used. The message says what is wrong and what to do.
+
+    Attributes:
+        which: in a sentence about several files, which ones have this fault; empty for files that
+            are no images.
+    """
+
+    def __init__(self, message: str, which: str = ""):
+        super().__init__(message)
+        self.which = which
+
+
+class UnreadableError(ImageError):
+    """A file that the system does not give, or for which memory lacks: later it may be read."""
 
 
 def decode(source: bytes | str | os.PathLike) -> np.ndarray:
@@ -69,17 +83,37 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
     if image.width * image.height > most:
         raise ImageError(
             f"The picture is {image.width} x {image.height} pixels; at most "
-            f"{most // 10**6} million are read: make it smaller and try again."
+            f"{most // 10**6} million are read: make it smaller and try again.",
+            f"with more than {most // 10**6} million pixels",
         )
+    with reading_pixels():
+        upright = ImageOps.exif_transpose(_reduced(image, data))
+        return _deep_colours(upright) if _is_deep(upright) else _colours(upright)
+
+
+@contextlib.contextmanager
+def reading_pixels() -> Iterator[None]:
+    """Raise an ImageError for whatever goes wrong with an image whose head has been read."""
     # Pillow raises many kinds of exceptions on damaged data (OSError, SyntaxError, struct.error,
     # zlib.error, IndexError), so no list of them would be complete.
     try:
-        upright = ImageOps.exif_transpose(_reduced(image, data))
-        return _deep_colours(upright) if _is_deep(upright) else _colours(upright)
+        yield
+    except ImageError:
+        raise
+    except MemoryError as error:
+        raise _too_little_memory() from error
     except Exception as error:
         raise ImageError(
-            "The picture file is damaged or incomplete: save or download it again."
+            "The picture file is damaged or incomplete: save or download it again.",
+            "that are damaged or incomplete",
         ) from error
+
+
+def _too_little_memory() -> UnreadableError:
+    return UnreadableError(
+        "There is too little memory to read the picture: end other programs, or make it smaller.",
+        "for which there was too little memory",
+    )
 
 
 def read_bytes(source: bytes | str | os.PathLike) -> bytes:
@@ -90,15 +124,19 @@ def read_bytes(source: bytes | str | os.PathLike) -> bytes:
         try:
             data = read_regular(source, MAX_BYTES + 1)
         except OSError as error:
-            raise ImageError(
-                f"The picture file cannot be read ({error.strerror}): check its name and place."
+            raise UnreadableError(
+                f"The picture file cannot be read ({error.strerror}): check its name and place.",
+                f"that cannot be read ({error.strerror})",
             ) from error
+        except MemoryError as error:
+            raise _too_little_memory() from error
     if not data:
         raise ImageError("The picture file is empty (0 bytes): choose another file.")
     if len(data) > MAX_BYTES:
         raise ImageError(
             f"The picture file is larger than {MAX_BYTES // 2**20} MiB: "
-            "make the picture smaller or save it as JPEG."
+            "make the picture smaller or save it as JPEG.",
+            f"larger than {MAX_BYTES // 2**20} MiB",
         )
     return data
 
@@ -110,8 +148,11 @@ def open_picture(data: bytes) -> Image.Image:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise ImageError(
             f"The picture has far too many pixels; at most {MAX_PIXELS // 10**6} million are "
-            "read: make it smaller and try again."
+            "read: make it smaller and try again.",
+            f"with more than {MAX_PIXELS // 10**6} million pixels",
         ) from error
+    except MemoryError as error:
+        raise _too_little_memory() from error
     except Exception as error:
         raise ImageError(_what_else(data)) from error
 

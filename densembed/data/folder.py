@@ -17,12 +17,12 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import safetensors
@@ -34,6 +34,7 @@ from densembed.data.class_folders import (
     ClassFile,
     Listing,
     class_label,
+    fault_notes,
     find_parts,
     folder_name,
     folder_stamp,
@@ -43,7 +44,14 @@ from densembed.data.class_folders import (
     unreadable,
 )
 from densembed.data.dataset import Dataset, Split
-from densembed.data.decode import FORMATS, ImageError, open_picture, read_bytes
+from densembed.data.decode import (
+    FORMATS,
+    ImageError,
+    UnreadableError,
+    open_picture,
+    read_bytes,
+    reading_pixels,
+)
 from densembed.data.download import stoppable
 from densembed.data.folder_advice import check_classes
 from densembed.data.frames import count_frames, unused_note
@@ -72,7 +80,8 @@ Head = tuple[str, tuple[int, int], bool, int]
 Shape = tuple[int, int, int]
 """Channels, height and width."""
 Summary = dict[str, Any]
-"""Classes, title, notes and paths of files that could not be decoded, as JSON in a cache file."""
+"""Classes, title, notes and paths of files that are no images, as JSON in a cache file."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -144,7 +153,7 @@ class Folder:
             folders = subfolders(root / find_parts(root).get("train", ""))
             files = sorted(Path(folders[0].path).glob("[!.]*"))[:1] if folders else []
             return _title(root, [printable(one.name) for one in folders], map(_read_head, files))
-        except (OSError, DataError):
+        except (OSError, DataError, ImageError):
             return _own_name(self.path)
 
     def load(self, data_dir: Path) -> Dataset:
@@ -175,7 +184,7 @@ def _trouble(path: Path) -> str:
     return "is not a folder"
 
 
-def _title(root: Path, classes: Sequence[str], heads: Iterable[Head | None]) -> str:
+def _title(root: Path, classes: Sequence[str], heads: Iterable[Head]) -> str:
     """The name of the folder, or that of CIFAR-10 for a folder with its classes and format."""
     if tuple(classes) == cifar.CLASSES and set(heads) == {("JPEG", (SIZE, SIZE), False, 1)}:
         return f"{cifar.DATA.title} (JPEG)"
@@ -218,8 +227,9 @@ def _load(
         cache = data_dir / CACHE / f"{_fingerprint(root, listing.files, shape)}.safetensors"
         decoded = _read_cache(cache)
         if decoded is None:
-            decoded = _decode_all(root, listing, shape)
-            _write_cache(cache, *decoded)
+            decoded, whole = _decode_all(root, listing, shape)
+            if whole:  # else the next process tries again
+                _write_cache(cache, *decoded)
     except OSError as error:
         raise unreadable(root, error) from error
     summary, tensors = decoded
@@ -257,16 +267,32 @@ def _notes(dataset: Dataset, folders: Iterable[str]) -> list[str]:
 
 def _decode_all(
     root: Path, listing: Listing, shape: Shape | None
-) -> tuple[Summary, dict[str, torch.Tensor]]:
-    """Decode all images; returns their summary and tensors."""
+) -> tuple[tuple[Summary, dict[str, torch.Tensor]], bool]:
+    """Decode all images; returns their summary and tensors, and whether all files were read."""
     files = listing.files
+    faults: dict[str, str] = {}
+    unread: set[str] = set()
+
+    def tried(read: Callable[[Path], T], file: ClassFile) -> T | None:
+        try:
+            return read(root / file.path)
+        except UnreadableError as error:
+            if os.path.isfile(root / file.path):  # a broken link or a pipe is no image
+                faults[file.path] = error.which
+                unread.add(file.path)
+        except ImageError as error:
+            if error.which:
+                faults[file.path] = error.which
+        return None
+
     threads = min(32, os.cpu_count() or 1)
     with ThreadPoolExecutor(threads) as pool:
-        read = pool.map(lambda file: _read_head(root / file.path), files, chunksize=256)
+        read = pool.map(lambda file: tried(_read_head, file), files, chunksize=256)
         pairs = [(file, head) for file, head in zip(files, stoppable(read), strict=True) if head]
         readable, heads = [file for file, _ in pairs], [head for _, head in pairs]
         common = shape or _common_shape(heads)
-        decoded = pool.map(lambda file: to_shape(root / file.path, common), readable, chunksize=256)
+        decode = partial(to_shape, shape=common)
+        decoded = pool.map(lambda file: tried(decode, file), readable, chunksize=256)
         images = list(stoppable(decoded))
     valid = [
         (file, image) for file, image in zip(readable, images, strict=True) if image is not None
@@ -275,34 +301,35 @@ def _decode_all(
     tested = set() if has_parts else _choose_test_files(file for file, _ in valid)
     tested |= {file for file, _ in valid if file.part == "test"}
     classes = sorted({file.label for file, _ in valid if file not in tested}, key=natural)
-    check_classes(root, classes, tested, len(files) - len(valid), listing.hidden)
+    used = {file.path for file, _ in valid}
+    left_out = [file.path for file in files if file.path not in used and file.path not in faults]
+    notes = fault_notes(faults)
+    check_classes(root, classes, tested, len(left_out), notes, listing.hidden)
     index = {name: k for k, name in enumerate(classes)}
     tensors = {}
     for part, test in (("train", False), ("test", True)):
         chosen = [(file, image) for file, image in valid if (file in tested) == test]
         tensors[f"{part}_images"] = torch.from_numpy(np.stack([image for _, image in chosen]))
         tensors[f"{part}_labels"] = torch.tensor([index[file.label] for file, _ in chosen])
-    decodable = {file.path for file, _ in valid}
     summary: Summary = {
         "classes": classes,
-        "left_out": [printable(file.path) for file in files if file.path not in decodable],
+        "left_out": [printable(path) for path in left_out],
         "title": _title(root, classes, heads),
-        "notes": [],
+        "notes": notes,
     }
     if frames := {file.path: head[3] for file, head in pairs if head[3] > 1}:
-        summary["notes"] = [unused_note(frames)]
-    return summary, tensors
+        summary["notes"] = [*notes, unused_note(frames)]
+    return (summary, tensors), not unread
 
 
-def _read_head(path: Path) -> Head | None:
-    """Read the head of an image file; None if it is not an image."""
-    try:
-        data = read_bytes(path)
-        image = open_picture(data)
-    except ImageError:
-        return None
+def _read_head(path: Path) -> Head:
+    """Read the head of an image file. Raises the ImageErrors of `decode`."""
+    data = read_bytes(path)
+    image = open_picture(data)
     grey = image.mode in GREY_MODES or image.mode.startswith("I;16")
-    return str(image.format), image.size, grey, count_frames(image, data)
+    with reading_pixels():
+        frames = count_frames(image, data)
+    return str(image.format), image.size, grey, frames
 
 
 def _common_shape(heads: Sequence[Head]) -> Shape:

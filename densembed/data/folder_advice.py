@@ -24,14 +24,20 @@ DEEPEST = 3
 
 
 def check_classes(
-    root: Path, classes: list[str], tested: set[ClassFile], unread: int, hidden: list[str]
+    root: Path,
+    classes: list[str],
+    tested: set[ClassFile],
+    unread: int,
+    notes: list[str],
+    hidden: list[str],
 ) -> None:
     """Raise DataError if the images are no data set.
 
     Args:
         classes: those with training images.
         tested: the files of test images.
-        unread: number of files that cannot be decoded.
+        unread: number of files that are no images.
+        notes: sentences about images that are not used.
         hidden: entries with images that are hidden.
     """
     parts, shown = find_parts(root), shown_from(root, root)
@@ -40,6 +46,7 @@ def check_classes(
             f"The folder {shown} needs at least two subfolders with images, one for each class. "
             f"{_content_of(root)} "
             + (f"Files that cannot be decoded: {unread:,}. " if unread else "")
+            + "".join(f"{note} " for note in notes)
             + (f"{hidden_note(hidden)} " if hidden else "")
             + _advice(root)
         )

@@ -22,9 +22,9 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from PIL import Image
 
-from densembed.data.class_folders import has_image_suffix, hidden_note
+from densembed.data.class_folders import fault_notes, has_image_suffix, hidden_note
 from densembed.data.dataset import Dataset
-from densembed.data.decode import MAX_BYTES, ImageError, decode, open_picture
+from densembed.data.decode import MAX_BYTES, ImageError, decode, open_picture, reading_pixels
 from densembed.data.folder import Folder
 from densembed.data.frames import count_frames, unused_note
 from densembed.data.names import DataError
@@ -61,19 +61,21 @@ class Stored:
     """A stored upload: the name of its data set, and what is left out of it.
 
     `left_out` are the files that are no pictures, `hidden` those in an archive whose name, or that
-    of a folder above them, begins with a dot, and `frames` the number of frames of each picture
-    that has several.
+    of a folder above them, begins with a dot, `frames` the number of frames of each picture that
+    has several, and `faults` the `ImageError.which` of each picture that cannot be used.
     """
 
     name: str
     left_out: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     frames: Mapping[str, int] = field(default_factory=dict)
+    faults: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:
         """Sentences about pictures that are not used, or not all of them."""
-        notes = [hidden_note(self.hidden)] if self.hidden else []
+        notes = fault_notes(self.faults)
+        notes += [hidden_note(self.hidden)] if self.hidden else []
         return notes + ([unused_note(self.frames)] if self.frames else [])
 
 
@@ -90,18 +92,25 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
     left_out: list[str] = []
     hidden: list[str] = []
     frames: dict[str, int] = {}
+    faults: dict[str, str] = {}
     for path, data in _unpacked(files, hidden):
         shown = printable("/".join(path[1]))
-        if picture := _reduced(data):
-            pictures.append((path, picture.data))
-            if picture.frames > 1:
-                frames[shown] = picture.frames
-        else:
-            left_out.append(shown)
+        try:
+            picture = _reduced(data)
+        except ImageError as error:
+            if error.which:
+                faults[shown] = error.which
+            else:
+                left_out.append(shown)
+            continue
+        pictures.append((path, picture.data))
+        if picture.frames > 1:
+            frames[shown] = picture.frames
     if not pictures:
+        reasons = Stored("", hidden=tuple(hidden), faults=faults).notes
         raise DataError(
-            "There is no picture among the files: upload pictures, or a zip archive with one "
-            "folder of pictures per class." + (f" {hidden_note(hidden)}" if hidden else "")
+            "There is no picture that can be used among the files: upload pictures, or a zip "
+            "archive with one folder of pictures per class." + "".join(f" {one}" for one in reasons)
         )
     placed = sorted(_unwrapped(list(_with_classes(pictures, len(files)))))
     digest = hashlib.sha256()
@@ -110,7 +119,7 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
     title = _clean(PurePosixPath(files[0][0]).stem) if len(files) == 1 else ""
     title = title.replace("@", "_").lstrip(".")  # which would begin a shape, or hide the folder
     place = f"{digest.hexdigest()[:16]}/{title or 'pictures'}"
-    return Stored(_write(place, placed, data_dir), tuple(left_out), tuple(hidden), frames)
+    return Stored(_write(place, placed, data_dir), tuple(left_out), tuple(hidden), frames, faults)
 
 
 def inverted(name: str, data_dir: Path) -> str:
@@ -324,19 +333,15 @@ class _Picture:
     frames: int
 
 
-def _reduced(data: bytes) -> _Picture | None:
-    """A picture of one frame and at most `LARGEST` pixels; None for a file that is none."""
-    try:
-        image = open_picture(data)
+def _reduced(data: bytes) -> _Picture:
+    """A picture of one frame and at most `LARGEST` pixels. Raises the ImageErrors of `decode`."""
+    image = open_picture(data)
+    with reading_pixels():
         frames = count_frames(image, data)
         if frames == 1 and min(image.size) <= LARGEST and max(image.size) <= 4 * LARGEST:
             image.load()
             return _Picture(data, frames)
         return _Picture(_as_png(decode(data)), frames)
-    except (ImageError, OSError, SyntaxError, ValueError, EOFError):
-        return None
-    except Exception:  # Pillow raises many kinds of exceptions on damaged data
-        return None
 
 
 def _as_png(rgba: np.ndarray) -> bytes:

@@ -14,6 +14,7 @@ from PIL import Image
 from densembed.data import (
     DataError,
     class_folders,
+    decode,
     folder,
     folder_advice,
     is_available,
@@ -25,6 +26,7 @@ from densembed.data.class_folders import Listing
 from densembed.data.download import Cancelled, watching
 from densembed.data.folder import Folder
 from densembed.data.images import read_picture
+from densembed.files import read_regular
 from tests.conftest import is_sentence
 
 FORMS = ("NFC", "NFD")
@@ -205,8 +207,61 @@ def test_files_that_are_no_pictures_are_named_and_left_out(photos, tmp_path):
     (photos / "dogs" / ".hidden").write_text("")
     (photos / "readme.md").write_text("not a class")
     data = load(photos, tmp_path)
-    assert data.left_out == ("cats/notes.txt", "dogs/cut.png")
+    assert data.left_out == ("cats/notes.txt",)
+    assert data.notes == ("Files that are damaged or incomplete are not used: 'dogs/cut.png'.",)
     assert len(data.train) + len(data.test) == 30
+
+
+def test_pictures_that_are_too_large_are_named_with_the_limit(photos, tmp_path):
+    expected = load(photos, tmp_path)
+    for name in ("10", "9"):
+        Image.new("1", (5001, 5000)).save(photos / "cats" / f"huge {name}.png")
+    (photos / "dogs" / "long.bin").write_bytes(b"")
+    os.truncate(photos / "dogs" / "long.bin", 40 * 2**20 + 1)
+    for _ in range(2):  # decoded, and from the cache
+        folder._load.cache_clear()
+        data = load(photos, tmp_path, "@3x6x8")
+        assert data.left_out == ()
+        assert data.notes == (
+            "Files larger than 40 MiB are not used: 'dogs/long.bin'.",
+            "Files with more than 25 million pixels are not used: 'cats/huge 9.png', "
+            "'cats/huge 10.png'.",
+        )
+        assert data.digest == expected.digest
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (PermissionError(13, "Permission denied"), "that cannot be read (Permission denied)"),
+        (OSError(5, "Input/output error"), "that cannot be read (Input/output error)"),
+        (MemoryError(), "for which there was too little memory"),
+    ],
+    ids=["permission", "disk", "memory"],
+)
+def test_a_picture_that_cannot_be_read_once_is_tried_again(
+    fault, says, photos, tmp_path, monkeypatch
+):
+    whole = load(photos, tmp_path / "elsewhere")
+    closed = {"7.png"}
+
+    def refuse(path, size):
+        if Path(path).name in closed:
+            raise fault
+        return read_regular(path, size)
+
+    monkeypatch.setattr(decode, "read_regular", refuse)
+    data = load(photos, tmp_path)
+    assert data.left_out == ()
+    assert data.notes == (f"Files {says} are not used: 'cats/7.png', 'dogs/7.png', 'newts/7.png'.",)
+    assert len(data.train) + len(data.test) == 27
+    closed.clear()
+    folder._load.cache_clear()  # as in the next process
+    again = load(photos, tmp_path)
+    assert (again.notes, again.digest) == ((), whole.digest)
+    closed.update(f"{n}.png" for n in range(10))
+    assert says in fails(f"folder:{photos}@3x5x5", tmp_path)
+    assert title(f"folder:{photos}") == "photos"
 
 
 def test_decoded_once(photos, tmp_path, monkeypatch):

@@ -443,6 +443,17 @@ def test_truncated_files(form):
             read_picture(whole[: int(share * len(whole))])
 
 
+def test_too_little_memory_is_not_called_damage(monkeypatch):
+    def exhausted(*_, **__):
+        raise MemoryError
+
+    for place in ("_colours", "Image.open"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"densembed.data.decode.{place}", exhausted)
+            with pytest.raises(ImageError, match="too little memory to read the picture"):
+                read_picture(saved(drawn(3)))
+
+
 def test_missing_files_and_folders(tmp_path):
     for path in (tmp_path / "none.png", tmp_path):
         with pytest.raises(ImageError, match="cannot be read"):

@@ -188,6 +188,22 @@ def test_frames_that_are_not_used_are_counted(tmp_path, size):
     assert dataset.title == "pets"
 
 
+def test_pictures_that_cannot_be_used_are_named_with_the_reason(tmp_path):
+    file = io.BytesIO()
+    Image.new("1", (5001, 5000)).save(file, "PNG")
+    bad = {"cats/huge.png": file.getvalue(), "dogs/cut.png": picture(9)[:-30]}
+    stored = upload.store([("pets.zip", packed(pets() | bad | {"cats/a.txt": b"a"}))], tmp_path)
+    assert stored.left_out == ("cats/a.txt",)
+    assert stored.notes == [
+        "Files that are damaged or incomplete are not used: 'dogs/cut.png'.",
+        "Files with more than 25 million pixels are not used: 'cats/huge.png'.",
+    ]
+    dataset = load_dataset(stored.name, tmp_path)
+    assert len(dataset.train) + len(dataset.test) == len(pets())
+    says = refused([("a.zip", packed(bad))], tmp_path / "other")
+    assert "more than 25 million pixels" in says
+
+
 def test_hidden_pictures_are_named(tmp_path):
     files = pets() | {".old/cat.png": picture(9), "cats/.dog.png": picture(8)}
     files |= {f"__MACOSX/{name.replace('/', '/._')}": b"metadata" for name in pets()} | {
