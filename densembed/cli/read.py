@@ -1,8 +1,6 @@
 """The command read: predictions for image files, and for signals in CSV files."""
 
 import argparse
-import csv
-import io
 import json
 import sys
 import unicodedata
@@ -20,6 +18,7 @@ from densembed.data.decode import read_bytes
 from densembed.data.frames import frames_note
 from densembed.data.images import Content, ImageError, ModelInput, read_picture
 from densembed.data.photograph import WHOLE, read_photograph
+from densembed.data.table import split_rows
 from densembed.data.transform import scaled_images
 from densembed.fields.doubt import Doubt, doubts, two_classes
 from densembed.fields.field import logits
@@ -235,20 +234,17 @@ def _read_labels(path: Path) -> dict[str, str]:
     except UnicodeDecodeError as error:
         raise UsageError(f"{printable(path.name or path)} is not UTF-8 text.") from error
     title = printable(path.name)
-    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t")
+    table = split_rows(text, "\t", title)
+    headings = next((row for _, row in table if row), [])
+    if not {"file", "digit"} <= set(headings):
+        raise UsageError(f"{title} needs the columns file and digit, separated by tabs.")
     labels: dict[str, str] = {}
-    try:
-        if not {"file", "digit"} <= set(rows.fieldnames or ()):
-            raise UsageError(f"{title} needs the columns file and digit, separated by tabs.")
-        for row in rows:  # a row that is cut has None
-            name, label = _key(row["file"] or ""), _key(printable((row["digit"] or "").strip()))
-            if label not in ("", "-") and labels.setdefault(name, label) != label:
-                raise UsageError(
-                    f"{title} has two labels for {quoted(name)}, {quoted(labels[name])} and "
-                    f"{quoted(label)}: delete the wrong one."
-                )
-    except csv.Error as error:
-        raise UsageError(
-            f"Line {rows.reader.line_num:,} of {title} is not a table: {error}."
-        ) from error
+    for _, row in table:
+        cells = dict(zip(headings, row, strict=False))  # a row may be cut
+        name, label = _key(cells.get("file", "")), _key(printable(cells.get("digit", "").strip()))
+        if label not in ("", "-") and labels.setdefault(name, label) != label:
+            raise UsageError(
+                f"{title} has two labels for {quoted(name)}, {quoted(labels[name])} and "
+                f"{quoted(label)}: delete the wrong one."
+            )
     return labels

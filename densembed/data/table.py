@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -320,17 +319,43 @@ def _table(path: Path, title: str) -> tuple[Iterator[tuple[int, list[str]]], str
         raise DataError(f"{title} is not UTF-8 text: save the table as CSV in UTF-8.")
     start = re.search(r".*\S.*", text)
     separator = next((each for each in SEPARATORS if start and each in start[0]), ",")
-    return _rows(csv.reader(io.StringIO(text, newline=""), delimiter=separator), title), separator
+    return _stripped(split_rows(text, separator, title)), separator
 
 
-def _rows(reader: Any, title: str) -> Iterator[tuple[int, list[str]]]:
+def _stripped(table: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    for line, row in table:
+        cells = [cell.strip() for cell in row]
+        if any(cells):
+            yield line, cells
+
+
+def split_rows(text: str, separator: str, title: str) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row, and the number of its last line, for a file called `title`.
+
+    Raises DataError for a quote that is not closed, which would hide the rows after it.
+    """
+    lines: list[str] = []  # of one row: a cell in quotes may have several
+
+    def taken() -> Iterator[str]:
+        for line in io.StringIO(text, newline=""):
+            lines.append(line)
+            yield line
+
+    reader = csv.reader(taken(), delimiter=separator)
     try:
         for row in reader:
-            cells = [cell.strip() for cell in row]
-            if any(cells):
-                yield reader.line_num, cells
+            if len(lines) > 1:
+                # The same, but an error if the quote ends in the middle of a cell or nowhere.
+                list(csv.reader(lines, delimiter=separator, strict=True))
+            lines.clear()
+            yield reader.line_num, row
     except csv.Error as error:
-        raise DataError(f"Line {reader.line_num:,} of {title} is not CSV: {error}.") from error
+        if len(lines) > 1:
+            raise DataError(
+                f"The quote in line {reader.line_num - len(lines) + 1:,} of {title} is not closed: "
+                "end the cell with a second quote, or remove the first."
+            ) from error
+        raise DataError(f"Line {reader.line_num:,} of {title} is not a table: {error}.") from error
 
 
 def _headings(row: list[str]) -> list[str]:

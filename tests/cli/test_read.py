@@ -184,6 +184,7 @@ def test_read_with_labels(run, trained_file, pictures, labels, digits):
         (b"file\tdigit\n\xff\xfe\t3\n", "labels.tsv"),
         ("file\tdigit\n".encode("utf-16"), "is not UTF-8 text"),
         (b"file\tdigit\na\t1\na\t2\n", "two labels for 'a', '1' and '2'"),
+        (b'file\tdigit\na\t"1\nb\t2\n', "quote in line 2 of labels.tsv is not closed"),
         (b"file\tdigit\na\t" + b"1" * 200_000, "Line 2 of labels.tsv is not a table"),
     ],
 )

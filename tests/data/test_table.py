@@ -107,6 +107,16 @@ def test_other_ways_to_write_the_same(load, content):
     assert found.notes == ()
 
 
+def test_a_class_in_quotes_may_have_two_lines(load):
+    named = [[*row[:-1], f'a "big"\n{row[-1]}'] for row in rows()]
+    data, expected = load(text(named)), load(text(rows()))
+    assert data.classes == tuple(f'a "big"\\n{name}' for name in expected.classes)
+    assert torch.equal(data.train.images, expected.train.images)
+    spaced = [[*row[:-1], f' "{row[-1]}'] for row in rows()]  # no quotes around a cell
+    plain = "\n".join(",".join(map(str, row)) for row in spaced)
+    assert load(plain).classes == tuple(f'"{name}' for name in expected.classes)
+
+
 def test_the_column_of_the_class_has_any_place(load):
     table = [[row[-1], *row[:-1]] for row in [HEADINGS, *rows()]]
     assert same(load(text(table), "@class"), load(text([HEADINGS, *rows()])))
@@ -184,7 +194,20 @@ WRONG = {
     "UTF-16": (text(rows()).encode("utf-16"), "not UTF-8"),
     "Latin 1": (text(rows()).replace("move", "läuft").encode("latin-1"), "not UTF-8"),
     "binary": (b"\x00\x01\x02,3\n", "not UTF-8"),
-    "long cell": (f"1,{'x' * 200_000}\n2,b\n", "is not CSV"),
+    "long cell": (f"1,{'x' * 200_000}\n2,b\n", "Line 1 .* is not a table"),
+    "quote up to the end": (
+        text(rows(10)) + '1,2,3,4,5,6,"rest\n' + text(rows(4)),
+        "quote in line 11 .* is not closed",
+    ),
+    "quote up to the next": (
+        "".join(("1,2,a\n", '3,4,"b\n', "5,6,a\n", '7,8,"b"\n', "9,1,a\n")),
+        "quote in line 2 .* is not closed",
+    ),
+    "quote over more than a cell holds": (
+        '1,2,a\n\n3,4,"b\n' + "5,6,a\n" * 30_000,
+        "quote in line 3 .* is not closed",
+    ),
+    "quote in the first cell": ('1,2,a\n"3,4,b\n5,6,a\n', "quote in line 2 .* is not closed"),
     "wrong part": (text([["split", *HEADINGS], *(["x", *row] for row in rows())]), "train or test"),
 }
 
