@@ -276,10 +276,9 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
     found.values = np.frombuffer(numbers).reshape(-1, len(used))
     if NUMBER in places:
         found.notes.append(f"{title}: the first column has no heading, so it is not used.")
-    if headings and {headings[k].casefold() for k in used} <= MISSING:
+    if headings and (reason := _like_a_signal(headings, used, places, found.classes)):
         found.notes.append(
-            f"{title}: the first line has no numbers, so it is read as headings and not as a "
-            "signal."
+            f"{title}: the first line {reason}, so it is read as headings and not as a signal."
         )
     if found.classes and not headings and found.classes.count(found.classes[0]) == 1:
         found.notes.append(
@@ -288,6 +287,18 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
             "are not recognised."
         )
     return found
+
+
+def _like_a_signal(
+    headings: list[str], used: list[int], places: dict[str, int], classes: list[str]
+) -> str:
+    """What makes headings of a line that may be a signal; "" if it is none."""
+    if {headings[k].casefold() for k in used} <= MISSING:
+        return "has no numbers"
+    first = headings[used[0]]
+    counts = NUMBER not in places and _number(first.replace(",", ".")) is not None
+    has_class = CLASS in places and _name(headings[places[CLASS]]) in classes
+    return f"counts from {first}" if counts and has_class else ""
 
 
 def _places(

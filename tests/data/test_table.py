@@ -239,6 +239,20 @@ def test_a_first_line_without_values_is_named(load):
         assert is_sentence(note)
 
 
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_first_line_that_counts_is_named_if_it_may_be_a_signal(load, start):
+    ramp = [str(start + k) for k in range(LENGTH)]
+    data = load(text([[*ramp, "rest"], *rows()]))
+    assert same(data, load(text(rows())))
+    assert data.notes == (
+        f"signals.csv: the first line counts from {start}, so it is read as headings and not as a "
+        "signal.",
+    )
+    for sure in ([*ramp, "class"], ["", *ramp, "rest"]):
+        table = [sure, *([*range(len(sure) - LENGTH - 1), *row] for row in rows())]
+        assert not any("counts" in note for note in load(text(table)).notes)
+
+
 def test_two_ways_of_writing_a_class_are_one_class(load):
     spelling = {"rest": "caf\u00e9", "move": "cafe\u0301", "fall": "tea"}
     table = [[*HEADINGS[:-1], "anne\u0301e"]] + [[*row[:-1], spelling[row[-1]]] for row in rows()]
