@@ -148,11 +148,13 @@ class Published(ABC):
     def _is_ours(self, path: Path, wanted: Path, archive: Archive, data_dir: Path) -> bool:
         """Whether a file in another folder has the content of the wanted one."""
         hinted = self.hint in _letters(str(path.relative_to(data_dir)))
-        if wanted != archive.path:
-            return hinted and self.is_right(wanted.name, _read(path))
-        return archive.is_intact(path) or (
-            hinted and self._contents(path, archive.names) is not None
-        )
+        with suppress(OSError):  # a file that others may not read is none that they misplaced
+            if wanted != archive.path:
+                return hinted and self.is_right(wanted.name, _read(path))
+            return archive.is_intact(path) or (
+                hinted and self._contents(path, archive.names) is not None
+            )
+        return False
 
     def _download(self, data_dir: Path, lock: Path) -> None:
         folder = data_dir / self.folder
@@ -210,12 +212,14 @@ def _read(path: Path) -> bytes:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
+    """The files of a folder and the folders in it, but not of those that are another user's."""
     entries = 0
     for place, folders, names in os.walk(folder):
         entries += len(folders) + len(names)
         if entries > MOST_ENTRIES or len(Path(place).relative_to(folder).parts) >= DEEPEST:
             folders.clear()
-        yield from (path for name in names if (path := Path(place, name)).is_file())
+        # Unlike Path.is_file, this is False for a file in a folder that may not be entered.
+        yield from (path for name in names if os.path.isfile(path := Path(place, name)))
 
 
 def _letters(text: str) -> str:

@@ -339,6 +339,32 @@ def test_files_of_another_data_set_are_no_misplaced_ones(mirror, files, tmp_path
     check(mnist.DATA.load(tmp_path), files)
 
 
+def test_files_of_another_user_are_passed_by(mirror, files, tmp_path, monkeypatch):
+    """In a folder that may be listed but not entered, and two that may not be read."""
+    closed = tmp_path / "other" / "closed"
+    closed.mkdir(parents=True)
+    (closed / "f.txt").write_text("not for us")
+    unread = [tmp_path / "other" / NAMES[0], tmp_path / f"{NAMES[1]}.gz"]
+    for path in unread:
+        path.write_bytes(files[path.stem])
+    stat, read = os.stat, Path.read_bytes
+
+    def refuse(path, *more, **options):
+        if isinstance(path, (str, Path)) and Path(path).parent == closed:
+            raise PermissionError(13, os.strerror(13), str(path))
+        return stat(path, *more, **options)
+
+    def refuse_reading(path):
+        if path in unread:
+            raise PermissionError(13, os.strerror(13), str(path))
+        return read(path)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    monkeypatch.setattr(Path, "read_bytes", refuse_reading)
+    check(mnist.DATA.load(tmp_path), files)
+    assert len(mirror.asked) == 4
+
+
 def test_a_part_of_the_files_without_a_network(mirror, files, tmp_path, monkeypatch):
     monkeypatch.setattr(MNIST, "mirrors", ["http://127.0.0.1:9/"])
     raw = put(files, tmp_path)
