@@ -152,9 +152,16 @@ def _visible(root: Path, folder: str | Path, listing: Listing) -> list[os.DirEnt
     """The entries of a folder by name. Hidden ones with images are listed."""
     with os.scandir(folder) as inside:
         entries = sorted(inside, key=lambda entry: entry.name)
-    for entry in entries:
-        if _is_hidden(entry.name) and any(map(has_image_suffix, _names_below(entry.path))):
-            listing.hidden.append(os.path.relpath(entry.path, root))
+    for entry in filter(lambda entry: _is_hidden(entry.name), entries):
+        unread: list[OSError] = []
+        path = os.path.relpath(entry.path, root)
+        if any(map(has_image_suffix, _names_below(entry.path, unread))):
+            listing.hidden.append(path)
+        elif unread:
+            listing.notes.append(
+                f"The hidden folder {quoted(path)} cannot be read ({unread[0].strerror}): images "
+                "in it are not used."
+            )
     return [entry for entry in entries if not _is_hidden(entry.name)]
 
 
@@ -215,20 +222,29 @@ def has_image_suffix(name: str) -> bool:
     return not is_metadata and Image.registered_extensions().get(ending) in FORMATS
 
 
-def _names_below(path: str) -> Iterator[str]:
-    """The name of a file, or of those in a folder and all below it, with "" for each folder."""
-    if os.path.isfile(path):
-        yield os.path.basename(path)
-    for _, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not _is_hidden(name)]
-        yield from (*names, *("" for _ in folders))
+def _names_below(path: str, unread: list[OSError]) -> Iterator[str]:
+    """The name of a file, or of those in a folder and all below it, with "" for each folder.
+
+    Errors of folders that cannot be read are added to `unread`.
+    """
+    if not os.path.isdir(path):
+        yield os.path.basename(path) if os.path.isfile(path) else ""
+    else:
+        for _, folders, names in os.walk(path, onerror=unread.append):
+            folders[:] = [name for name in folders if not _is_hidden(name)]
+            yield from (*names, *("" for _ in folders))
 
 
 def count_images(folder: str | Path) -> str:
     """The number of images in a folder and all below it, by their suffixes, in words."""
-    names = list(islice(_names_below(os.fspath(folder)), MOST_COUNTED + 1))
+    unread: list[OSError] = []
+    names = list(islice(_names_below(os.fspath(folder), unread), MOST_COUNTED + 1))
     images = sum(map(has_image_suffix, names))
-    return f"{images:,} images or more" if len(names) > MOST_COUNTED else _images(images)
+    count = f"{images:,} images or more" if len(names) > MOST_COUNTED else _images(images)
+    if not unread:
+        return count
+    closed = f"{counted(len(unread), 'folder')} that cannot be read: {unread[0].strerror}"
+    return f"{count} and {closed}" if names else f"cannot be read: {unread[0].strerror}"
 
 
 def _images(count: int) -> str:

@@ -486,6 +486,39 @@ def test_an_empty_class_and_pictures_too_deep_are_counted(photos, tmp_path):
     )
 
 
+def test_folders_that_cannot_be_read_are_not_called_empty(photos, tmp_path, monkeypatch):
+    """One with images beside it, one in a class, one that is hidden; as of another user."""
+    picture(photos / "cats" / "old" / "0.png")
+    closed = [
+        photos / "cats" / "old" / "inner",
+        photos / "dogs" / "own",
+        photos / "dogs" / ".Trash",
+    ]
+    for place in closed:
+        picture(place / "1.png")
+    picture(photos / "newts" / ".cache" / "1.png")
+    (photos / "newts" / ".gone").symlink_to(tmp_path / "nowhere")
+    scandir = os.scandir
+
+    def refuse(path="."):
+        if Path(path) in closed:
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    data = load(photos, tmp_path)
+    assert len(data.train) + len(data.test) == 30
+    direct = "is not used: images of a class must be directly in the folder of the class."
+    assert data.notes == (
+        "The folder 'cats/old' (1 image and 1 folder that cannot be read: Permission denied) "
+        + direct,
+        "The hidden folder 'dogs/.Trash' cannot be read (Permission denied): images in it are not "
+        "used.",
+        f"The folder 'dogs/own' (cannot be read: Permission denied) {direct}",
+        "Hidden images are not used: 'newts/.cache'.",
+    )
+
+
 @pytest.mark.parametrize(
     ("places", "seen", "advice"),
     [
