@@ -11,6 +11,14 @@ def in_home(path: str | os.PathLike) -> Path:
     return Path(os.path.expanduser(path))
 
 
+def is_same_file(first: str | os.PathLike, second: str | os.PathLike) -> bool:
+    """Whether two paths name one file, which need not exist."""
+    try:
+        return os.path.samefile(first, second)  # also for names that differ in case alone
+    except OSError:
+        return os.path.realpath(first) == os.path.realpath(second)
+
+
 def check_regular(path: str | os.PathLike) -> None:
     """Raise OSError for a named pipe or a device, as reading could wait without end.
 

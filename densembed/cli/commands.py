@@ -198,7 +198,7 @@ def _check_render(options: argparse.Namespace) -> None:
             f"--grid and --resolution make more than {MAX_CELLS:,} cells along an axis: "
             "lower one of them."
         )
-    check_out(options.out)
+    check_out(options.out, inputs=[options.checkpoint, options.image])
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
@@ -228,7 +228,7 @@ def _check_export(options: argparse.Namespace) -> None:
     if options.to == "csv" and options.dtype:
         raise UsageError("--dtype is for --to onnx and --to torch.")
     options.out = options.out or Path(options.checkpoint.stem + EXPORTS[options.to])
-    check_out(options.out)
+    check_out(options.out, inputs=filter(None, [options.checkpoint, options.image]))
 
 
 def _add_site(parser: argparse.ArgumentParser) -> None:

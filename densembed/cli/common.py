@@ -7,7 +7,7 @@ import argparse
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 
 from densembed.data.grids import read_grid
 from densembed.data.names import NAMES
-from densembed.files import in_home
+from densembed.files import in_home, is_same_file
 from densembed.functional.families import WORDS
 from densembed.interrupt import postponed
 from densembed.models.names import templates
@@ -156,8 +156,23 @@ def as_count(most: int) -> Callable[[str], int]:
     return convert
 
 
-def check_out(path: Path, name: str = "--out") -> None:
-    """Raise UsageError unless a file can be written, before the work whose result it is for."""
+def check_kept(path: Path, inputs: Iterable[Path], name: str = "--out") -> None:
+    """Raise UsageError if a result would replace a file that the command reads."""
+    for given in inputs:
+        if is_same_file(path, given):
+            raise UsageError(
+                f"{name} {printable(path)} would replace {printable(given)}, which the command "
+                "reads: choose another path."
+            )
+
+
+def check_out(path: Path, name: str = "--out", inputs: Iterable[Path] = ()) -> None:
+    """Raise UsageError unless a file can be written, before the work whose result it is for.
+
+    Args:
+        inputs: the files that the command reads, which the result must not replace.
+    """
+    check_kept(path, inputs, name)
     if path.exists() and not path.is_file():  # a folder, a device or a named pipe
         raise UsageError(
             f"{name} {printable(path)} cannot be written, as it is not a regular file: choose "

@@ -6,8 +6,16 @@ from typing import Any
 
 from torch import Tensor
 
-from densembed.cli.common import UsageError, warn
-from densembed.data import DataError, Dataset, check_name, is_available, load_dataset
+from densembed.cli.common import UsageError, check_kept, warn
+from densembed.data import (
+    DataError,
+    Dataset,
+    check_name,
+    files_of,
+    is_available,
+    load_dataset,
+    title,
+)
 from densembed.data.decode import read_bytes
 from densembed.data.frames import frames_note
 from densembed.data.images import read_picture
@@ -16,6 +24,7 @@ from densembed.data.table import Rows, SignalTable, as_inputs, read_rows
 from densembed.models.registry import at_grid
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
+from densembed.training.header import CheckpointError, summarise
 
 MOST_WARNINGS = 20
 """Most warnings of a kind that are printed."""
@@ -27,6 +36,20 @@ def prepare(name: str, options: argparse.Namespace) -> Dataset | None:
     if options.scheduler and not is_available(name, options.data_dir):
         return None
     return load(name, options)
+
+
+def check_data_kept(path: Path, name: str, options: argparse.Namespace) -> None:
+    """Raise UsageError if a checkpoint would replace the table or a file of the data set."""
+    source = files_of(name, options.data_dir)
+    check_kept(path, [source])
+    if path.exists() and path.resolve().is_relative_to(source.resolve()):
+        try:
+            summarise(path)  # an earlier result, which may lie among the data
+        except CheckpointError as error:
+            raise UsageError(
+                f"--out {printable(path)} would replace a file among the data of "
+                f"{title(name, options.data_dir)}, and it is no checkpoint: choose another path."
+            ) from error
 
 
 def on_grid(model: Any, grid: tuple[int, ...] | None, name: str) -> Any:

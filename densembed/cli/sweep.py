@@ -3,7 +3,9 @@
 import argparse
 import time
 
+from densembed.cli.common import check_kept
 from densembed.cli.data import prepare
+from densembed.data import files_of
 from densembed.figures.sweep import label, sweep_figure
 from densembed.figures.web import Panel, html_page
 from densembed.files import replace_file
@@ -12,11 +14,16 @@ from densembed.runs.sweep import Row, Sweep
 from densembed.text import printable
 from densembed.workers.cluster import Cluster
 
+TABLE = "sweep.csv"
+"""The file of the results."""
+
 
 def run(options: argparse.Namespace) -> int:
     """Train every combination of the settings."""
     plan = options.plan
     names = plan.grid.get("dataset", [plan.base.dataset])
+    if options.out:
+        check_kept(options.out / TABLE, [files_of(name, options.data_dir) for name in names])
     datasets = [prepare(name, options) for name in names]
     sweep = Sweep.create(plan, options.out.absolute() if options.out else None)
     for dataset in filter(None, datasets):
@@ -29,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         sweep.submit(cluster, data_dir)
         _follow(sweep, cluster)
     finally:
-        replace_file(sweep.path / "sweep.csv", sweep.as_csv().encode())
+        replace_file(sweep.path / TABLE, sweep.as_csv().encode())
         cluster.close()
     page = html_page("Test error of a sweep", [[Panel("", sweep_figure(sweep.rows()))]])
     replace_file(sweep.path / "sweep.html", page.encode())

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from densembed.cli.common import INTERRUPTED, UsageError, warn
-from densembed.cli.data import load
+from densembed.cli.data import check_data_kept, load
 from densembed.cli.progress import Bar
 from densembed.data import noun
 from densembed.interrupt import Interrupt
@@ -34,6 +34,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) -> int:
+    check_data_kept(out, config.dataset, options)
     dataset = load(config.dataset, options)
     recorder = Recorder(config, dataset)
     diverged: Diverged | None = None

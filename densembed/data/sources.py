@@ -64,10 +64,18 @@ def is_outside(name: str, data_dir: str | Path | None = None) -> bool:
         return False
     place = Path(data_dir) if data_dir else default_data_dir()
     try:
-        root = _own(name, place).root(place)
-        return not root.resolve().is_relative_to(place.resolve())
+        return not files_of(name, data_dir).resolve().is_relative_to(place.resolve())
     except (DataError, OSError, RuntimeError):  # an invalid name, or a loop of links
         return True
+
+
+def files_of(name: str, data_dir: str | Path | None = None) -> Path:
+    """The table, or the folder, that a data set is read from.
+
+    Raises DataError for an invalid name.
+    """
+    place = Path(data_dir) if data_dir else default_data_dir()
+    return _own(name, place).root(place) if is_path(name) else place
 
 
 def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:

@@ -49,6 +49,18 @@ def test_the_number_of_inputs_is_checked_before_a_download(run, tmp_path, monkey
     assert not (tmp_path / "tables").exists()
 
 
+def test_no_checkpoint_replaces_a_file_of_the_folder(run, photos):
+    """An earlier result among them may be replaced."""
+    arguments = ["train", "linear", "--dataset", f"folder:{photos}", "--epochs", "1", "--out"]
+    image, own = photos / "dark" / "3.png", photos / "a.safetensors"
+    before = image.read_bytes()
+    line = fails(run(*arguments, image))
+    assert f"{image} would replace a file among the data of photos, and it is no check" in line
+    assert image.read_bytes() == before
+    for _ in range(2):
+        assert run(*arguments, own)[0] == 0
+
+
 def test_a_folder_of_ones_own(run, photos, tmp_path):
     """It is trained on, evaluated and shown by `info`; files that are no images are listed."""
     data, out = f"folder:{tmp_path / 'photos'}", tmp_path / "a.safetensors"

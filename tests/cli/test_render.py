@@ -129,3 +129,28 @@ def test_render_refuses(run, trained_file, pictures, tmp_path):
         line = render(out=tmp_path / "no" / name)
         assert f"--out {tmp_path / 'no' / name} cannot be written" in line
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_no_result_replaces_what_it_is_made_from(run, trained_file, pictures, tmp_path, linked):
+    model, image = tmp_path / "a.safetensors", tmp_path / "a.png"
+    model.write_bytes(trained_file.read_bytes())
+    image.write_bytes(pictures["digit"].read_bytes())
+    outs = {path: tmp_path / f"link{path.suffix}" if linked else path for path in (model, image)}
+    if linked:
+        for path, link in outs.items():
+            link.symlink_to(path.name)
+    commands = {
+        image: ["render", model, "--image", image],
+        model: ["export", model, "--to", "csv"],
+    }
+    for path, command in commands.items():
+        before, out = path.read_bytes(), outs[path]
+        line = fails(run(*command, "--out", out))
+        assert line == (
+            f"densembed: --out {out} would replace {path}, which the command reads: choose another "
+            "path."
+        )
+        assert path.read_bytes() == before
+    fails(run("export", model, "--to", "csv", "--image", image, "--out", outs[image]))
+    assert image.read_bytes() == pictures["digit"].read_bytes()

@@ -68,6 +68,17 @@ def test_a_model_keeps_the_scaling_of_its_training(run, model, table, tmp_path):
     assert (status, text.startswith("test error: 0.00 %")) == (0, True)
 
 
+def test_no_result_replaces_the_table(run, table, tmp_path):
+    before = table.read_bytes()
+    line = fails(run("train", "linear", "--dataset", f"csv:{table}@state", "--out", table))
+    assert f"--out {table} would replace {table}, which the command reads" in line
+    assert table.read_bytes() == before
+    own = table.rename(tmp_path / "sweep.csv")
+    line = fails(run("sweep", "linear", "--dataset", f"csv:{own}", "--out", tmp_path))
+    assert f"would replace {own}, which the command reads" in line
+    assert own.read_bytes() == before
+
+
 def test_signals_of_a_file_are_read(run, model, table, tmp_path):
     status, text, errors = run("read", model, table)
     lines = text.splitlines()
