@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,22 +32,32 @@ class Speed:
     """What was measured of a run: seconds per step, evaluations and saving included.
 
     `start` are the seconds from the start of the process to the first step.
+
+    Raises ValueError for impossible numbers, as they would spoil every later estimate.
     """
 
     config: RunConfig
     per_step: float
     start: float
 
+    def __post_init__(self) -> None:
+        if not (0 < self.per_step < math.inf and 0 <= self.start < math.inf):
+            raise ValueError("These are no durations.")
+
 
 def measure(run: Run) -> Speed | None:
-    """The speed of a run since its last start; None with too few steps."""
+    """The speed of a run since its last start; None with too few steps.
+
+    None, too, if the clock was set back meanwhile: the times of the events then measure nothing.
+    """
     config, events = run.config, since_start(run.events())
     points = [event for event in events if event["kind"] in ("progress", "epoch")]
     if config is None or not points or events[0]["kind"] != "start":
         return None
     first, last = points[0], points[-1]
     steps = last["step"] - first["step"]
-    if steps < LEAST_STEPS:
+    times = [events[0]["time"], *(point["time"] for point in points)]
+    if steps < LEAST_STEPS or times != sorted(times) or first["time"] == last["time"]:
         return None
     return Speed(config, (last["time"] - first["time"]) / steps, first["time"] - events[0]["time"])
 

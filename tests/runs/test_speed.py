@@ -1,6 +1,8 @@
 """Durations that are learnt from earlier runs, against numbers worked out on paper."""
 
 import json
+import math
+import platform
 
 import pytest
 
@@ -69,3 +71,27 @@ def test_the_expected_duration():
         4 + 100 * 3 * 0.3
     )
     assert expected(other, *slow) == pytest.approx(4 + 100 * 3 * 0.02)
+
+
+def test_a_clock_that_is_set_back_measures_nothing(runs_root, monkeypatch):
+    """Negative seconds per step made every later estimate of the model negative."""
+    for times in ([1000.0, 1001.0, 400.0], [1000.0, 400.0, 500.0], [1000.0, 1010.0, 400.0, 1020.0]):
+        run = Run.create(CONFIG)
+        clock = iter(times)
+        monkeypatch.setattr("densembed.runs.events.time.time", lambda clock=clock: next(clock))
+        run.append("start", process=1, step=0)
+        for step in range(1, 100 * (len(times) - 1), 100):
+            run.append("progress", step=step, steps=999, images_per_second=1.0)
+        assert measure(run) is None
+        record(run)
+    assert recorded() == []
+
+
+def test_impossible_measurements_of_earlier_versions_are_left_out(runs_root):
+    runs_root.mkdir(exist_ok=True)
+    possible = Speed(CONFIG, 0.25, 0.0)
+    pairs = [(-0.5, 1.0), (0.0, 1.0), (math.nan, 1.0), (math.inf, 1.0), (0.5, -1.0), (0.25, 0.0)]
+    common = {"machine": platform.node(), "config": CONFIG.model_dump()}
+    lines = [json.dumps(common | {"per_step": one, "start": start}) for one, start in pairs]
+    (runs_root / FILE).write_text("\n".join(lines))
+    assert recorded() == [possible]
