@@ -8,7 +8,7 @@ from densembed.cli.data import load
 from densembed.cli.info import read_all
 from densembed.data import DataError, is_outside
 from densembed.files import replace_file
-from densembed.text import printable
+from densembed.text import listed, printable
 from densembed.training.checkpoint import Checkpoint, novelty_file
 from densembed.training.novelty import Novelty, has_enough_images, logits_of
 
@@ -34,12 +34,22 @@ def novelty(options: argparse.Namespace) -> int:
             warn(f"{name}: {error}")
             failed.append(path)
             continue
-        fits = dataset.input_shape == checkpoint.header.input_shape
-        novelty = Novelty.fit(checkpoint.model(), dataset) if fits else None
+        classes = checkpoint.header.classes
+        ordered = dataset.in_order(classes)  # the prototypes are numbered as the model's classes
+        if dataset.input_shape != checkpoint.header.input_shape:
+            print(f"{name}: takes images of another shape; nothing written")
+            continue
+        if ordered is None:
+            print(
+                f"{name}: has the classes {listed(classes)}, but {dataset.title} has now "
+                f"{listed(dataset.classes)}; nothing written"
+            )
+            continue
+        novelty = Novelty.fit(checkpoint.model(), ordered)
         if novelty is None:
             enough = has_enough_images(dataset)
             why = "some scores are not finite" if enough else "too few training images"
-            print(f"{name}: {why if fits else 'takes images of another shape'}; nothing written")
+            print(f"{name}: {why}; nothing written")
             continue
         try:
             replace_file(novelty_file(path), novelty.to_json().encode())

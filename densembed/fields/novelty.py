@@ -84,7 +84,8 @@ def unlike_training(
         dataset = load_dataset(name, data_dir)
     except DataError:
         return None
-    fits = dataset.input_shape == checkpoint.header.input_shape
+    header = checkpoint.header
+    fits = dataset.input_shape == header.input_shape and dataset.in_order(header.classes)
     if not fits or len(dataset.train) < REFERENCES:
         return None
     return bool(unlike(dataset, image.pixels[None])[0])

@@ -17,7 +17,8 @@ from torch.nn.functional import avg_pool2d
 from densembed.data.images import read_picture
 from densembed.fields import novelty
 from densembed.models.registry import build
-from densembed.training.checkpoint import novelty_file
+from densembed.training.checkpoint import Checkpoint, novelty_file
+from densembed.training.novelty import Novelty
 from tests.cli.conftest import fails
 from tests.fields.test_novelty import photographs
 
@@ -293,6 +294,28 @@ def test_novelty_goes_on_after_a_file_that_cannot_be_written(
     assert line == f"densembed: {novelty_file(paths[0])} cannot be written: Is a directory."
     assert text.startswith("b.safetensors: ")
     assert novelty_file(paths[1]).is_file()
+
+
+def test_novelty_of_classes_that_changed(run, trained, digits, tmp_path, monkeypatch):
+    """The prototypes of a class were those of another one, or there was no such class."""
+    for name in ("LEAST_IMAGES", "HELD_OUT"):
+        monkeypatch.setattr(f"densembed.training.novelty.{name}", 500)
+    path = tmp_path / "a.safetensors"
+    trained.save(path)
+    expected = Novelty.fit(trained.model(), digits).prototypes
+    turned = digits.in_order(digits.classes[::-1])  # the same data, as another version sorted them
+    monkeypatch.setattr("densembed.cli.data.load_dataset", lambda *_: turned)
+    assert run("novelty", path)[0] == 0
+    np.testing.assert_array_equal(Checkpoint.open(path).novelty.prototypes, expected)
+    novelty_file(path).unlink()
+    for classes in (("zero", *digits.classes[1:]), (*digits.classes, "ten")):
+        changed = replace(digits, classes=classes)
+        monkeypatch.setattr("densembed.cli.data.load_dataset", lambda *_, now=changed: now)
+        status, text, errors = run("novelty", path)
+        assert (status, errors) == (0, "")
+        assert text.startswith("a.safetensors: has the classes ")
+        assert text.endswith("; nothing written\n")
+        assert not novelty_file(path).exists()
 
 
 def test_novelty_of_scores_that_overflow(run, trained, tmp_path, monkeypatch):
