@@ -5,8 +5,8 @@ subclasses with names that end in 1d and 2d accept one kind only.
 """
 
 import math
-from collections.abc import Sequence
-from typing import ClassVar, Literal, Self, TypeVar, get_args
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -110,8 +110,28 @@ class Embedding(nn.Module):
         self.groups = 1 if shared else self.in_channels
         self.truncate = truncate
         self.unit = scale_unit(self.family)
-        lengths = torch.tensor(self.sizes[::-1], dtype=torch.get_default_dtype())
-        self.register_buffer("lengths", lengths, persistent=False)
+        self.register_buffer("lengths", self._lengths(torch.empty(())), persistent=False)
+
+    def _lengths(self, like: Tensor) -> Tensor:
+        """The lengths of the axes, columns first, on the device of a tensor and as wide as μ."""
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        return torch.tensor(self.sizes[::-1], dtype=dtype, device=like.device)
+
+    def _apply(self, fn: Callable, recurse: bool = True) -> Self:
+        before = self.lengths
+        super()._apply(fn, recurse)
+        if self.lengths is not before:  # `to_empty` leaves it unset, and bfloat16 rounds 257
+            self.lengths = self._lengths(self.lengths)
+        return self
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        super()._load_from_state_dict(*arguments)
+        own: Tensor | None = next(self.parameters(recurse=False), None)
+        if own is None:  # then other layers may have left the device meta with assign=True
+            own = torch.empty(()) if self.lengths.is_meta else self.lengths
+        lengths = self._lengths(own)
+        if (lengths.device, lengths.dtype) != (self.lengths.device, self.lengths.dtype):
+            self.lengths = lengths
 
     @property
     def pixel(self) -> tuple[float, ...]:
@@ -140,7 +160,7 @@ class Embedding(nn.Module):
         """
         layer = shared_copy(self)
         layer.sizes = axis_sizes(sizes, len(self.sizes))
-        layer.lengths = torch.tensor(layer.sizes[::-1]).to(self.lengths)
+        layer.lengths = layer._lengths(self.lengths)
         return layer
 
     def _logits(self, mean: float, std: float) -> nn.Parameter:

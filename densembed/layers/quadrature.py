@@ -6,6 +6,7 @@ evaluates the primitive once per edge and is exact.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 import torch
@@ -104,7 +105,7 @@ class QuadratureEmbedding(nn.Module):
     torch.Size([4, 1, 1])
     """
 
-    origin: Tensor
+    _origin: Tensor
 
     def __init__(
         self,
@@ -119,8 +120,15 @@ class QuadratureEmbedding(nn.Module):
         (self.in_channels,) = per_axis(in_channels, 1, "in_channels", 1)
         (self.order,) = per_axis(order, 1, "order", 1)
         self.pdf = pdf
-        # A buffer, because .to() then sets the dtype and device of the nodes.
-        self.register_buffer("origin", torch.zeros(()), persistent=False)
+        # A buffer, because .to() then sets the dtype and device of the nodes of a function.
+        self.register_buffer("_origin", torch.zeros(()), persistent=False)
+
+    @property
+    def origin(self) -> Tensor:
+        """A tensor with the dtype and device of the nodes: those of the density, if it has any."""
+        own = self.pdf if isinstance(self.pdf, nn.Module) else None
+        tensors = chain(own.parameters(), own.buffers()) if own else iter(())
+        return next((one for one in tensors if one.is_floating_point()), self._origin)
 
     def _check(self, phi: Tensor) -> Tensor:
         if phi.dim() != len(self.sizes) + 2 or phi.shape[0] not in (1, self.in_channels):
@@ -132,12 +140,9 @@ class QuadratureEmbedding(nn.Module):
 
     def gamma(self, x: Tensor | None = None) -> Tensor:
         """Γ, (1, C or 1, K, *sizes). `x` is ignored."""
+        like = self.origin
         gamma = gamma_by_quadrature(
-            self.pdf,
-            self.sizes,
-            order=self.order,
-            dtype=self.origin.dtype,
-            device=self.origin.device,
+            self.pdf, self.sizes, order=self.order, dtype=like.dtype, device=like.device
         )
         return self._check(gamma)[None]
 
@@ -159,7 +164,8 @@ class QuadratureEmbedding(nn.Module):
         Returns:
             (1, C or 1, K, *sizes · resolution); `x` is ignored.
         """
-        cells = [torch.arange(size * resolution).to(self.origin) for size in self.sizes]
+        like = self.origin
+        cells = [torch.arange(size * resolution).to(like) for size in self.sizes]
         points = [(cell + 0.5) / resolution for cell in cells]
         return self._check(on_grid(self.pdf, points))[None]
 

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit
 from torch import nn
 
 from densembed.functional.densities import FAMILIES, Logistic
@@ -413,6 +414,16 @@ def test_every_option_in_half_precision(variant):
     torch.testing.assert_close(y.float(), exact, rtol=0.05, atol=0.03)
     y.float().sum().backward()
     assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(torch.bfloat16, 1001), (torch.float16, 4097)])
+def test_a_long_domain_is_not_rounded_in_half_precision(dtype, size):
+    layer = DensityEmbedding1d(size, num_densities=2).to(dtype)
+    for one in (layer, layer.at(size), layer.at(9).to(dtype).at(size)):
+        loc, scale = one.placement()
+        alpha, beta = (part.detach().double().numpy() for part in (layer.alpha, layer.beta))
+        np.testing.assert_allclose(loc[0].detach(), size * expit(4 * alpha), rtol=1e-6)
+        np.testing.assert_allclose(scale[0].detach(), size * expit(beta), rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

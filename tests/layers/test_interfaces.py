@@ -427,6 +427,30 @@ def test_autocast_takes_what_it_converts(name, given):
             layer(x.double())
 
 
+@each_layer
+def test_weights_are_loaded_into_a_layer_without_memory(name, monkeypatch):
+    """Buffers that are not in the state were left unset, or on the device meta."""
+    create, _ = LAYERS[name]
+    layer, x = made(name)
+    expected, state = layer(x), layer.state_dict()
+    with torch.device("meta"):
+        emptied, assigned = create(), create()
+    empty_like = torch.empty_like  # any memory may be uninitialised
+    monkeypatch.setattr(torch, "empty_like", lambda *a, **k: empty_like(*a, **k).fill_(math.nan))
+    emptied = emptied.double().to_empty(device="cpu")
+    emptied.load_state_dict(state)
+    torch.testing.assert_close(emptied(x), expected, rtol=0, atol=0)
+    assigned.load_state_dict(state, assign=True)
+    torch.testing.assert_close(assigned(x), expected, rtol=0, atol=0)
+    wide = create()  # in float32, before the parameters are replaced
+    wide.load_state_dict(state, assign=True)
+    torch.testing.assert_close(wide(x), expected, rtol=0, atol=0)
+    if hasattr(layer, "receptive_field"):
+        for one in (emptied, assigned, wide):
+            field = layer.receptive_field(x)
+            torch.testing.assert_close(one.receptive_field(x), field, check_dtype=False)
+
+
 # The rows of the table, each with the test that shows it, for every layer.
 ROWS = {
     "`torch.func.jvp`": test_jvp,
@@ -439,6 +463,9 @@ ROWS = {
     "`torch.compile`": test_compile_as_one_graph,
     "`torch.compile`, `dynamic=True`": test_compile_with_dynamic_shapes,
     "`is_grads_batched`, `vectorize` of `torch.autograd`": test_batched_gradients_of_autograd,
+    "the device `meta`, `to_empty`, `load_state_dict(assign=True)`": (
+        test_weights_are_loaded_into_a_layer_without_memory
+    ),
     "autocast": test_autocast_takes_what_it_converts,
     "an input of another dtype": test_an_input_of_another_dtype_is_refused,
     "an input of integers": test_integers_are_refused,
