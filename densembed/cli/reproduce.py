@@ -3,11 +3,12 @@
 import argparse
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from torch import Tensor
 
 from densembed.cli.data import prepare
-from densembed.data import slug
+from densembed.data import is_path
 from densembed.experiments import benchmark
 from densembed.experiments.families import Families
 from densembed.experiments.frames import Frames
@@ -31,7 +32,7 @@ from densembed.markup import for_markdown
 from densembed.runs import gallery
 from densembed.runs import jobs as work
 from densembed.runs.jobs import Job
-from densembed.runs.same_data import check_same_data
+from densembed.runs.same_data import check_same_data, check_same_name
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.device import pick_device
@@ -118,14 +119,16 @@ def reproduce_command(options: argparse.Namespace) -> None:
         included=options.included,
         inputs=tuple(map(str.strip, options.inputs.split(","))) if options.inputs else (),
     )
+    _check_same_name(settings)
     for jobs in experiment.jobs(settings):
-        _train(jobs, options)
+        _train(jobs, settings, options)
         for job in jobs:
             if job.checkpoint() is None:
                 print(f"{job.config.model}: the training with seed {job.config.seed} diverged")
     report = experiment.report(settings)
     print(experiment.markdown(report))
     stem = experiment.stem(settings)
+    _check_same_name(settings, record=True)
     for folder in filter(None, (options.out, options.gallery)):
         folder.mkdir(parents=True, exist_ok=True)
     for extension, text in experiment.files(report).items():
@@ -136,16 +139,23 @@ def reproduce_command(options: argparse.Namespace) -> None:
             replace_file(options.gallery / path.name, text.encode())
     if options.gallery:
         for name, own in experiment.gallery(settings, report).items():
-            _ship(name, own, options)
+            _ship(name, own, settings, options.gallery)
 
 
-def _train(jobs: Sequence[Job], options: argparse.Namespace) -> None:
+def _check_same_name(settings: Settings, record: bool = False) -> None:
+    if is_path(settings.dataset):
+        check_same_name(settings.out, settings.slug, settings.dataset, record)
+
+
+def _train(jobs: Sequence[Job], settings: Settings, options: argparse.Namespace) -> None:
     """Run jobs with a progress bar."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeElapsedColumn as Elapsed
 
     if jobs and (dataset := prepare(jobs[0].config.dataset, options)):
         check_same_data(options.out, dataset)
+    if jobs:
+        _check_same_name(settings, record=True)
     data_dir = str(options.data_dir.absolute()) if options.data_dir else None
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed()
     with Progress(*columns, transient=True) as bar:
@@ -163,15 +173,13 @@ def _executor(options: argparse.Namespace) -> Executor | None:
     return local_executor(options.processes) if options.processes else None
 
 
-def _ship(name: str, jobs: Sequence[Job], options: argparse.Namespace) -> None:
+def _ship(name: str, jobs: Sequence[Job], settings: Settings, gallery: Path) -> None:
     """Copy the checkpoint whose error is nearest the mean, not the best one.
 
     Its name ends in that of the data set, except for MNIST, the gallery's usual one.
     """
-    typical = work.typical(finished(jobs))
-    dataset = typical.config.dataset
-    suffix = "" if dataset == "mnist" else f"-{slug(dataset, options.data_dir)}"
-    typical.save(options.gallery / f"{name}{suffix}.safetensors")
+    suffix = "" if settings.dataset == "mnist" else f"-{settings.slug}"
+    work.typical(finished(jobs)).save(gallery / f"{name}{suffix}.safetensors")
 
 
 def benchmark_command(options: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from densembed.data import Dataset, is_path, load_dataset, slug, title
+from densembed.data import DATASETS, Dataset, is_folder, is_path, load_dataset, slug, title
 from densembed.markup import for_markdown
 from densembed.runs.jobs import Job
 from densembed.training.checkpoint import Checkpoint
@@ -45,18 +45,25 @@ class Settings:
 
     @property
     def title(self) -> str:
-        """Name of the data set in reports: for files of the user their title, not their path."""
-        return title(self.dataset, self.data_dir) if is_path(self.dataset) else self.dataset
+        """Name of the data set in reports: for files of the user their title, not their path.
+
+        A folder with the name of a built-in data set does not pass for it.
+        """
+        if not is_path(self.dataset):
+            return self.dataset
+        own = title(self.dataset, self.data_dir)
+        kind = "folder" if is_folder(self.dataset) else "table"
+        return f"{kind} {own}" if slug(own) in DATASETS else own
 
     @property
     def slug(self) -> str:
         """Name of the data set in file names."""
-        return slug(self.dataset, self.data_dir)
+        return slug(self.title)
 
     @property
     def folder(self) -> Path:
         """Folder for the checkpoints of this data set."""
-        return self.out / slug(self.dataset)
+        return self.out / self.slug
 
     def config(self, model: str, **change: Any) -> RunConfig:
         """The config of a training, with the settings that differ from the defaults."""

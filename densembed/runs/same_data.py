@@ -7,7 +7,7 @@ from pathlib import Path
 
 from densembed.data import DataError, Dataset
 from densembed.files import replace_file
-from densembed.text import quoted
+from densembed.text import printable, quoted
 from densembed.training.resume import Data
 
 
@@ -17,8 +17,7 @@ def check_same_data(folder: Path, dataset: Dataset) -> None:
     Raises:
         DataError: the data set has changed since, or the record is damaged.
     """
-    key = hashlib.sha256(dataset.name.encode(errors="surrogateescape")).hexdigest()[:12]
-    path, now = folder / f"data-{key}.json", Data.of(dataset)
+    path, now = folder / f"data-{_key(dataset.name)}.json", Data.of(dataset)
     try:
         before = Data(**json.loads(path.read_bytes()))
         changes = before.changes(now)
@@ -38,3 +37,30 @@ def check_same_data(folder: Path, dataset: Dataset) -> None:
             f"{quoted(folder.name)}: {changes}. Finished trainings were kept: restore the data to "
             "continue, or choose another folder for the results."
         )
+
+
+def check_same_name(folder: Path, slug: str, name: str, record: bool = False) -> None:
+    """Raise DataError if results in a folder are of another data set that is called the same.
+
+    Their files would have the same names.
+
+    Args:
+        slug: the data set's part of the names of files.
+        name: of the data set, with its path. Its hash is kept, as a path may be private.
+        record: whether results of this data set are about to be written.
+    """
+    path, key = folder / f"name-{slug}.json", _key(name)
+    if not path.exists():
+        if record:
+            folder.mkdir(parents=True, exist_ok=True)
+            replace_file(path, json.dumps(key).encode())
+    elif path.read_bytes() != json.dumps(key).encode():
+        raise DataError(
+            f"The folder {quoted(folder.name)} has results of another data set that is called "
+            f"{quoted(slug)}, too. They were kept: choose another folder for the results of "
+            f"{printable(name)}, or name the data as before if they are the same."
+        )
+
+
+def _key(name: str) -> str:
+    return hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:12]

@@ -129,6 +129,51 @@ def test_results_are_of_the_same_data(short, tmp_path, monkeypatch, capsys):
     assert f"The file '{record.name}' in 'out' is damaged" in capsys.readouterr().err
 
 
+def shades(root: Path, brightness: int) -> str:
+    """A folder of small grey pictures in two classes, as the name of a data set."""
+    for k in range(12):
+        place = root / f"{k % 2}" / f"{k}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (9, 9), 20 * k + brightness).save(place)
+    return f"folder:{root}"
+
+
+def test_two_folders_of_one_name_have_no_common_results(short, tmp_path, monkeypatch, capsys):
+    """The results of the second one replaced those of the first."""
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "data"))
+    first, second = (shades(tmp_path / part / "shades", k) for k, part in enumerate("ab"))
+    out = tmp_path / "out"
+    command = ["reproduce", "table1", "--rows", "linear", "--seeds", "1", "--processes", "1"]
+    command += ["--out", str(out), "--dataset"]
+    assert main([*command, first]) == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert main([*command, second]) == 2
+    said = capsys.readouterr().err
+    assert "The folder 'out' has results of another data set that is called 'shades', too" in said
+    assert second in said
+    assert first not in said
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert main([*command, first]) == 0
+
+
+def test_a_folder_called_mnist_does_not_pass_for_it(short, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "data"))
+    out, name = tmp_path / "out", shades(tmp_path / "mnist", 0)
+    command = ["reproduce", "table1", "--rows", "linear", "--seeds", "1", "--processes", "1"]
+    command += ["--dataset", name, "--out", str(out), "--gallery", str(tmp_path / "gallery")]
+    assert main(command) == 0
+    assert "The paper's errors are of MNIST." in capsys.readouterr().out
+    assert json.loads((out / "table1-folder-mnist-paper.json").read_bytes())["dataset"] != "mnist"
+    assert (out / "folder-mnist/paper/linear/0.safetensors").is_file()
+    assert (tmp_path / "gallery/linear-folder-mnist.safetensors").is_file()
+    assert not (out / "table1-mnist-paper.json").exists()
+    table = Settings(dataset="csv:data/mnist1d", seeds=1, out=out)
+    assert (table.title, table.slug) == ("table mnist1d", "table-mnist1d")
+    own = Settings(dataset="mnist", seeds=1, out=out)
+    assert (own.title, own.slug, own.folder) == ("mnist", "mnist", out / "mnist")
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
