@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import mean
 
 import torch
+from torch import Tensor
 
 from densembed.data import Dataset, Split, load_dataset
 from densembed.data.download import Cancelled, watching
@@ -55,18 +56,35 @@ class Job:
 def hold_out(dataset: Dataset, count: int = HELD_OUT) -> Dataset:
     """Replace the test set by the last `count` training images, at most a fifth of them.
 
-    Images that are sorted by class, as those of a folder, are shuffled first with a fixed seed.
+    Images that are sorted by class, as those of a folder, are shuffled first with a fixed seed. If
+    the last ones still are no sample of all classes, as for a table in blocks, a share of each
+    class is held out.
     """
     count = max(1, min(count, len(dataset.train) // 5))
     images, labels = dataset.train.images, dataset.train.labels
     if (labels.diff() >= 0).all():
         order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
         images, labels = images[order], labels[order]
+    share, held = labels.bincount() * count / len(labels), labels[-count:].bincount()
+    held = torch.nn.functional.pad(held, (0, len(share) - len(held)))
+    if ((held < share / 2) | (held > share * 2)).any():
+        order = _spread(labels)
+        images, labels = images[order], labels[order]
     return replace(
         dataset,
         train=Split(images[:-count], labels[:-count]),
         test=Split(images[-count:], labels[-count:]),
     )
+
+
+def _spread(labels: Tensor) -> Tensor:
+    """A random order, with a fixed seed, whose every part has all classes in proportion."""
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
+    places = torch.empty(len(labels), dtype=torch.float64)
+    for label in labels.unique():
+        own = order[labels[order] == label]
+        places[own] = (torch.arange(len(own), dtype=torch.float64) + 0.5) / len(own)
+    return order[places[order].argsort(stable=True)]
 
 
 def together(

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import torch
 
+from densembed.data import load_dataset
 from densembed.runs import jobs
 from densembed.runs.jobs import Job, groups, hold_out, merge, run, split, together
 from densembed.training.config import RunConfig
@@ -124,3 +125,26 @@ def test_images_held_out_of_a_sorted_folder_are_of_all_classes(digits):
     assert set(part.test.labels.tolist()) == set(range(10))
     assert len(part.train) == len(train) - 200
     assert torch.equal(part.test.labels, hold_out(sorted_digits, 200).test.labels)
+
+
+@pytest.mark.parametrize("blocks", [(3, 1, 0, 2), (1, 0), (0, 1, 0)])
+def test_images_held_out_of_blocks_are_a_share_of_each_class(digits, blocks):
+    """The last ones were of the class of the last block alone."""
+    labels = torch.tensor([label for label in blocks for _ in range(30 + 5 * label)])
+    images = torch.arange(len(labels), dtype=torch.uint8)[:, None, None, None]
+    part = hold_out(dataclasses.replace(digits, train=jobs.Split(images, labels)))
+    for label in set(blocks):
+        count, held = (int((each == label).sum()) for each in (labels, part.test.labels))
+        assert held == pytest.approx(count / 5, abs=1)
+    both = torch.cat([part.train.images, part.test.images]).flatten()
+    assert both.sort().values.tolist() == list(range(len(labels)))
+    assert torch.equal(labels[both.long()], torch.cat([part.train.labels, part.test.labels]))
+
+
+@pytest.mark.parametrize("name", ["digits", "mnist1d"])
+def test_the_last_images_of_built_in_data_are_held_out(name):
+    """Their order is random, and published results are of these."""
+    dataset = load_dataset(name)
+    part, count = hold_out(dataset), len(dataset.train) // 5
+    assert torch.equal(part.test.images, dataset.train.images[-count:])
+    assert torch.equal(part.train.labels, dataset.train.labels[:-count])
