@@ -188,7 +188,12 @@ def robustness_report(
 
 
 def half_way(amounts: Sequence[float], errors: Sequence[float], bound: float) -> float | None:
-    """The amount, interpolated, at which the error first reaches a bound, or None."""
+    """The amount, interpolated, at which the error first reaches a bound, or None.
+
+    It is the first amount if the error is not below the bound there.
+    """
+    if errors[0] >= bound:
+        return amounts[0]
     for (low, before), (high, after) in pairwise(zip(amounts, errors, strict=True)):
         if before < bound <= after:
             return low + (high - low) * (bound - before) / (after - before)
@@ -215,11 +220,15 @@ def finding(report: Report) -> str:
         (describe(row["model"]), half_way(amounts, row["errors"]["shift"], BOUND))
         for row in report["rows"]
     ]
+    if unshifted := "; ".join(name for name, at in reached if at == amounts[0]):
+        sentences.append(f"Without a shift, the error is {BOUND:.0f} % or more ({unshifted}).")
     parts = "; ".join(
-        f"{at:.1f} pixels ({name})" if at else f"more than {amounts[-1]} pixels ({name})"
+        f"more than {amounts[-1]} pixels ({name})" if at is None else f"{at:.1f} pixels ({name})"
         for name, at in reached
+        if at != amounts[0]
     )
-    sentences.append(f"The error reaches {BOUND:.0f} % at a shift of {parts}.")
+    if parts:
+        sentences.append(f"The error reaches {BOUND:.0f} % at a shift of {parts}.")
     at = report["changes"]["noise"]["amounts"].index(NOISE)
     parts = "; ".join(
         f"{row['errors']['noise'][at]:.0f} % ({describe(row['model'])})" for row in report["rows"]

@@ -17,6 +17,7 @@ from densembed.data.transform import Transform
 from densembed.experiments import reproduce, robustness
 from densembed.experiments.robustness import PERTURBATIONS, centres, finding, half_way, slopes
 from densembed.figures.robustness import following_figure, robustness_figure
+from densembed.models.names import describe
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.loop import error_rate
 
@@ -126,6 +127,28 @@ def test_the_figures_show_the_report(table):
 def test_where_a_bound_is_reached():
     assert half_way((0, 1, 2), (0.0, 10.0, 30.0), 20) == 1.5
     assert half_way((0, 1), (0.0, 10.0), 20) is None
+    assert half_way((0, 1), (20.0, 10.0), 20) == half_way((0, 1), (21.0, 90.0), 20) == 0
+
+
+def test_a_model_that_errs_without_a_shift_is_not_called_robust():
+    """It was said to reach 20 % "at a shift of more than 6 pixels"."""
+    noise = {"amounts": [0.0, 0.2]}
+    report = {"changes": {"shift": {"amounts": [0, 1, 2]}, "noise": noise}, "rows": []}
+    for model, errors in (
+        ("linear", [20.0, 40.0, 80.0]),
+        ("mlp-8", [0.0, 10.0, 15.0]),
+        ("mlp-9", [0.0, 10.0, 30.0]),
+    ):
+        row = {"model": model, "errors": {"shift": errors, "noise": [0.0, 1.0]}}
+        report["rows"].append(row)
+    linear, eight, nine = (describe(row["model"]) for row in report["rows"])
+    without, shifted, _ = finding(report).splitlines()
+    assert without == f"- Without a shift, the error is 20 % or more ({linear})."
+    assert shifted == (
+        f"- The error reaches 20 % at a shift of more than 2 pixels ({eight}); 1.5 pixels ({nine})."
+    )
+    del report["rows"][1:]
+    assert len(finding(report).splitlines()) == 2
 
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints" / "paper"
