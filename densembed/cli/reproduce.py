@@ -48,7 +48,9 @@ class Figure1(Experiment):
         if settings.inputs:  # errors in them are found before the download and the trainings
             check_inputs(settings.inputs)
             self._images(settings)
-        if not settings.included:
+        if settings.included:
+            self._check_channels(settings)
+        else:
             yield table_jobs(FIGURE1, settings)
 
     def report(self, settings: Settings) -> Report:
@@ -60,6 +62,19 @@ class Figure1(Experiment):
         )
         page = figure1_page(title, figure1_of(checkpoints, self._images(settings)))
         return {"title": title, "page": page}
+
+    def _check_channels(self, settings: Settings) -> None:
+        """Raise ValueError if the included models cannot take the data, whatever the grid."""
+        dataset = settings.load()
+        channels, height, width = self._checkpoint(FIGURE1[0], settings).header.input_shape
+        if dataset.input_shape[0] != channels:
+            kinds = {1: "grey", 3: "colour"}
+            raise ValueError(
+                f"The included models take {kinds[channels]} images of {height} × {width} pixels, "
+                f"but {dataset.title} has {kinds[dataset.input_shape[0]]} images. Leave out "
+                "--included to train models for them, or write "
+                f"folder:PATH@{channels}x{height}x{width} to convert the images of a folder."
+            )
 
     @staticmethod
     def _images(settings: Settings) -> Tensor:

@@ -240,6 +240,25 @@ def test_figure1_of_the_included_models_says_so(tmp_path, capsys, monkeypatch):
     assert f"<title>{title}</title>" in path.read_text()
 
 
+def test_figure1_of_the_included_models_takes_grey_pictures(tmp_path, capsys, monkeypatch):
+    shipped = Path(__file__).parents[2] / "checkpoints" / "paper"
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(shipped))
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "data"))
+    for k in range(12):
+        place = tmp_path / "hues" / f"{k % 3}" / f"{k}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (12, 20), (20 * k, 99, 0)).save(place)
+    command = ["reproduce", "figure1", "--included", "--out", str(tmp_path / "out"), "--dataset"]
+    assert main([*command, f"folder:{tmp_path / 'hues'}"]) == 2
+    assert capsys.readouterr().err == (
+        "densembed: The included models take grey images of 28 × 28 pixels, but hues has colour "
+        "images. Leave out --included to train models for them, or write folder:PATH@1x28x28 to "
+        "convert the images of a folder.\n"
+    )
+    assert not (tmp_path / "out").exists()
+    assert main([*command, f"folder:{tmp_path / 'hues'}@1x28x28"]) == 0
+
+
 @pytest.fixture(scope="module")
 def small_cifar(tmp_path_factory):
     """A folder of CIFAR-10's classes and form: four JPEGs of noise a class to train on."""
