@@ -305,14 +305,26 @@ def _check_reproduce(options: argparse.Namespace) -> None:
         raise UsageError(f"--rows is for {', '.join(WITH_ROWS)}, not for {options.what}.")
     if options.what != "figure1" and (options.included or options.inputs):
         raise UsageError(f"--included and --inputs are for figure1, not for {options.what}.")
-    if options.recipe and options.included:
-        raise UsageError("The included models are trained already: leave out --recipe.")
+    if options.included:
+        trained = "The included models are trained already"
+        _check_unused(options, trained, "recipe", "seeds", "processes", "device")
+    if options.what == "times":
+        _check_unused(
+            options, "times trains each network once, one after another", "seeds", "processes"
+        )
     if options.recipe and options.what not in WITH_RECIPE:
         raise UsageError(f"--recipe is for {', '.join(WITH_RECIPE)}, not for {options.what}.")
     options.recipe = options.recipe or "paper"
     check_out_folder(options.out)
     if options.gallery:
         check_out_folder(options.gallery, "--gallery")
+
+
+def _check_unused(options: argparse.Namespace, why: str, *names: str) -> None:
+    """Raise UsageError for an option that would make no difference."""
+    for name in names:
+        if getattr(options, name):
+            raise UsageError(f"{why}: leave out --{name}.")
 
 
 def _add_sweep(parser: argparse.ArgumentParser) -> None:

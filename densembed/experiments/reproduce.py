@@ -25,6 +25,7 @@ from densembed.markup import for_markdown
 from densembed.runs.jobs import Job
 from densembed.text import counted, unknown
 from densembed.training.config import RunConfig
+from densembed.training.device import pick_device
 from densembed.training.errors import Errors
 from densembed.training.loop import Epoch, train
 
@@ -165,22 +166,28 @@ class Times(Experiment):
 
     def jobs(self, settings: Settings) -> Iterator[Sequence[Job]]:
         table_rows(TABLES["mnist"], settings)
+        pick_device(settings.device or "auto")  # before a download
         yield from ()
 
     def report(self, settings: Settings) -> Report:
         dataset, rows = settings.load(), []
         for row in table_rows(TABLES["mnist"], settings):
-            times = Errors(epoch_times(row.model, dataset, self.epochs))
+            times = Errors(epoch_times(settings.config(row.model, epochs=1 + self.epochs), dataset))
             rows.append({"model": row.model, "mean": times.mean, "deviation": times.deviation})
-        return {"machine": machine(), "dataset": dataset.name, "runs": self.epochs, "rows": rows}
+        device = pick_device(settings.device or "auto").type
+        return {
+            "machine": machine(device),
+            "dataset": settings.title,
+            "runs": self.epochs,
+            "rows": rows,
+        }
 
     def markdown(self, report: Report) -> str:
         columns = {"model": "{model}", "seconds per epoch": "{mean:.3f} ± {deviation:.3f}"}
         return markdown_table(columns, report["rows"]) + "\n"
 
 
-def epoch_times(model: str, dataset: Dataset, runs: int) -> list[float]:
-    """Training time in seconds of each of `runs` epochs, after one epoch to warm up."""
-    config = RunConfig(model=model, dataset=dataset.name, epochs=runs + 1)
+def epoch_times(config: RunConfig, dataset: Dataset) -> list[float]:
+    """Training time in seconds of each epoch after the first one, which warms up."""
     epochs = [event for event in train(config, dataset) if isinstance(event, Epoch)]
     return [epoch.seconds for epoch in epochs[1:]]

@@ -22,6 +22,7 @@ from densembed.runs import jobs
 from densembed.runs.jobs import Job, hold_out, merge, run, together
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
+from densembed.training.loop import train
 
 ROWS = TABLES["mnist"][2:3]  # logistic-el-3
 
@@ -257,6 +258,26 @@ def test_figure1_of_the_included_models_takes_grey_pictures(tmp_path, capsys, mo
     )
     assert not (tmp_path / "out").exists()
     assert main([*command, f"folder:{tmp_path / 'hues'}@1x28x28"]) == 0
+
+
+def test_times_are_of_the_device_that_is_asked_for(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(reproduce.Times, "epochs", 2)
+    used = []
+    monkeypatch.setattr(
+        reproduce, "train", lambda config, data: used.append(config) or train(config, data)
+    )
+    name, out = shades(tmp_path / "private" / "shades", 0), tmp_path / "out"
+    command = ["reproduce", "times", "--rows", "linear", "--dataset", name, "--out", str(out)]
+    assert main([*command, "--device", "cuda"]) == 2
+    assert "This machine has no cuda device" in capsys.readouterr().err
+    assert (used, out.exists()) == ([], False)
+    assert main([*command, "--device", "cpu"]) == 0
+    assert [(config.device, config.epochs) for config in used] == [("cpu", 3)]
+    text = (out / "times-shades.json").read_text()
+    assert (json.loads(text)["dataset"], json.loads(text)["runs"]) == ("shades", 2)
+    assert "private" not in text
 
 
 @pytest.fixture(scope="module")
