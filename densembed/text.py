@@ -42,6 +42,16 @@ MOST_LISTED = 5
 """Most names in a sentence."""
 
 
+def index_of(index: int, count: int, noun: str) -> int:
+    """An index from 0, for one that may count from the end. Raises ValueError if there is none."""
+    if not -count <= index < count:
+        raise ValueError(
+            f"There is no {noun} {index:,}: a checkpoint with {counted(count, noun)} has the "
+            f"indices 0 to {count - 1:,}, and -1 to {-count:,} from the end."
+        )
+    return index % count
+
+
 def listed(names: Sequence[str]) -> str:
     """Names in quotes for a sentence, which gives the number of those beyond `MOST_LISTED`."""
     more = len(names) - MOST_LISTED

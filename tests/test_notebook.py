@@ -78,6 +78,12 @@ def test_an_unknown_backend_is_named(trained):
         densembed.figure(trained, backend="bokeh")
 
 
+@pytest.mark.parametrize("snapshot", [1000, -1000])
+def test_a_figure_of_no_snapshot_is_an_error(trained, snapshot):
+    with pytest.raises(ValueError, match=f"There is no snapshot {snapshot:,}: a checkpoint with "):
+        densembed.figure(trained, snapshot=snapshot)
+
+
 def test_inputs_in_any_form_are_the_same_pixels(trained, digits, tmp_path):
     pixels = digits.test.images[3]
     for given in (

@@ -16,6 +16,7 @@ from densembed.functional.gamma import axes_gamma
 from densembed.layers.embedding import Embedding
 from densembed.models.architectures import DensityNetwork
 from densembed.models.registry import at_grid
+from densembed.text import index_of
 from densembed.training.checkpoint import Checkpoint
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -192,7 +193,8 @@ def view(
         resolution: cells per pixel on each axis.
     """
     count = len(checkpoint.steps)
-    snapshots = list(range(count)) if snapshots is None else [index % count for index in snapshots]
+    wanted = range(count) if snapshots is None else snapshots
+    snapshots = [index_of(index, count, "snapshot") for index in wanted]
     x = as_input(pixels[None])
     fields, probabilities = [], []
     for index in snapshots:

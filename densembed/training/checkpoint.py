@@ -24,7 +24,7 @@ from densembed.data.names import is_path
 from densembed.files import replace_file
 from densembed.models.initialisation import is_density
 from densembed.models.registry import build
-from densembed.text import counted, printable
+from densembed.text import counted, index_of, printable
 from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
 from densembed.training.header import (
@@ -116,8 +116,12 @@ class Checkpoint:
         return images and self.header.classes == list("0123456789")
 
     def state(self, snapshot: int = -1, member: int | None = None) -> dict[str, Tensor]:
-        """The state dict of one snapshot (0 before training, −1 after) and member."""
-        member = self.typical if member is None else member
+        """The state dict of one snapshot (0 before training, −1 after) and member.
+
+        Raises ValueError if there is no such snapshot or member.
+        """
+        snapshot = index_of(snapshot, len(self.steps), "snapshot")
+        member = self.typical if member is None else index_of(member, self.members, "member")
         return {name: tensor[snapshot, member] for name, tensor in self.tensors.items()}
 
     def model(self, snapshot: int = -1, member: int | None = None) -> nn.Module:
@@ -128,7 +132,7 @@ class Checkpoint:
 
     def network(self, snapshot: int = -1, member: int | None = None) -> nn.Module:
         """As `model`, but cached and shared, so it must not be modified."""
-        key = self.digest, snapshot % len(self.steps), member
+        key = self.digest, index_of(snapshot, len(self.steps), "snapshot"), member
 
         def make() -> nn.Module:
             with torch.inference_mode(False):  # other callers may need gradients

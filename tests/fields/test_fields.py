@@ -160,6 +160,25 @@ def test_view_of_some_snapshots(trained, digits):
     assert view(trained, pixels, [0], resolution=2).fields[0].shape == (1, 56, 56)
 
 
+def test_a_snapshot_that_does_not_exist_is_an_error(trained, digits):
+    """Another one was shown, the index modulo their number."""
+    pixels, count = digits.test.images[0], len(trained.steps)
+    last = view(trained, pixels, [-1]).fields[0]
+    np.testing.assert_array_equal(view(trained, pixels, [count - 1]).fields[0], last)
+    np.testing.assert_array_equal(view(trained, pixels, [-count]).steps, [0])
+    for index in (count, -count - 1, 1000):
+        says = f"^There is no snapshot {index:,}: a checkpoint with {count} snapshots has the indi"
+        for call in (
+            lambda index=index: view(trained, pixels, [0, index]),
+            lambda index=index: trained.network(index),
+            lambda index=index: trained.state(index),
+        ):
+            with pytest.raises(ValueError, match=says):
+                call()
+    with pytest.raises(ValueError, match="There is no member 1: a checkpoint with 1 member has"):
+        trained.network(0, 1)
+
+
 def test_view_of_another_member(trained, digits):
     """Two members whose order is reversed: each one is shown as it is."""
     pixels = digits.test.images[0]
