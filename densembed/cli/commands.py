@@ -23,7 +23,9 @@ from densembed.cli.common import (
 from densembed.data.content import Content
 from densembed.data.names import NAMES, check_name, is_signals
 from densembed.experiments.recipes import RECIPES
+from densembed.files import is_same_file
 from densembed.runs.sweep_plan import FIXED, make_plan, read_values
+from densembed.text import printable
 from densembed.training.config import RunConfig
 
 EXPERIMENTS = (
@@ -379,6 +381,10 @@ def _check_benchmark(options: argparse.Namespace) -> None:
     for name in ("json", "markdown"):
         if path := getattr(options, name):
             check_out(path, f"--{name}")
+    if options.json and options.markdown and is_same_file(options.json, options.markdown):
+        raise UsageError(
+            f"--json and --markdown name the same file, {printable(options.json)}: choose two."
+        )
 
 
 COMMANDS = (

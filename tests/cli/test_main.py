@@ -410,3 +410,17 @@ def test_work_begins_only_if_its_result_can_be_written(
     line = fails(run(*(part.format(**places) for part in command)))
     assert "file/a" in line
     assert (tmp_path / "file").read_text() == ""
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_two_results_are_two_files(run, tmp_path, monkeypatch, linked):
+    monkeypatch.setattr(
+        "densembed.cli.reproduce.benchmark.machine", lambda *_: pytest.fail("It measures.")
+    )
+    first = second = tmp_path / "a.txt"
+    if linked:
+        second = tmp_path / "b.txt"
+        second.symlink_to(first)
+    line = fails(run("benchmark", "--json", first, "--markdown", second))
+    assert line == (f"densembed: --json and --markdown name the same file, {first}: choose two.")
+    assert not first.exists()
