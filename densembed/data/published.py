@@ -122,15 +122,16 @@ class Published(ABC):
             absent = [self.folder / name for name in self._absent(data_dir, archive.names)]
             for wanted in [*absent, archive.path] if absent else []:
                 expected = data_dir / wanted
-                if expected.is_file():
-                    continue  # another process has just written it
+                # Meanwhile another process may write it, or delete an archive that it has unpacked.
                 if os.path.lexists(expected):
+                    if expected.is_file():
+                        continue
                     raise self._error(
                         f"needs the file {expected}, but a folder, a named pipe or a broken link "
                         "has its name: move that away"
                     )
                 for path in files:
-                    if _letters(path.name) == _letters(wanted.name) and (
+                    if path != expected and _letters(path.name) == _letters(wanted.name) and (
                         path.parent == expected.parent
                         or self._is_ours(path, wanted, archive, data_dir)
                     ):

@@ -462,6 +462,23 @@ def test_several_that_start_on_an_empty_cache_all_get_it(mirror, files, tmp_path
     assert sorted(mirror.asked) == alone
 
 
+def test_a_file_that_another_one_writes_meanwhile_is_no_fault(
+    mirror, files, tmp_path, monkeypatch
+):
+    raw = put(files, tmp_path)
+    last = raw / NAMES[-1]
+    last.unlink()
+    exists = os.path.lexists
+
+    def write_first(path):
+        last.write_bytes(files[NAMES[-1]])
+        return exists(path)
+
+    monkeypatch.setattr("densembed.data.published.os.path.lexists", write_first)
+    check(mnist.DATA.load(tmp_path), files)
+    assert not mirror.asked
+
+
 def test_a_file_that_another_one_is_still_writing_is_waited_for(mirror, files, tmp_path):
     """All four files exist, the last one incomplete: another download is still running."""
     raw = put(files, tmp_path)
