@@ -277,3 +277,10 @@ def test_files_of_one_name_are_kept_side_by_side(site, tmp_path):
             "Logistic-EL, B = 3 · your file own.safetensors (2)",
         ]
     )
+
+
+def test_colour_scales_are_printed(site):
+    """They are backgrounds, which browsers leave out by default."""
+    page = site()
+    shows(page, FIELD, field_of(sample()))
+    assert page.pdf().count(b"ShadingType") == 3  # of the input and both fields
