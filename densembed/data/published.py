@@ -131,9 +131,13 @@ class Published(ABC):
                         "has its name: move that away"
                     )
                 for path in files:
-                    if path != expected and _letters(path.name) == _letters(wanted.name) and (
-                        path.parent == expected.parent
-                        or self._is_ours(path, wanted, archive, data_dir)
+                    if (
+                        path != expected
+                        and _letters(path.name) == _letters(wanted.name)
+                        and (
+                            path.parent == expected.parent
+                            or self._is_ours(path, wanted, archive, data_dir)
+                        )
                     ):
                         raise self._error(
                             f"needs the file {expected}: move {path} there, and the other files "

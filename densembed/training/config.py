@@ -98,7 +98,7 @@ def explain(error: ValidationError) -> str:
         return f"{str(first['ctx']['error']).rstrip('.')}."
     if first["type"] == "extra_forbidden":
         meant = closest(place[-1], RunConfig.model_fields)
-        return f"There is no setting {field!r}" + (f" (did you mean {meant!r}?)." if meant else ".")
+        return f"There is no field {field!r}" + (f" (did you mean {meant!r}?)." if meant else ".")
     owner, name = place[-2:] if len(place) > 1 else (error.title, field)
     if owner in ("RunConfig", "Plan", "config", "base") and name in RunConfig.model_fields:
         words = name.replace("_", " ").capitalize()

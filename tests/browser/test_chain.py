@@ -98,7 +98,7 @@ def test_each_kind_of_network_has_its_own_chain(site, model, title, words):
     expect(page.locator(f"{CHAIN} .flow")).to_contain_text(words)
     expect(page.locator(f"{CHAIN} .link.micro")).to_be_visible(visible=model == COLOUR)
     if model.startswith(FIXED):
-        expect(page.locator(".details .text")).to_contain_text("before training, with the real")
+        expect(page.locator(".details .text")).to_contain_text("before training, with all values")
         expect(page.locator(".details .text")).to_contain_text("Training sets the places")
 
 

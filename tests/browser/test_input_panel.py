@@ -130,7 +130,7 @@ def test_a_morph_begins_and_ends_with_the_two_images(site):
         shows(page, INPUT, pixels[0].numpy() / 255)
         shows(page, FIELD, field_of(pixels))
         assert abs(half - numbers(page, INPUT)).max() > 0.2
-    page.get_by_label("Morph into").select_option("none")
+    page.get_by_label("Morph into").select_option("no other image")
     expect(between).to_be_hidden()
     rests(page, "example=2")
 

@@ -35,6 +35,7 @@ def unknown(name: str, meant: str = "") -> str:
     return f"This view has no parameter “{name}”." + (meant and f" Did you mean “{meant}”?")
 
 
+WITHOUT = "This page has no test images for this model. It is shown for a blank picture."
 DAMAGED = "The picture in the link is damaged or has the wrong size for the model."
 
 
@@ -64,7 +65,7 @@ EXPLORED = [  # link, the link that the view writes, problems
     ("grid=14&class=3", "grid=14&class=3", []),
     ("grid=28", "", []),
     ("grid=9", "", [invalid("Resolution", "9", "one of 7, 10, 14, 20, 28, 42, 56, 112")]),
-    (f"model={COLOUR}&grid=14x25", f"model={COLOUR}&grid=14x25", []),
+    (f"model={COLOUR}&grid=14x25", f"model={COLOUR}&grid=14x25", [WITHOUT]),
     ("contours=1", "contours=true", []),
     ("contours=true", "contours=true", []),
     ("contours=maybe", "", [invalid("Contours", "maybe", "true or false")]),
@@ -98,7 +99,7 @@ EXPLORED = [  # link, the link that the view writes, problems
      "sidebar, change, ways, more, predictions, before, numbers, steps")]),
     ("show=swipe&divider=30", "show=swipe&divider=30", []),
     ("divider=101", "", [invalid("Divider of the swipe", "101", "a whole number from 0 to 100")]),
-    (f"model={COLOUR}&channel=red", f"model={COLOUR}&channel=red", []),
+    (f"model={COLOUR}&channel=red", f"model={COLOUR}&channel=red", [WITHOUT]),
     ("channel=red&class=3", "class=3", [invalid("Channel", "red", "one of together")]),
     ("modle=linear&class=3", "class=3", [unknown("modle", "model")]),
     ("show=feild", "", [invalid("Show", "feild", WAYS, "field")]),

@@ -462,9 +462,7 @@ def test_several_that_start_on_an_empty_cache_all_get_it(mirror, files, tmp_path
     assert sorted(mirror.asked) == alone
 
 
-def test_a_file_that_another_one_writes_meanwhile_is_no_fault(
-    mirror, files, tmp_path, monkeypatch
-):
+def test_a_file_that_another_one_writes_meanwhile_is_no_fault(mirror, files, tmp_path, monkeypatch):
     raw = put(files, tmp_path)
     last = raw / NAMES[-1]
     last.unlink()

@@ -210,7 +210,7 @@ export class InputControls {
     this.reset = make("button", { type: "button", onclick: () => set(unchanged(samples)) },
       "Reset");
     this.samplesBar = make("div", { className: "bar" }, this.classes.element, this.example.element);
-    this.unlinked = make("p", { className: "note", role: "status", hidden: true },
+    this.unlinked = make("p", { className: "unlinked", role: "status", hidden: true },
       `This ${inputOf(samples)} is too large for the link of the page, which leaves it out.`);
     this.bar = make("div", { className: "input-bar" },
       make("div", { className: "bar" }, this.source.element), this.samplesBar,

@@ -138,7 +138,7 @@ class Page {
       const { classes, inputShape } = checkpoint;
       const taken = this.samples.find((own) => classes.join() === own.classes.join()
         && !othersOf(inputShape, own));
-      this.missing = taken || this.host.uploads ? ""
+      this.missing = taken || this.host.upload ? ""
         : `This page has no ${nounsOf(inputShape).test}s for this model. It is shown for ${
           isSignal(inputShape) ? "the mean of its training data" : "a blank picture"}.`;
       return taken ?? Samples.empty(checkpoint);
