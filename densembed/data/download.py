@@ -136,9 +136,11 @@ def locked(lock: Path, title: str) -> Iterator[float]:
 def make_folder(folder: Path) -> None:
     """Create a folder and its parents. The error names a file or link that is in the way."""
     for place in (folder, *folder.parents):
+        # Meanwhile another process may create it, so it is looked at before what it is.
+        exists = os.path.lexists(place)
         if place.is_dir():
             break
-        if os.path.lexists(place):
+        if exists:
             broken = "a broken link has this name: move it away"
             reason = os.strerror(errno.ENOTDIR) if place.exists() else broken
             raise NotADirectoryError(errno.ENOTDIR, reason, str(place))

@@ -458,6 +458,7 @@ def test_several_that_start_on_an_empty_cache_all_get_it(mirror, files, tmp_path
     results = together(4, tmp_path / "together")
     assert len(results) == 4
     for result in results:
+        assert not isinstance(result, Exception), (str(result), repr(result.__cause__))
         check(result, files)
     assert sorted(mirror.asked) == alone
 
