@@ -136,7 +136,7 @@ def locked(lock: Path, title: str) -> Iterator[float]:
 def make_folder(folder: Path) -> None:
     """Create a folder and its parents. The error names a file or link that is in the way."""
     for place in (folder, *folder.parents):
-        # Meanwhile another process may create it, so it is looked at before what it is.
+        # Another process may create it between the two looks, so the type is looked at last.
         exists = os.path.lexists(place)
         if place.is_dir():
             break

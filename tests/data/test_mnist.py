@@ -18,6 +18,7 @@ import torch
 from torchvision.datasets import MNIST
 
 from densembed.data import DataError, fashion, is_available, load_dataset, mnist
+from densembed.data.download import make_folder
 from tests.conftest import is_sentence
 
 NAMES = tuple(mnist.SHA256)
@@ -476,6 +477,18 @@ def test_a_file_that_another_one_writes_meanwhile_is_no_fault(mirror, files, tmp
     monkeypatch.setattr("densembed.data.published.os.path.lexists", write_first)
     check(mnist.DATA.load(tmp_path), files)
     assert not mirror.asked
+
+
+def test_a_folder_that_another_one_creates_meanwhile_is_no_fault(tmp_path, monkeypatch):
+    folder, exists = tmp_path / "raw", os.path.lexists
+
+    def create_first(path):
+        folder.mkdir(exist_ok=True)
+        return exists(path)
+
+    monkeypatch.setattr("densembed.data.download.os.path.lexists", create_first)
+    make_folder(folder)
+    assert folder.is_dir()
 
 
 def test_a_file_that_another_one_is_still_writing_is_waited_for(mirror, files, tmp_path):

@@ -95,9 +95,9 @@ export function list(label, choose) {
       const inside = (/** @type {string | undefined} */ group) => pairs(texts)
         .filter(([slug]) => headings.length < 2 || groups[slug] === group)
         .map(([slug, text]) => make("option", { value: slug }, text));
-      const below = headings.length < 2 ? inside(undefined) : headings.map((heading) =>
+      const children = headings.length < 2 ? inside(undefined) : headings.map((heading) =>
         make("optgroup", { label: heading }, ...inside(heading)));
-      select.replaceChildren(...below);
+      select.replaceChildren(...children);
     }
     select.value = value ?? "";
     const title = select.selectedOptions[0]?.text ?? "";

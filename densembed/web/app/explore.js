@@ -44,7 +44,7 @@ const OLD_DETAILS = { "What am I looking at?": "about", "One density": "density"
 /** Parts that a link may hide. */
 const PARTS = ["menu", "sidebar", "change", "ways", "more", "predictions", "before", "numbers",
   "steps"];
-/** The class that is predicted, in older links; no class of this name is meant by it. */
+/** How older links name the class that is predicted, unless a class has this name. */
 const PREDICTED = ["predicted", "its answer"];
 /** The shipped models that read drawings and photographs best, the best one first. */
 const READERS = ["logistic-el-mnn-10-5", "logistic-el-mnn-8-4"];

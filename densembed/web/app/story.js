@@ -6,6 +6,7 @@
  * @import { Samples } from "./samples.js"
  * @import { Scale, View } from "../panels/types.js"
  */
+import { largestValue, percentile } from "../engine/densembed.js";
 import { FAMILIES } from "../engine/families.js";
 import { densitiesAt, masses } from "../engine/separable.js";
 import { counted } from "../engine/text.js";
@@ -22,7 +23,6 @@ import { incomplete } from "./lead.js";
 import { spriteOf } from "./pictures.js";
 import { RESOLUTION, TOP } from "./response.js";
 import { TIED } from "./words.js";
-import { largestValue, percentile } from "../engine/densembed.js";
 
 export const CHAPTERS = 5;
 const FAMILY = "logistic";

@@ -342,12 +342,11 @@ def _micro(x: np.ndarray):
     moved = lab.micro_network(x, family, count=count, inner=inner, gain=gain)
     readings = ", ".join(f"{value:.2f}" for value in moved.readings[:8]).replace("-", "−")
     more = " …" if inner > 8 else ""
-    shift = f"{round(moved.shifts[row], 2):+.2f}".replace("-", "−")
+    shift = f"{moved.shifts[row]:+.2f}".replace("-", "−")
     moves = f"moves density {row + 1} by {shift} pixels" if gain else "moves no density"
     remark = (
-        f"The micro network reads {readings}{more} and {moves}. "
-        "With gain 0, uniform densities are average pooling "
-        "if B divides N."
+        f"The micro network reads {readings}{more} and {moves}. With gain 0, uniform densities are "
+        "average pooling if B divides N."
     )
     return moved.reading, row, None, remark
 
