@@ -5,7 +5,9 @@ import re
 import time
 from collections.abc import Callable
 
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Page
 
 from tests.browser.conftest import choose, expect, numbers, painted, settle, until
@@ -255,6 +257,52 @@ def test_a_page_has_its_own_parameters_whatever_the_last_one_writes_late(visit, 
     settle(page).reload()
     settle(page)
     expect(page.get_by_text("has no parameter")).to_have_count(0)
+
+
+def while_held(page: Page, held: Held, *actions: Callable[[], None]) -> None:
+    """Act, each time once an answer to the last action is on its way; then all answers arrive."""
+    held.holding = True
+    for act in actions:
+        sent, received = held.sent, len(held.messages)
+        act()
+        until(page, lambda: held.sent > sent and len(held.messages) > received)  # noqa: B023
+    held.release()
+
+
+def test_an_answer_to_an_earlier_step_of_the_tour_does_not_lead_back(visit, server):
+    page = visit("/lab?tour=0")
+    held = Held(page)
+    page.goto(server + "/?tour=1")
+    painted(settle(page), FIELD)
+    card = page.get_by_role("dialog", name="A tour of five steps")
+    card.evaluate(
+        """card => {
+          window.counts = [];
+          const note = () => window.counts.push(card.querySelector(".count").textContent);
+          new MutationObserver(note).observe(card, { childList: true, subtree: true });
+        }"""
+    )
+    while_held(page, held, *[card.get_by_role("button", name="Next").click] * 4)
+    page.wait_for_url("**tour=5*")
+    expect(settle(page).get_by_text("5 of 5")).to_be_visible()
+    counts = page.evaluate("window.counts")
+    assert counts == sorted(counts)
+
+
+def test_a_photograph_is_turned_as_often_as_it_is_asked_for(visit, server, tmp_path):
+    picture = np.full((100, 200), 255, np.uint8)
+    picture[20:80, 70:80] = 0
+    Image.fromarray(picture).save(tmp_path / "one.png")
+    page = visit("/lab?tour=0")
+    held = Held(page)
+    page.goto(server + "/?tour=0&from=Upload")
+    settle(page).locator("input[type=file]").set_input_files(tmp_path / "one.png")
+    image = page.locator(".sheet img")
+    expect(image).to_be_visible()
+    before = image.get_attribute("src")
+    while_held(page, held, *[settle(page).get_by_role("button", name="Turn").click] * 2)
+    is_wide = "image => image.naturalWidth === 200 && image.naturalHeight === 100"
+    until(page, lambda: image.get_attribute("src") != before and image.evaluate(is_wide))
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,21 @@ def component(name: str, *styles: str, isolate_styles: bool = True) -> Callable:
     return show
 
 
+def last_message(key: str, state: str):
+    """The value of a component's last message, in the callback of the state that it sets.
+
+    The next data of the component hold its number, `order(key)`: see messages.js.
+    """
+    message = st.session_state[key][state]
+    st.session_state[f"{key}-order"] = message["order"]
+    return message["value"]
+
+
+def order(key: str) -> int:
+    """The number of the component's last message that was read, and 0 without one."""
+    return st.session_state.get(f"{key}-order", 0)
+
+
 def as_json(value):
     """Data for a component, with null for numbers that JSON cannot represent."""
     if isinstance(value, dict):

@@ -1,17 +1,20 @@
 // A card that points at one part of the page after another.
 /** @import { Component } from "densembed/panels/types.js" */
 import { find } from "densembed/panels/dom.js";
+import { Messages } from "../common/messages.js";
 
 const KEY = "densembed-tour";
 const ROOM = 140;  // pixels for the card, which is at the bottom of the window
 
-/** @typedef {{ stop: number | null, stops: [part: string, text: string][] }} TourData */
+/** @typedef {{ stop: number | null, stops: Stop[], order: number }} TourData */
+/** @typedef {[part: string, text: string]} Stop */
 
 class Tour {
   stop = 0;  // from 1; 0 for none
   room = false;  // whether the page has had room for the card
   /** @type {number | null | undefined} */
   linked;
+  messages = new Messages();
 
   /** @param {HTMLElement} card @param {TourData} data */
   constructor(card, data) {
@@ -28,13 +31,15 @@ class Tour {
     card.onkeydown = (event) => { if (event.key === "Escape") this.go(0); };
   }
 
-  /** @param {TourData} data @param {(stop: number) => void} report */
+  /** @param {TourData} data @param {Component<TourData>["setStateValue"]} report */
   update(data, report) {
     this.data = data;
     this.report = report;
-    if (this.linked !== data.stop)
-      this.stop = data.stop ?? (localStorage.getItem(KEY) ? 0 : 1);
-    this.linked = data.stop;
+    if (this.messages.followed(data.order)) {
+      if (this.linked !== data.stop)
+        this.stop = data.stop ?? (localStorage.getItem(KEY) ? 0 : 1);
+      this.linked = data.stop;
+    }
     this.show();
   }
 
@@ -67,7 +72,7 @@ class Tour {
     this.show();
     if (stop) document.querySelector(`.live :is(${this.data.stops[stop - 1][0]})`)
       ?.scrollIntoView({ block: "nearest" });
-    this.report?.(stop);
+    this.report?.("stop", this.messages.next(stop));
   }
 }
 
@@ -76,6 +81,6 @@ export default ({ parentElement, data, setStateValue }) => {
   /** @type {HTMLElement & { tour?: Tour }} */
   const card = find(parentElement, ".tour", HTMLElement);
   const tour = card.tour ??= new Tour(card, data);
-  tour.update(data, (stop) => setStateValue("stop", stop));
+  tour.update(data, setStateValue);
   return () => tour.mark();
 };

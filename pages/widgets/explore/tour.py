@@ -4,7 +4,7 @@ import streamlit as st
 
 from densembed.fields.measures import on_pixels
 from densembed.training.checkpoint import Checkpoint
-from pages.widgets.common.component import component
+from pages.widgets.common.component import component, last_message, order
 from pages.widgets.common.parameter import Numbers, Parameter
 
 STOPS = 5
@@ -80,11 +80,15 @@ def tour(checkpoint: Checkpoint) -> None:
         stop = 0  # a teacher hid parts of the page, which the tour would point at
     with st.container(key="tour"):
         _tour(
-            data={"stop": stop, "stops": stops_of(checkpoint)},
+            data={
+                "stop": stop,
+                "stops": stops_of(checkpoint),
+                "order": order("tour-card"),
+            },
             key="tour-card",
             on_stop_change=_keep,
         )
 
 
 def _keep() -> None:
-    TOUR.write(st.session_state["tour-card"].stop)
+    TOUR.write(last_message("tour-card", "stop"))

@@ -1,13 +1,15 @@
 // A pad to draw a signal on: one column per pixel, from 0 at the bottom to 1 at the top.
 /** @import { Component } from "densembed/panels/types.js" */
 import { clip, find, pointIn } from "densembed/panels/dom.js";
+import { Messages } from "../common/messages.js";
+
+/** @typedef {{ values: number[], order: number }} PadData */
 
 /** What outlives an answer of the server, which may come while the next stroke is drawn. */
 class Pad {
   /** @type {number[]} */
   values = [];
-  /** @type {string[]} */
-  sent = [];  // what the server has not answered yet
+  messages = new Messages();
   /** @type {{ finger: number, column: number, value: number } | null} */
   last = null;
 
@@ -26,19 +28,14 @@ class Pad {
     canvas.onpointerup = canvas.onpointercancel = (event) => {
       if (event.pointerId !== this.last?.finger) return;
       this.last = null;
-      this.sent.push(String(this.values));
-      this.onDraw?.([...this.values]);
+      this.report?.("drawn", this.messages.next([...this.values]));
     };
   }
 
-  /**
-   * @param {number[]} values
-   * @param {(values: number[]) => void} onDraw
-   */
-  update(values, onDraw) {
-    this.onDraw = onDraw;
-    if (this.sent.slice(0, -1).includes(String(values))) return;  // answers an earlier stroke
-    this.sent = [];
+  /** @param {PadData} data @param {Component<PadData>["setStateValue"]} report */
+  update({ values, order }, report) {
+    this.report = report;
+    if (!this.messages.followed(order)) return;
     if (this.last && values.length === this.values.length) return;
     this.values = [...values];
     this.last = null;
@@ -76,12 +73,12 @@ class Pad {
   }
 }
 
-/** @param {Component<{ values: number[] }>} component */
+/** @param {Component<PadData>} component */
 export default ({ parentElement, data, setStateValue }) => {
   /** @type {HTMLCanvasElement & { pad?: Pad }} */
   const canvas = find(parentElement, "canvas", HTMLCanvasElement);
   const pad = canvas.pad ??= new Pad(canvas);
-  pad.update(data.values, (values) => setStateValue("drawn", values));
+  pad.update(data, setStateValue);
   const observer = new ResizeObserver(() => pad.draw());
   observer.observe(canvas);
   pad.draw();

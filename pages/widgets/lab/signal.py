@@ -9,6 +9,7 @@ from densembed.figures.lab import strips_figure
 from densembed.functional.densities import FAMILIES
 from densembed.functional.families import in_words
 from densembed.text import counted
+from pages.widgets.common.component import last_message
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART
 from pages.widgets.common.parameter import Flag, Numbers, OneOf, Parameter, Slugs, Text
@@ -118,7 +119,7 @@ def _own() -> np.ndarray:
 
 
 def _drawn() -> None:
-    st.session_state["values"] = lab.format_values(st.session_state["pad"].drawn)
+    st.session_state["values"] = lab.format_values(last_message("pad", "drawn"))
 
 
 def _row(count: int, label: str = "Density i") -> int:

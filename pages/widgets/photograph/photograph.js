@@ -1,6 +1,7 @@
 // The uploaded photograph: the frame that was read, every digit in it, and how it was understood.
 /** @import { Component } from "densembed/panels/types.js" */
 import { clip, find, pointIn } from "densembed/panels/dom.js";
+import { Messages } from "../common/messages.js";
 
 /**
  * @typedef {[left: number, top: number, right: number, bottom: number]} Box shares of the sides
@@ -23,6 +24,12 @@ import { clip, find, pointIn } from "densembed/panels/dom.js";
  * @property {string | null} paper a colour
  * @property {string | null} ink a colour
  * @property {Wish} wish
+ * @property {number} order
+ *
+ * @typedef {object} State what outlives an answer of the server
+ * @property {Messages} messages
+ * @property {Wish} wish
+ * @property {[x: number, y: number] | null} start of the frame that is drawn
  */
 
 const LEAST = 0.03;  // of a side: a shorter drag is a click
@@ -41,18 +48,25 @@ function paragraph(className, text) {
 
 /** @param {Component<Data>} component */
 export default ({ parentElement, data, setStateValue }) => {
+  /** @type {HTMLElement & { state?: State }} */
   const sheet = find(parentElement, ".sheet", HTMLElement);
+  const state = sheet.state ??= { messages: new Messages(), wish: data.wish, start: null };
+  if (!state.messages.followed(data.order)) return;
+  state.wish = data.wish;
   const image = find(parentElement, ".sheet img", HTMLImageElement);
   const frame = find(parentElement, ".frame", HTMLElement);
   const chips = find(parentElement, ".chips", HTMLElement);
   const { digits, wish } = data;
   const chosen = clip(wish.digit, 0, Math.max(0, digits.length - 1));
   /** @param {Partial<Wish>} changes */
-  const ask = (changes) => setStateValue("wish", { ...wish, digit: 0, ...changes });
+  const ask = (changes) => {
+    state.wish = { ...state.wish, digit: 0, ...changes };
+    setStateValue("wish", state.messages.next(state.wish));
+  };
 
   if (image.src !== data.url) image.src = data.url;
   image.alt = "The uploaded photograph";
-  place(frame, data.frame);
+  if (!state.start) place(frame, data.frame);
   frame.ariaLabel = "The part that is read. Arrow keys move it, with Shift they resize it.";
   for (const old of sheet.querySelectorAll(".box")) old.remove();
   digits.forEach(({ box }, k) => {
@@ -82,8 +96,8 @@ export default ({ parentElement, data, setStateValue }) => {
   }
   /** @type {[string, boolean, () => void][]} */
   const tools = [
-    ["Turn", false, () => ask({ turns: (wish.turns + 1) % 4, frame: null })],
-    ["Invert", wish.inverted, () => ask({ inverted: !wish.inverted })],
+    ["Turn", false, () => ask({ turns: (state.wish.turns + 1) % 4, frame: null })],
+    ["Invert", wish.inverted, () => ask({ inverted: !state.wish.inverted })],
     ["Whole photograph", !wish.frame, () => ask({ frame: null })],
   ];
   find(parentElement, ".tools", HTMLElement).replaceChildren(...tools.map(([name, on, act]) =>
@@ -92,26 +106,26 @@ export default ({ parentElement, data, setStateValue }) => {
       ariaPressed: name === "Turn" ? null : String(on),
     })));
 
-  /** @type {[x: number, y: number] | null} */
-  let start = null;
   /** @param {PointerEvent} event @returns {Box} */
   const dragged = (event) => {
     const [x, y] = pointIn(event, sheet).map((share) => clip(share));
-    const [x0, y0] = start ?? [x, y];
+    const [x0, y0] = state.start ?? [x, y];
     return [Math.min(x, x0), Math.min(y, y0), Math.max(x, x0), Math.max(y, y0)];
   };
   sheet.onpointerdown = (event) => {
     if (event.button || !event.isPrimary) return;  // another finger draws no frame
     const [x, y] = pointIn(event, sheet);
-    start = [clip(x), clip(y)];
+    state.start = [clip(x), clip(y)];
     sheet.setPointerCapture(event.pointerId);
   };
-  sheet.onpointermove = (event) => { if (start && event.isPrimary) place(frame, dragged(event)); };
-  sheet.onpointercancel = () => { start = null; place(frame, data.frame); };
+  sheet.onpointermove = (event) => {
+    if (state.start && event.isPrimary) place(frame, dragged(event));
+  };
+  sheet.onpointercancel = () => { state.start = null; place(frame, data.frame); };
   sheet.onpointerup = (event) => {
-    if (!start || !event.isPrimary) return;
+    if (!state.start || !event.isPrimary) return;
     const box = dragged(event);
-    start = null;
+    state.start = null;
     if (box[2] - box[0] > LEAST && box[3] - box[1] > LEAST) {
       ask({ frame: box });
       return;
@@ -127,7 +141,7 @@ export default ({ parentElement, data, setStateValue }) => {
     const way = ways[event.key];
     if (!way) return;
     event.preventDefault();
-    const [left, top, right, bottom] = data.frame;
+    const [left, top, right, bottom] = state.wish.frame ?? data.frame;
     /** @type {Box} */
     const moved = event.shiftKey ? [left, top, right + way[0], bottom + way[1]]
       : [left + way[0], top + way[1], right + way[0], bottom + way[1]];

@@ -15,7 +15,7 @@ from densembed.data.photograph import DigitInput, Photograph, read_photograph
 from densembed.fields.field import logits
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.data import as_url
-from pages.widgets.common.component import component
+from pages.widgets.common.component import component, last_message, order
 
 PREVIEW = 900
 """Longer side of the picture that the browser gets."""
@@ -52,6 +52,7 @@ def show_photograph(data: bytes, checkpoint: Checkpoint) -> tuple[DigitInput | N
             "paper": _css(photograph.paper),
             "ink": _css(photograph.ink),
             "wish": wish,
+            "order": order("photograph"),
         },
         key="photograph",
         on_wish_change=_keep_wish,
@@ -86,7 +87,7 @@ def _css(colour: tuple[float, float, float] | None) -> str | None:
 
 def _keep_wish() -> None:
     """Keep what the visitor asked for. It comes from a browser, so it is checked."""
-    wish = st.session_state["photograph"].wish
+    wish = last_message("photograph", "wish")
     try:
         frame = wish["frame"] and tuple(min(1.0, max(0.0, float(edge))) for edge in wish["frame"])
         if frame and not (len(frame) == 4 and frame[0] < frame[2] and frame[1] < frame[3]):
