@@ -309,11 +309,10 @@ def _check_reproduce(options: argparse.Namespace) -> None:
         raise UsageError(f"--included and --inputs are for figure1, not for {options.what}.")
     if options.included:
         trained = "The included models are trained already"
-        _check_unused(options, trained, "recipe", "seeds", "processes", "device")
+        _check_unused(options, trained, "recipe", "seeds", "processes", "device", "scheduler")
     if options.what == "times":
-        _check_unused(
-            options, "times trains each network once, one after another", "seeds", "processes"
-        )
+        once = "times trains each network once, one after another, on this machine"
+        _check_unused(options, once, "seeds", "processes", "scheduler")
     if options.recipe and options.what not in WITH_RECIPE:
         raise UsageError(f"--recipe is for {', '.join(WITH_RECIPE)}, not for {options.what}.")
     options.recipe = options.recipe or "paper"

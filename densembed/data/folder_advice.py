@@ -36,7 +36,7 @@ def check_classes(
     Args:
         classes: those with training images.
         tested: the files of test images.
-        unread: number of files that are no images.
+        unread: number of files that are no images or cannot be decoded.
         notes: sentences about images that are not used.
         hidden: entries with images that are hidden.
     """
@@ -45,7 +45,7 @@ def check_classes(
         raise DataError(
             f"The folder {shown} needs at least two subfolders with images, one for each class. "
             f"{_content_of(root)} "
-            + (f"Files that cannot be decoded: {unread:,}. " if unread else "")
+            + (f"Files that are no images or cannot be decoded: {unread:,}. " if unread else "")
             + "".join(f"{note} " for note in notes)
             + (f"{hidden_note(hidden)} " if hidden else "")
             + _advice(root)

@@ -127,6 +127,29 @@ def test_one_of_a_thing_is_in_the_singular(site, tmp_path):
             expect(page.locator(place).first).to_contain_text(words, use_inner_text=True)
 
 
+@pytest.mark.parametrize(
+    ("highest", "words"),
+    [
+        (10, "All scores are equal, so no class is preferred."),
+        (2, "2 classes share the highest score: the first of them, 0, counts as the prediction."),
+    ],
+)
+def test_scores_that_are_equal_are_told_as_what_they_are(site, tmp_path, highest, words):
+    def tied(name: str, value: torch.Tensor) -> torch.Tensor:
+        if name.startswith("classifier"):
+            value = torch.zeros_like(value)
+            if name.endswith("bias"):
+                value[..., :highest] = 1.0
+        return value
+
+    path = tmp_path / "tied.safetensors"
+    path.write_bytes(made("logistic-el-1", (1, 28, 28), tied, "0123456789"))
+    for link in ("about", "story&chapter=3"):
+        page = site(f"explore?more={link}")
+        page.locator("#file").set_input_files(path)
+        expect(page.locator(".details")).to_contain_text(words, use_inner_text=True)
+
+
 def test_the_channels_of_colours_are_named(site, tmp_path):
     page = site(f"explore?more=about&model={COLOUR}&unit=10")  # of 9 densities per channel
     summed = page.locator(f"{CHAIN} .sum")

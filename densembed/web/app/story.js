@@ -22,7 +22,7 @@ import { part, whenLoaded } from "./host.js";
 import { incomplete } from "./lead.js";
 import { spriteOf } from "./pictures.js";
 import { RESOLUTION, TOP } from "./response.js";
-import { TIED } from "./words.js";
+import { tie } from "./words.js";
 
 export const CHAPTERS = 5;
 const FAMILY = "logistic";
@@ -239,8 +239,8 @@ export class Story {
     const name = classes[label];
     const count = anatomy.network.densities;
     const plain = literal(name);
-    const says = logits.every((score) => score === logits[0]) ? TIED
-      : `Here the [score] of ${plain} is ${logits[label].toFixed(1)}, the highest: the `
+    const says = tie(classes, logits)
+      ?? `Here the [score] of ${plain} is ${logits[label].toFixed(1)}, the highest: the `
       + `network predicts *${plain}*, with ${percentage(probabilities[label])}.`;
     const equation = "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)";
     const other = this.others ? " To see many bumps, choose a model with EL in its name." : "";

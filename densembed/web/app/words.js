@@ -25,8 +25,18 @@ import { channelsOf } from "./kinds.js";
 /** @param {number} value @param {number} [digits] */
 const withSign = (value, digits = 2) => (value < 0 ? "" : "+") + signed(value.toFixed(digits));
 
-/** Of a network whose scores are all equal. */
-export const TIED = "All scores are equal, so no class is preferred.";
+/**
+ * That the highest score is not of one class only; otherwise null.
+ * @param {string[]} classes @param {number[] | Float32Array | Float64Array} logits
+ */
+export function tie(classes, logits) {
+  const most = Math.max(...logits);
+  const highest = classes.filter((_, label) => logits[label] === most);
+  if (highest.length === 1) return null;
+  if (highest.length === classes.length) return "All scores are equal, so no class is preferred.";
+  return `${highest.length} classes share the highest [score]: the first of them, *${
+    literal(highest[0])}*, counts as the prediction.`;
+}
 
 /** How sure the network is, and by how much. @param {Anatomy} anatomy */
 export function certainty({ response: { checkpoint: { classes } },
@@ -35,9 +45,9 @@ export function certainty({ response: { checkpoint: { classes } },
   const [first, second] = order;
   const gap = (logits[first] - logits[second]).toFixed(1);
   if (classes.length === 1) return "The model has one class, so its [probability] is always 100 %.";
-  if (logits[first] === logits[second]) return TIED;
-  return `The highest [score] wins: *${literal(classes[first])}*, with a [probability] of ${
-    percentage(probabilities[first]).replace(" ", "\u00a0")}. `
+  return tie(classes, logits)
+    ?? `The highest [score] wins: *${literal(classes[first])}*, with a [probability] of ${
+      percentage(probabilities[first]).replace(" ", "\u00a0")}. `
     + `Its score is ${gap} above that of ${literal(classes[second])}, the next one. The larger `
     + "this difference, the more certain the prediction.";
 }
