@@ -256,8 +256,16 @@ def visitor(browser, server: str) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         for page in context.pages:
             assert page.get_by_test_id("stException").count() == 0
+            assert not nonsense(page)
         context.close()
     assert not faults
+
+
+def nonsense(page: Page) -> list[str]:
+    """What JavaScript writes for values that are missing, in the text of a page."""
+    return re.findall(
+        r".*\b(?:undefined|NaN|null|Infinity|\[object).*", page.locator("body").inner_text()
+    )
 
 
 def settle(page: Page) -> Page:
@@ -444,5 +452,7 @@ def site(browser, address) -> Iterator[Callable[..., Page]]:
 
     yield open_link
     for context in contexts:
+        for page in context.pages:
+            assert not nonsense(page)
         context.close()
     assert faults == []

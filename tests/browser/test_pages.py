@@ -185,6 +185,22 @@ def test_an_uploaded_picture_is_the_input_until_it_is_removed(visit, pictures):
     page.wait_for_url(lambda url: "ink=" not in url)
 
 
+def test_an_uploaded_picture_becomes_an_input_of_a_model_of_another_size(visit, pictures):
+    page = visit("/?tour=0")
+    choose(page, "Input", "Upload")
+    page.locator("input[type=file]").set_input_files(pictures["digit"])
+    shows(page, INPUT, read_picture(pictures["digit"]).pixels[0].numpy() / 255)
+    page.wait_for_url("**ink=*")
+    own = Checkpoint.from_bytes(data := made("logistic-el-3", (1, 12, 21)))
+    page.get_by_role("button", name="Upload a model").click()
+    places(page, "[data-testid=stFileUploader]")
+    fields = page.get_by_test_id("stFileUploader").locator("input")
+    fields.last.set_input_files({"name": "own.safetensors", "mimeType": "", "buffer": data})
+    pixels = read_picture(pictures["digit"], (1, 12, 21), digit=own.reads_digits).pixels
+    shows(page, INPUT, pixels[0].numpy() / 255)
+    shows(page, FIELD, view(own, pixels).fields[0].sum(0))
+
+
 def remove(page: Page) -> None:
     """Press × beside the name of an uploaded file."""
     cross = page.get_by_test_id("stFileChipDeleteBtn").filter(visible=True).get_by_role("button")

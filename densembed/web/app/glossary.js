@@ -81,7 +81,7 @@ export const withoutDensities = (onPixels, name) => "This model has no [densitie
   + `reads each ${onPixels ? name : "cell of its maps"} on its own`;
 
 /** The terms that mean something else for signals. @param {string} text for `explain` */
-export const forSignals = (text) => text.replace(MARKED, (marked, words, name = words) =>
+export const forSignals = (text) => text.replace(MARKED, (marked, _, words, name = words) =>
   (`${name} (signal)` in GLOSSARY ? `[${words}|${name} (signal)]` : marked));
 
 /** What the numbers of a field mean, with terms for `explain`. */

@@ -389,8 +389,9 @@ export class InputControls {
    */
   own(state) {
     if (this.samples.signals) return this.linked;
-    const { upload } = this.host;
-    if (state.from === "upload" && !(upload instanceof Float32Array)) {
+    if (state.from === "upload" && !(this.host.upload instanceof Float32Array)) {
+      // The server makes it an input of a model that was just chosen once it hears of the choice.
+      const upload = this.host.upload?.length === this.samples.size ? this.host.upload : null;
       if (upload) this.linked = this.drawn = null;  // or it would come back afterwards
       return upload ?? this.linked;
     }
