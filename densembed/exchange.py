@@ -154,6 +154,7 @@ def to_onnx(checkpoint: Checkpoint, dtype: torch.dtype = torch.float32) -> bytes
             output_names=[OUTPUT],
             dynamo=True,
             verbose=False,
+            custom_translation_table={torch.ops.aten.scalar_tensor.default: _constant},
         )
     if made is None:
         raise ExportError("The export to ONNX returned no program.")
@@ -170,6 +171,14 @@ def to_onnx(checkpoint: Checkpoint, dtype: torch.dtype = torch.float32) -> bytes
     onnx.helper.set_model_props(model, metadata(checkpoint))
     onnx.checker.check_model(model)
     return model.SerializeToString()
+
+
+def _constant(s: float, dtype: int, **unused: Any) -> Any:
+    """`torch.scalar_tensor` in ONNX. The exporter's own rounds to float32, whatever the dtype."""
+    from onnx import helper
+    from onnxscript import opset18
+
+    return opset18.Constant(value=helper.make_tensor("constant", dtype, (), [s]))
 
 
 def to_csv(checkpoint: Checkpoint, table: str | None = None, pixels: Tensor | None = None) -> str:
