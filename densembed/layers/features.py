@@ -8,7 +8,18 @@ from torch import Tensor, nn
 
 from densembed.functional.arguments import per_axis
 from densembed.functional.uniform import cell_means
+from densembed.layers.convolution import _AdaptiveConv, _Convolution, padding_pairs
 from densembed.layers.embedding import Embedding
+from densembed.layers.pooling import _AdaptivePool
+
+WINDOWS = (
+    *(_Convolution, nn.Conv1d, nn.Conv2d),
+    *(_AdaptivePool, nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d),
+    *(nn.LPPool1d, nn.LPPool2d),
+)
+"""Layers of which each output is computed from one window of the input, at a fixed stride."""
+IN_PLACE = ("activation", "batchnorm", "channelshuffle", "dropout", "instancenorm", "normalization")
+"""Modules of `torch.nn.modules` whose layers keep every value, or its channels, in its place."""
 
 
 def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
@@ -19,10 +30,13 @@ def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
     such as activations, have a = 1 and b = 0.
 
     Args:
-        layer: a convolution or pooling of `densembed.layers` or of torch with a fixed stride and
-            numeric padding, an elementwise layer, or an `nn.Sequential` of these.
+        layer: a convolution or pooling of `densembed.layers`, one of torch's with a fixed window
+            (not `nn.ConvTranspose2d` or `nn.AdaptiveAvgPool2d`), one of torch's activations,
+            normalizations and dropouts, `nn.Identity`, or an `nn.Sequential` of these.
     Returns:
         a and b, each of shape (axes,), rows before columns.
+    Raises:
+        ValueError: where the outputs of a layer lie on its input is not known.
 
     >>> stretch, offset = places(nn.MaxPool2d(2))
     >>> stretch.tolist(), offset.tolist()
@@ -33,20 +47,36 @@ def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
         for inner in reversed(layer):
             a, b = places(inner, axes)
             stretch, offset = a.to(stretch) * stretch, a.to(stretch) * offset + b.to(stretch)
-    elif hasattr(layer, "kernel_size"):
+    elif isinstance(layer, WINDOWS):
         window: Any = layer
         # Torch's layers have one number for all axes, or one per axis.
-        stretch = torch.tensor(per_axis(window.stride, axes, "stride", 1), dtype=stretch.dtype)
-        taps = torch.tensor(per_axis(window.kernel_size, axes, "kernel_size", 1)).to(stretch)
-        dilation = getattr(window, "dilation", 1)
-        dilation = torch.tensor(per_axis(dilation, axes, "dilation", 1)).to(stretch)
-        spans = dilation * (taps - 1) + 1
-        if hasattr(window, "amplitude"):
-            spans = spans * window.amplitude().detach().mean(0).to(stretch) / taps
-        pads = window.padding if isinstance(window.padding, tuple) else (window.padding,) * axes
-        before = [pad[0] if isinstance(pad, tuple) else pad for pad in pads]
-        offset = (spans - stretch) / 2 - torch.tensor(before, dtype=stretch.dtype)
+        strides = per_axis(window.stride or window.kernel_size, axes, "stride", 1)
+        sizes = per_axis(window.kernel_size, axes, "kernel_size", 1)
+        dilations = per_axis(getattr(window, "dilation", 1), axes, "dilation", 1)
+        spans = tuple(d * (k - 1) + 1 for k, d in zip(sizes, dilations, strict=True))
+        if isinstance(window, _Convolution):
+            pads = window.padding
+        else:
+            pads = padding_pairs(getattr(window, "padding", 0), spans, strides)
+        stretch = torch.tensor(strides, dtype=stretch.dtype)
+        widths = torch.tensor(spans, dtype=stretch.dtype)
+        if isinstance(window, _AdaptiveConv):
+            scale = (window.amplitude().detach().mean(0) / torch.tensor(sizes)).to(stretch)
+            widths = widths * scale
+            if window.stride_mode == "proportional":
+                stretch = stretch * scale
+        offset = (widths - stretch) / 2 - torch.tensor([before for before, _ in pads]).to(stretch)
+    elif not _in_place(layer):
+        raise ValueError(
+            "Expected layers whose outputs have a known place on the input, such as convolutions, "
+            f"pooling and activations, in an nn.Sequential; got {type(layer).__name__}."
+        )
     return stretch, offset
+
+
+def _in_place(layer: nn.Module) -> bool:
+    package, _, name = type(layer).__module__.rpartition(".")
+    return isinstance(layer, nn.Identity) or (package == "torch.nn.modules" and name in IN_PLACE)
 
 
 class FeatureEmbedding(Embedding):
@@ -65,6 +95,8 @@ class FeatureEmbedding(Embedding):
             that `places` supports.
         embedding: the densities on the maps.
         sizes, in_channels: of the input.
+    Raises:
+        ValueError: `places` does not support one of the features' layers.
 
     >>> from densembed.layers import DensityEmbedding
     >>> features = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
@@ -92,6 +124,7 @@ class FeatureEmbedding(Embedding):
             shared=embedding.groups == 1,
             truncate=embedding.truncate,
         )
+        places(features, len(self.sizes))
         self.adaptive = embedding.adaptive
         self.features = features
         self.embedding = embedding

@@ -79,8 +79,10 @@ def test_places_of_the_cells(layer, stretch, offset):
         nn.Sequential(DensityConv2d(1, 1, 3), AdaptivePool2d((2, 3)), DensityConv2d(1, 1, (3, 1))),
         nn.Sequential(AdaptivePool2d(3, 2), DensityConv2d(1, 2, 3, stride=2)),
         nn.Sequential(AdaptiveConv2d(1, 1, 3, dilation=2), DensityConv2d(1, 2, 3, dilation=2)),
+        nn.Conv2d(1, 1, (5, 3), dilation=(1, 2), padding="same"),
+        nn.Sequential(nn.Conv2d(1, 1, 3, padding="valid"), nn.GELU(), nn.LPPool2d(2, 2)),
     ],
-    ids=["one", "the model's", "three", "strides", "dilated"],
+    ids=["one", "the model's", "three", "strides", "dilated", "torch same", "torch valid"],
 )
 def test_places_are_the_middles_of_what_the_cells_read(layer):
     """What a cell reads is where its derivative by the input is not zero."""
@@ -106,6 +108,43 @@ def test_places_follow_a_learned_amplitude():
     """A kernel of K = 5 that covers 6 pixels has its middle half a pixel further on."""
     layer = AdaptiveConv2d(1, 1, 5, padding="same", start=1.2)
     assert places(layer)[1].tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_places_follow_a_proportional_stride():
+    """The window of the first cell covers 2 · 1.4 pixels, and the next begins where it ends."""
+    layer = AdaptiveConv2d(1, 1, 2, stride=2, stride_mode="proportional", start=1.4)
+    stretch, offset = places(layer)
+    assert stretch.tolist() == pytest.approx([2.8, 2.8])
+    assert offset.tolist() == pytest.approx([0, 0], abs=1e-6)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Conv2d(1, 1, 3, stride=2)
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.AdaptiveAvgPool2d(4),
+        nn.Upsample(scale_factor=2),
+        nn.ConvTranspose2d(1, 1, 2, stride=2),
+        nn.ZeroPad2d((4, 0, 4, 0)),
+        nn.PixelShuffle(2),
+        nn.FractionalMaxPool2d(2, 4),
+        nn.Flatten(),
+        Block(),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_layers_whose_outputs_have_no_known_place_are_refused(layer):
+    embedding = DensityEmbedding2d((4, 4), 1, num_densities=3)
+    with pytest.raises(ValueError, match=rf"known place .*got {type(layer).__name__}\.$"):
+        FeatureEmbedding(nn.Sequential(nn.ReLU(), layer), embedding, sizes=(8, 8))
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
