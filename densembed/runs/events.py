@@ -71,12 +71,17 @@ def _parsed(content: bytes) -> list[dict]:
     events = []
     for line in content.split(b"\n")[:-1]:
         try:
-            event = json.loads(line)
+            event = json.loads(line, parse_int=_number)
         except (ValueError, RecursionError):
             continue
         if _is_event(event):
             events.append(event)
     return events
+
+
+def _number(digits: str) -> int | float:
+    """A whole number; one of many digits, which no count has, as a float that may be infinite."""
+    return int(digits) if len(digits) < 16 else float(digits)
 
 
 def end_state(event: dict | None) -> str:
@@ -107,19 +112,23 @@ def _is_event(event: object) -> bool:
 
     match event.get("kind"):
         case "start":
-            return "step" not in event or numbers("step")
+            return numbers("time") and ("step" not in event or numbers("step"))
         case "queue":
             return isinstance(event.get("data", ""), str)
         case "download":
             return numbers("received", "size")
         case "progress":
-            return numbers("step", "steps", "images_per_second") and event["steps"] > 0
+            values = numbers("time", "step", "steps", "images_per_second")
+            return values and 0 < event["steps"] >= event["step"]
         case "epoch":
-            errors = event.get("test_error")
-            if not isinstance(errors, list) or not errors:
+            errors, losses = event.get("test_error"), event.get("train_loss") or []
+            if not isinstance(errors, list) or not errors or not isinstance(losses, list):
                 return False
-            return numbers("epoch", "step") and all(
-                isinstance(error, int | float) and isfinite(error) for error in errors
+            return (
+                numbers("time", "epoch", "step")
+                and all(isinstance(error, int | float) and isfinite(error) for error in errors)
+                and all(isinstance(loss, int | float) for loss in losses)
+                and len(losses) in (0, len(errors))
             )
         case "end":
             texts = event.get("reason", ""), event.get("data", "")
