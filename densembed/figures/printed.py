@@ -103,7 +103,7 @@ def sheet_figure(
     high = min(each * shape, TALLEST)
     wide = high / shape
     line = LINE * size * POINT
-    heading = wrapped(drawn(title), width, size)
+    heading = wrapped(drawn(title), width - 2 * GAP, size + 1)
     rows = [
         (
             {wrapped(drawn(name), each, size): values for name, values in row.items()},
@@ -119,7 +119,7 @@ def sheet_figure(
     ]
     over = [line * max(map(_lines, names)) for names, *_ in rows]
     under = [GAP + BAR + line * (1.4 + _lines(measured)) for *_, measured in rows]
-    above = GAP + line * _lines(heading)
+    above = GAP + line * _lines(heading) * (size + 1) / size
     height = above + sum(over) + sum(under) + len(rows) * high
     page = Figure((width / INCH, height / INCH), dpi=DPI)
     page.text(0.5, 1 - GAP / height, heading, ha="center", va="top", fontsize=size + 1)

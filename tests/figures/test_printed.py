@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 
@@ -15,6 +16,7 @@ from densembed.figures.export import printed
 from densembed.figures.printed import DPI, KINDS, WIDTHS, sheet, sheet_figure
 from densembed.figures.signals import signal_sheet
 from densembed.markup import one_line
+from densembed.models.names import describe
 
 LONG = "Adaptive convolution and pooling, Logistic-EL with mNN, B = 8, B₀ = 4"
 SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
@@ -215,3 +217,13 @@ def test_channels_that_are_no_colours_are_printed_as_their_mean():
     figure = sheet_figure(pixels, {"field": np.ones((1, 2))}, 1.0, "A title")
     ink = figure.axes[0].images[0].get_array()
     assert ink.tolist() == [[[25] * 3, [150] * 3]]
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("name", ["logistic-el-mnn-mass-6-3", "stages-4-5-7-logistic-el-2"])
+def test_a_title_is_not_cut_at_the_sides(columns, name):
+    pixels, field = np.zeros((1, 4, 4), np.uint8), np.ones((4, 4))
+    page = sheet_figure(pixels, {"after": field}, 1.0, f"{describe(name)}, MNIST", columns)
+    FigureCanvasAgg(page).draw()
+    title = page.texts[0].get_window_extent()
+    assert 0 < title.x0 < title.x1 < page.bbox.width
