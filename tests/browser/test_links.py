@@ -36,7 +36,7 @@ def unknown(name: str, meant: str = "") -> str:
 
 
 WITHOUT = "This page has no test images for this model. It is shown for a blank picture."
-DAMAGED = "The picture in the link is damaged or has the wrong size for the model."
+DAMAGED = "The input in the link is damaged, or it is that of another model."
 
 
 DIGITS = "one of 0, 1, 2, 3, 4, 5, 6, 7, 8, 9"

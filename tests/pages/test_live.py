@@ -95,6 +95,21 @@ def followed() -> None:
     follow_link(lambda link: link | {"class": "7"})
 
 
+def test_the_link_of_another_page_is_not_put_back():
+    """Even if the next request ends the first run of the page before the view is shown."""
+    app = AppTest.from_function(begun)
+    app.session_state["routed"] = True
+    app.session_state["page"] = "What does this network look at?"
+    app.session_state["followed"] = {"model": "linear"}
+    assert "followed" not in settle(app.run()).session_state
+
+
+def begun() -> None:
+    from pages.widgets.common.page import begin
+
+    begin("Where do two networks differ?")
+
+
 @pytest.mark.parametrize("junk", JUNK)
 def test_the_link_takes_whatever_the_browser_reports(junk):
     assert kept(junk, tour="2").query_params["tour"] in ("2", ["2"])

@@ -16,7 +16,7 @@ import { choice, list, make, named } from "./controls.js";
 import { distinguish } from "./distinguish.js";
 import { MEASURES, explain, forSignals } from "./glossary.js";
 import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
-import { damaged, InputControls, inputParameters, sourcesOf } from "./input.js";
+import { DAMAGED, InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { othersOf } from "./kinds.js";
 import { number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
@@ -195,7 +195,7 @@ class Compare extends View {
     const { state, problems } = readLink(this.parameters, written);
     this.state = state;
     if (!(await this.inputs.readLink(state)))
-      problems.push(damaged(this.samples));
+      problems.push(DAMAGED);
     problems.push(...this.inputs.problems(state));
     this.host.report(problems);
     await this.update();

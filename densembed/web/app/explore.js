@@ -9,7 +9,7 @@ import { DETAILS, Details, detailsOf } from "./details.js";
 import { MEASURES, explain, forSignals, partsOf } from "./glossary.js";
 import { gridTexts, gridsOf, ownGrid } from "./grids.js";
 import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
-import { damaged, InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
+import { DAMAGED, InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { asInput, channelsOf, nounsOf } from "./kinds.js";
 import { facts, incomplete, leadOf } from "./lead.js";
@@ -264,7 +264,7 @@ class Explore extends View {
     const step = this.checkpoint.steps.findLast((each) => each <= Number(state.step));
     this.state = { ...state, model: key, step: step ?? 0 };
     if (!(await this.inputs.readLink(state)))
-      problems.push(damaged(this.samples));
+      problems.push(DAMAGED);
     problems.push(...this.inputs.problems(state));
     this.host.report(problems);
     const written = new URLSearchParams(link);

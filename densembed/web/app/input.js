@@ -91,9 +91,8 @@ export const unchanged = (samples) => ({ to: null, between: 0, ...Object.fromEnt
 /** What an input is called. @param {Samples} samples */
 const inputOf = ({ signals }) => (signals ? "signal" : "picture");
 
-/** Why a link shows no input of its own. @param {Samples} samples */
-export const damaged = (samples) =>
-  `The ${inputOf(samples)} in the link is damaged or has the wrong size for the model.`;
+/** Why a link shows no input of its own. */
+export const DAMAGED = "The input in the link is damaged, or it is that of another model.";
 
 /**
  * The parameters of the input in a link.

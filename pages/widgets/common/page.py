@@ -69,6 +69,9 @@ def begin(question: str, answer: str = "") -> None:
         st.stop()
     last = st.session_state.get("page")
     st.session_state["arrived"] = last != question
+    if last != question:
+        # Before the page is noted: another request may end this run at any time.
+        st.session_state.pop("followed", None)  # the link of the view that was left
     st.session_state["page"] = question
     if last not in (None, question):
         # What the last page wrote late may stand in the address: send the one that counts.
