@@ -115,22 +115,31 @@ def finding(report: Report) -> str:
         if len(rows) < 2 or "logistic" not in names:
             continue
         best, own = rows[0], rows[names.index("logistic")]
+        equal = sum(row["mean"] == best["mean"] for row in rows)
         text = (
             f"{start}, the **{in_words(best['family'])}** density has the lowest error, "
             f"{plus_minus(best)} %"
+            if equal == 1
+            else f"{start}, {equal} of {len(rows)} densities have the lowest error, "
+            f"{plus_minus(best)} %"
         )
-        if own is best:
+        if equal > 1 and own["mean"] == best["mean"]:
+            text += ", among them the logistic density."
+        elif own is best:
             second = rows[1]
             text += f"; the next is the {in_words(second['family'])} at {second['mean']:.2f} %."
         else:
+            rank = 1 + sum(row["mean"] < own["mean"] for row in rows)
             gap = own["mean"] - best["mean"]
-            deviation = (own["deviation"] ** 2 + best["deviation"] ** 2) ** 0.5
-            verdict = "within" if gap <= deviation else "more than"
             text += (
-                f"; the logistic density ranks {names.index('logistic') + 1} of {len(rows)} at "
-                f"{plus_minus(own)} %, {gap:.2f} points higher, which is {verdict} the spread "
-                "between seeds."
+                f"; the logistic density ranks {rank} of {len(rows)} at {plus_minus(own)} %, "
+                f"{gap:.2f} points higher"
             )
+            if len(own.get("errors", ())) != 1:
+                deviation = (own["deviation"] ** 2 + best["deviation"] ** 2) ** 0.5
+                verdict = "within" if gap <= deviation else "more than"
+                text += f", which is {verdict} the spread between seeds"
+            text += "."
         sentences.append(text)
     return " ".join(sentences)
 

@@ -181,10 +181,11 @@ def finding(report: Report) -> str:
     sentences = [
         f"In the frame of the mass, {lower} of {len(both)} networks have a lower error on the test "
         f"images as they are. The lowest error is {plus_minus(best)} % "
-        f"({describe(best['model'])}); in the frame of the input it is {plus_minus(whole)} %.",
+        f"({describe(best['model'])}); in the frame of the input, that network has "
+        f"{plus_minus(whole)} %.",
         f"With shifts of up to {MOST_SHIFT} pixels and scales from {min(scales):g} to "
-        f"{max(scales):g}, the error rises by at most {max(mass):.2f} points in the frame of the "
-        f"mass. In the frame of the input, it rises by as much as {_range(plain, 0)} points, "
+        f"{max(scales):g}, the error rises by at most {max(*mass, 0):.2f} points in the frame of "
+        f"the mass. In the frame of the input, it rises by as much as {_range(plain, 0)} points, "
         "depending on the network.",
         f"When the digit is shifted by 1 pixel, the field shifts by {moved[1]} pixels in the frame "
         f"of the mass and by {moved[0]} pixels in the frame of the input.",

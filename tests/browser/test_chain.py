@@ -13,6 +13,7 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import write_site
 from tests.browser.conftest import choose, drag, expect, numbers, painted, until
 from tests.browser.gallery import COLOUR, FIXED, LINEAR, MLP, MOVING, OF, PAPER, made, sample
+from tests.training import test_checkpoint as files
 
 CHAIN = ".part.chain"
 
@@ -150,6 +151,16 @@ def test_scores_that_are_equal_are_told_as_what_they_are(site, tmp_path, highest
         expect(page.locator(".details")).to_contain_text(words, use_inner_text=True)
 
 
+def test_which_of_several_members_is_shown(site, tmp_path):
+    path = tmp_path / "three.safetensors"
+    files.made(members=3).save(path)
+    page = site("explore")
+    page.locator("#file").set_input_files(path)
+    facts = page.locator(".note", has_text="(3 members) error")
+    expect(facts).to_contain_text("30.00 ± 2.00 % (3 members) error")
+    expect(facts).to_contain_text("Shown is the member whose error is nearest to the mean.")
+
+
 def test_the_channels_of_colours_are_named(site, tmp_path):
     page = site(f"explore?more=about&model={COLOUR}&unit=10")  # of 9 densities per channel
     summed = page.locator(f"{CHAIN} .sum")
@@ -158,19 +169,19 @@ def test_the_channels_of_colours_are_named(site, tmp_path):
     expect(page.locator(f"{CHAIN} .link.picture .caption")).to_contain_text(
         "12 × 21 pixels, each with the amounts of red, green and blue ink", use_inner_text=True
     )
-    files = {}
+    own = {}
     for model in ("linear", "mlp-1"):
-        files[model] = tmp_path / f"{model}.safetensors"
-        files[model].write_bytes(made(model, (3, 12, 21)))
-    page.locator("#file").set_input_files(files["linear"])
+        own[model] = tmp_path / f"{model}.safetensors"
+        own[model].write_bytes(made(model, (3, 12, 21)))
+    page.locator("#file").set_input_files(own["linear"])
     expect(page.locator(f"{CHAIN} .units .caption")).to_contain_text(
         "Its channels lie one below the other: red, green, blue."
     )
-    weights = Checkpoint.open(files["linear"]).model(-1).classifier.weight.numpy()
+    weights = Checkpoint.open(own["linear"]).model(-1).classifier.weight.numpy()
     shown = numbers(page, f"{CHAIN} .units")
     assert shown.shape == (36, 21)
     assert abs(weights - shown.ravel()).max(1).min() < 1e-6
-    page.locator("#file").set_input_files(files["mlp-1"])
+    page.locator("#file").set_input_files(own["mlp-1"])
     expect(summed).to_contain_text("over all pixels and channels")
     expect(summed.locator(".product")).to_be_hidden()
 

@@ -112,14 +112,31 @@ def row(family, mean, deviation):
     return {"kind": "fixed", "family": family, "mean": mean, "deviation": deviation}
 
 
+MEANS = {"cauchy": 2.0, "logistic": 3.0}
+
+
 @pytest.mark.parametrize(
     ("rows", "parts"),
     [
         ([("logistic", 3, 0.1), ("cauchy", 2, 0.1)], ["Cauchy", "2 of 2", "1.00", "more than"]),
         ([("logistic", 2.1, 0.1), ("cauchy", 2, 0.1)], ["Cauchy", "0.10", "within the spread"]),
         ([("logistic", 1, 0.1), ("cauchy", 2, 0.1)], ["logistic", "next is the Cauchy"]),
+        (
+            [("cauchy", 1, 0.1), ("logistic", 1, 0.1), ("laplace", 2, 0.1)],
+            ["2 of 3 densities have the lowest error, 1.00 ± 0.10 %, among them the logistic"],
+        ),
+        (
+            [("cauchy", 1, 0.1), ("laplace", 1, 0.1), ("logistic", 2, 0.1)],
+            ["2 of 3 densities have the lowest error", "ranks 3 of 3 at 2.00 ± 0.10 %"],
+        ),
     ],
 )
 def test_the_finding_says_how_the_logistic_does(rows, parts):
     text = finding({"rows": [row(*values) for values in rows]})
     assert all(part in text for part in parts)
+
+
+def test_the_finding_of_single_trainings_has_no_spread():
+    rows = [row(family, mean, 0.0) | {"errors": [mean]} for family, mean in MEANS.items()]
+    text = finding({"rows": rows})
+    assert text.endswith("ranks 2 of 2 at 3.00 %, 1.00 points higher.")

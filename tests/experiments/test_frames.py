@@ -83,7 +83,7 @@ def test_the_finding_is_that_of_the_rows():
     first, rise, moved, turned, noisy = finding({"rows": rows}).splitlines()
     assert "1 of 2 networks have a lower error" in first
     assert "3.50 ± 0.14 % (Logistic-EL with mNN, frame of the mass, B = 6, B₀ = 3)" in first
-    assert first.endswith("in the frame of the input it is 3.00 ± 0.14 %.")
+    assert first.endswith("in the frame of the input, that network has 3.00 ± 0.14 %.")
     assert "at most 1.00 points" in rise  # 4.5 - 3.5: not the shift by 6 pixels
     assert "by as much as 60 to 66 points" in rise
     assert "0.97 to 0.99 pixels in the frame of the mass" in moved
@@ -91,6 +91,12 @@ def test_the_finding_is_that_of_the_rows():
     assert "is 6.50 % in the frame of the mass and 6.00 %" in turned
     assert "is 20.00 % in the frame of the mass and 4.00 %" in noisy
     assert finding({"rows": rows[:1]}) == ""
+
+
+def test_an_error_that_no_change_raises_rises_by_nothing():
+    rows = [row(name, 5.0, 4.0, 4.0, 0.5, 5.0) for name in ("logistic-el-3", "logistic-el-mass-3")]
+    _, rise, *_ = finding({"rows": rows}).splitlines()
+    assert "at most 0.00 points" in rise
 
 
 def test_a_row_without_densities_is_refused(tmp_path, capsys):

@@ -16,7 +16,9 @@ export function facts({ errors, parameters, inputShape, provenance }) {
   const { dataset_title: data, test_images: images } = provenance;
   const tested = counted(images, nounsOf(inputShape).test);
   const text = errors ? `${errorText(errors)} error on ${data} (${tested})` : data;
-  return `${text}, ${parameters.toLocaleString("en")} parameters.`;
+  const member = errors && errors.length > 1
+    ? " Shown is the member whose error is nearest to the mean." : "";
+  return `${text}, ${parameters.toLocaleString("en")} parameters.${member}`;
 }
 
 /** How far a training went; "" if it is complete. @param {Checkpoint} checkpoint */

@@ -75,7 +75,8 @@ def curves(compared: list[ComparedModel], by: str) -> None:
             )
     several = any(entry.checkpoint.members > 1 for entry in compared)
     band = (
-        " The line is the mean over the members, the band ± one standard deviation."
+        " The line is the mean over the members, the band ± one standard deviation. Fields and "
+        "predictions are those of the member whose error is nearest to the mean."
         if several
         else ""
     )
