@@ -61,7 +61,7 @@ def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
         stretch = torch.tensor(strides, dtype=stretch.dtype)
         widths = torch.tensor(spans, dtype=stretch.dtype)
         if isinstance(window, _AdaptiveConv):
-            scale = (window.amplitude().detach().mean(0) / torch.tensor(sizes)).to(stretch)
+            scale = window.amplitude().detach().mean(0).to(stretch) / torch.tensor(sizes)
             widths = widths * scale
             if window.stride_mode == "proportional":
                 stretch = stretch * scale
