@@ -354,7 +354,10 @@ def test_an_empty_text_does_not_mean_the_default(run, command, argument):
         ),
         (["times", "--included"], "not for times"),
         (["times", "--recipe", "tuned"], "--recipe is for table1, table2, figure1, families, fram"),
-        (["times", "--seeds", "2"], "each network once, one after another: leave out --seeds."),
+        (
+            ["times", "--seeds", "2"],
+            "each network once, one after another, on this machine: leave out",
+        ),
         (["times", "--processes", "2"], "leave out --processes."),
         (["figure1", "--included", "--recipe", "tuned"], "trained already: leave out --recipe"),
         (["figure1", "--included", "--seeds", "2"], "trained already: leave out --seeds"),
