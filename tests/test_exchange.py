@@ -73,7 +73,7 @@ def test_onnxruntime_has_the_same_logits(checkpoints, digits, name):
 
 @pytest.mark.slow
 def test_scalars_of_a_network_are_exported_in_float64(digits):
-    """The placement by the mass of the image holds the scalar 1/9, which float32 rounds."""
+    """The box around the mass of the image holds the scalar 1/12, which float32 rounds."""
     checkpoint = untrained("logistic-el-mnn-mass-6-3", digits)
     images = digits.test.images[:20]
     assert compare(checkpoint, images, torch.float64).difference <= 1e-12

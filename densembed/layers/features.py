@@ -12,11 +12,9 @@ from densembed.layers.convolution import _AdaptiveConv, _Convolution, padding_pa
 from densembed.layers.embedding import Embedding
 from densembed.layers.pooling import _AdaptivePool
 
-WINDOWS = (
-    *(_Convolution, nn.Conv1d, nn.Conv2d),
-    *(_AdaptivePool, nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d),
-    *(nn.LPPool1d, nn.LPPool2d),
-)
+CONVOLUTIONS = (_Convolution, nn.Conv1d, nn.Conv2d)
+POOLINGS = (_AdaptivePool, nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d)
+WINDOWS = (*CONVOLUTIONS, *POOLINGS, nn.LPPool1d, nn.LPPool2d)
 """Layers of which each output is computed from one window of the input, at a fixed stride."""
 IN_PLACE = ("activation", "batchnorm", "channelshuffle", "dropout", "instancenorm", "normalization")
 """Modules of `torch.nn.modules` whose layers keep every value, or its channels, in its place."""
@@ -124,7 +122,7 @@ class FeatureEmbedding(Embedding):
             shared=embedding.groups == 1,
             truncate=embedding.truncate,
         )
-        places(features, len(self.sizes))
+        places(features, len(self.sizes))  # raises the error for a layer that it does not support
         self.adaptive = embedding.adaptive
         self.features = features
         self.embedding = embedding

@@ -263,10 +263,15 @@ def while_held(page: Page, held: Held, *actions: Callable[[], None]) -> None:
     """Act, each time once an answer to the last action is on its way; then all answers arrive."""
     held.holding = True
     for act in actions:
-        sent, received = held.sent, len(held.messages)
-        act()
-        until(page, lambda: held.sent > sent and len(held.messages) > received)  # noqa: B023
+        answered(page, held, act)
     held.release()
+
+
+def answered(page: Page, held: Held, act: Callable[[], None]) -> None:
+    """Act, and wait until an answer is held back."""
+    sent, received = held.sent, len(held.messages)
+    act()
+    until(page, lambda: held.sent > sent and len(held.messages) > received)
 
 
 def test_an_answer_to_an_earlier_step_of_the_tour_does_not_lead_back(visit, server):

@@ -112,9 +112,6 @@ def row(family, mean, deviation):
     return {"kind": "fixed", "family": family, "mean": mean, "deviation": deviation}
 
 
-MEANS = {"cauchy": 2.0, "logistic": 3.0}
-
-
 @pytest.mark.parametrize(
     ("rows", "parts"),
     [
@@ -137,6 +134,7 @@ def test_the_finding_says_how_the_logistic_does(rows, parts):
 
 
 def test_the_finding_of_single_trainings_has_no_spread():
-    rows = [row(family, mean, 0.0) | {"errors": [mean]} for family, mean in MEANS.items()]
+    means = {"cauchy": 2.0, "logistic": 3.0}
+    rows = [row(family, mean, 0.0) | {"errors": [mean]} for family, mean in means.items()]
     text = finding({"rows": rows})
     assert text.endswith("ranks 2 of 2 at 3.00 %, 1.00 points higher.")

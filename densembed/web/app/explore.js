@@ -44,7 +44,7 @@ const OLD_DETAILS = { "What am I looking at?": "about", "One density": "density"
 /** Parts that a link may hide. */
 const PARTS = ["menu", "sidebar", "change", "ways", "more", "predictions", "before", "numbers",
   "steps"];
-/** How older links name the class that is predicted, unless a class has this name. */
+/** The predicted class in older links. A class with such a name takes precedence. */
 const PREDICTED = ["predicted", "its answer"];
 /** The shipped models that read drawings and photographs best, the best one first. */
 const READERS = ["logistic-el-mnn-10-5", "logistic-el-mnn-8-4"];
