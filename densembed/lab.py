@@ -31,6 +31,8 @@ from densembed.layers.embedding import LOC_SLOPE, scale_unit
 MIN_PIXELS, MAX_PIXELS = 2, 64
 LARGEST = 1000.0
 """Largest magnitude of typed values; a larger one would hide all others in the plot."""
+SMALLEST = 1e-30
+"""Smallest magnitude of typed values other than 0, as no browser draws axes of 1e-310."""
 ROUNDING = 1e-12
 """Differences of float64 results below this, relative to the signal, are rounding errors."""
 
@@ -75,6 +77,8 @@ def parse_values(text: str) -> np.ndarray:
             raise ValueError(f"“{word[:20]}” is not a number.") from None
         if not abs(value) <= LARGEST:
             raise ValueError(f"“{word[:20]}” is not between −{LARGEST:g} and {LARGEST:g}.")
+        if 0 < abs(value) < SMALLEST:
+            raise ValueError(f"“{word[:20]}” is too small: write 0, or at least {SMALLEST:g}.")
         values.append(value)
     if not MIN_PIXELS <= len(words) <= MAX_PIXELS:
         raise ValueError(f"A signal has {MIN_PIXELS} to {MAX_PIXELS} values; got {len(words)}.")

@@ -83,9 +83,9 @@ def show(
         height: height of the frame in pixels.
         link: parameters of the view, as in the links of the page: `step="100"`.
     """
-    key = checkpoint.config.model
     pixels = as_pixels(checkpoint, x)
-    return NotebookFrame(view_page({key: checkpoint}, pixels, link, examples=EXAMPLES), height)
+    models = {checkpoint.config.model: checkpoint}
+    return NotebookFrame(view_page(models, pixels, link, examples=EXAMPLES), height)
 
 
 def figure(
@@ -131,6 +131,11 @@ def _load_backend() -> None:
 
 def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
     """An input as the pixels (C, H, W) uint8 that a checkpoint's network takes; see `show`."""
+    if not isinstance(checkpoint, Checkpoint):
+        raise TypeError(
+            "Expected a checkpoint, for example Checkpoint.open('a.safetensors'); got "
+            f"{type(checkpoint).__name__}."
+        )
     shape = checkpoint.header.input_shape
     if checkpoint.header.scaling:
         raise ValueError(

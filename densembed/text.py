@@ -92,6 +92,5 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     "Unknown data set 'minst' (did you mean 'mnist'?)"
     """
     meant = closest(name, choices)
-    return f"Unknown {kind} {quoted(name[:SHOWN])}" + (
-        f" (did you mean {meant!r}?)" if meant else ""
-    )
+    shown = name if len(name) <= SHOWN else f"{name[:SHOWN]}…"
+    return f"Unknown {kind} {quoted(shown)}" + (f" (did you mean {meant!r}?)" if meant else "")

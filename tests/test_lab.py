@@ -40,7 +40,19 @@ def test_typed_values(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "1 two", "1 nan", "1 inf", "1 1e9", " ".join(["0"] * 65), "0 " * 5000, "1 ٣x"]
+    "text",
+    [
+        "",
+        "1",
+        "1 two",
+        "1 nan",
+        "1 inf",
+        "1 1e9",
+        "1 -1e-310",
+        " ".join(["0"] * 65),
+        "0 " * 5000,
+        "1 ٣x",
+    ],
 )
 def test_bad_values_are_one_sentence(text):
     with pytest.raises(ValueError, match=r"\.$") as error:

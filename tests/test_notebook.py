@@ -17,7 +17,7 @@ from densembed.data import as_input
 from densembed.data.images import read_picture
 from densembed.data.scaling import Scaling
 from densembed.fields.field import view
-from densembed.notebook import EXAMPLES, as_pixels
+from densembed.notebook import EXAMPLES, as_pixels, figure, show
 from densembed.training.checkpoint import Checkpoint
 from tests.tour import execute
 
@@ -114,6 +114,17 @@ def test_inputs_in_any_form_are_the_same_pixels(trained, digits, tmp_path):
 def test_other_inputs_are_refused_in_a_sentence(trained, given, words):
     with pytest.raises(ValueError, match=words):
         as_pixels(trained, given)
+
+
+@pytest.mark.parametrize("function", [show, figure])
+def test_a_path_is_no_checkpoint(function, trained_file, pictures):
+    with pytest.raises(TypeError, match=r"Checkpoint\.open.*; got PosixPath\.$"):
+        function(trained_file, pictures["digit"])
+
+
+def test_a_figure_has_at_least_one_cell_per_pixel(trained):
+    with pytest.raises(ValueError, match=r"resolution .*; got 0\.$"):
+        figure(trained, resolution=0)
 
 
 def test_a_model_of_signals_is_refused(trained):

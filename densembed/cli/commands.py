@@ -50,7 +50,7 @@ DEFAULT_OUT = Path("checkpoints/reproduction")
 RENDERED = (".html", ".svg", ".pdf", ".png", ".npz")
 EXPORTS = {"onnx": ".onnx", "torch": ".pt2", "csv": ".csv"}
 """What `export` writes, with the suffix of its files."""
-MAX_RESOLUTION = 32
+RESOLUTION, MAX_RESOLUTION = 4, 32
 MAX_CELLS = 8192
 """Most cells of a field along an axis, as larger fields exhaust the memory."""
 MAX_PORT = 65_535
@@ -184,8 +184,7 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resolution",
         type=as_count(MAX_RESOLUTION),
-        default=4,
-        help=f"cells per pixel (1 to {MAX_RESOLUTION}, default %(default)s); not for a page",
+        help=f"cells per pixel (1 to {MAX_RESOLUTION}, default {RESOLUTION}); not for a page",
     )
     add_grid(parser)
 
@@ -193,8 +192,14 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
 def _check_render(options: argparse.Namespace) -> None:
     if options.out.suffix.lower() not in RENDERED:
         raise UsageError("--out must end in .html, .svg, .pdf, .png or .npz.")
-    if options.grid and options.out.suffix.lower() == ".html":
-        raise UsageError("--grid is not for pages: choose the resolution on the page.")
+    if options.out.suffix.lower() == ".html":
+        if options.grid:
+            raise UsageError("--grid is not for pages: choose the resolution on the page.")
+        if options.resolution:
+            raise UsageError(
+                "--resolution is not for pages, which compute the field themselves. Leave it out."
+            )
+    options.resolution = options.resolution or RESOLUTION
     if options.grid and max(options.grid) * options.resolution > MAX_CELLS:
         raise UsageError(
             f"--grid and --resolution make more than {MAX_CELLS:,} cells along an axis: "

@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from contextlib import suppress
 
 from densembed.cli.common import check_kept
 from densembed.cli.data import prepare
@@ -35,17 +36,32 @@ def run(options: argparse.Namespace) -> int:
         data_dir = str(options.data_dir.absolute()) if options.data_dir else None
         sweep.submit(cluster, data_dir)
         _follow(sweep, cluster)
+    except BaseException:
+        with suppress(OSError):  # what ended the sweep says more
+            _save_table(sweep)
+        raise
     finally:
-        replace_file(sweep.path / TABLE, sweep.as_csv().encode())
         cluster.close()
-    page = html_page("Test error of a sweep", [[Panel("", sweep_figure(sweep.rows()))]])
-    replace_file(sweep.path / "sweep.html", page.encode())
-    print(f"saved: {printable(sweep.path / 'sweep.csv')} and sweep.html")
+    wrong = ""
     if sweep.state() != "done":
-        raise ValueError(
-            sweep.reason() or "The sweep is not complete. Run the same command again to resume it."
+        wrong = sweep.reason() or (
+            "The sweep is not complete. Run the same command again to resume it."
         )
+    try:
+        _save_table(sweep)
+        page = html_page("Test error of a sweep", [[Panel("", sweep_figure(sweep.rows()))]])
+        replace_file(sweep.path / "sweep.html", page.encode())
+        print(f"saved: {printable(sweep.path / TABLE)} and sweep.html")
+    except OSError:
+        if not wrong:
+            raise
+    if wrong:
+        raise ValueError(wrong)
     return 0
+
+
+def _save_table(sweep: Sweep) -> None:
+    replace_file(sweep.path / TABLE, sweep.as_csv().encode())
 
 
 def _follow(sweep: Sweep, cluster: Cluster) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import time
 from pathlib import Path
+from tempfile import mkdtemp
 
 from densembed.cli.common import INTERRUPTED, UsageError, warn
 from densembed.cli.data import check_data_kept, load
@@ -51,7 +52,7 @@ def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) ->
         raise UsageError("Interrupted before the first snapshot, so nothing was saved.")
     stopped = not diverged and len(recorder.header.epochs) < config.epochs
     checkpoint = recorder.checkpoint("diverged" if diverged else "stopped" if stopped else "done")
-    checkpoint.save(out)
+    _save(checkpoint, out)
     _report(checkpoint, out)
     if diverged:
         raise UsageError(
@@ -59,6 +60,19 @@ def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) ->
             f"last good snapshot to {printable(out)}."
         )
     return _interrupted(out) if stopped else 0
+
+
+def _save(checkpoint: Checkpoint, out: Path) -> None:
+    """Save the result. If its place is gone or full by now, save it in a temporary folder."""
+    try:
+        checkpoint.save(out)
+    except OSError as error:
+        instead = Path(mkdtemp(prefix="densembed-")) / out.name
+        checkpoint.save(instead)
+        raise UsageError(
+            f"{printable(out)} cannot be written: {error.strerror}. The checkpoint was saved to "
+            f"{printable(instead)}."
+        ) from error
 
 
 def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:

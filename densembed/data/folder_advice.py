@@ -69,8 +69,8 @@ def check_classes(
         raise DataError(
             f"There are no test images. {_content_of(root)} Put images into "
             f"{quoted(Path(parts['test'], classes[0]))} and the folders of the other classes, or "
-            f"choose the folder {shown_from(root, root / parts['train'])}, of whose images about "
-            "a fifth is then used for testing."
+            f"use only its folder {quoted(parts['train'])}, of whose images about a fifth is then "
+            "used for testing."
             if parts
             else f"The folder {shown} has one image per class, so none can be used for testing: "
             "add more."
@@ -102,10 +102,10 @@ def _advice(root: Path) -> str:
             if name.strip().casefold() != part:
                 renames.append(f"{quoted(name)} to '{part}'")
         return f"Rename {' and '.join(renames)}."
-    inside = [shown_from(root, folder) for folder in _data_sets_below(root)]
+    inside = [quoted(folder.relative_to(root)) for folder in _data_sets_below(root)]
     if len(inside) == 1:
-        return f"Choose the folder {inside[0]} instead."
-    choice = f", or choose one of {', '.join(inside[:MOST_LISTED])}" if inside else ""
+        return f"Use only its folder {inside[0]}."
+    choice = f", or use only one of its folders {', '.join(inside[:MOST_LISTED])}" if inside else ""
     classes = [label for name in parts.values() or ("",) for label in subfolders(root / name)]
     if inside or any(subfolders(Path(label.path)) for label in classes):
         return f"Images must be directly in the folder of their class: move them up{choice}."

@@ -180,9 +180,12 @@ def as_inputs(rows: "Rows", scaling: Scaling, title: str) -> torch.Tensor:
         inputs = scaling(rows.values)
     fits = (np.maximum(abs(inputs), abs(rows.values)) <= LARGEST).all(1)
     if not fits.all():
+        line = f"Line {rows.lines[int(fits.argmin())]:,} of {title}"
+        if abs(rows.values).max() > LARGEST:
+            raise DataError(f"{line} has a value that is not between −{LARGEST:g} and {LARGEST:g}.")
         raise DataError(
-            f"Line {rows.lines[int(fits.argmin())]:,} of {title} has a value that is too large, "
-            "compared with the training signals: check its unit."
+            f"{line} has a value that is too large, compared with the training signals: check its "
+            "unit."
         )
     return torch.from_numpy(inputs.astype(np.float32)).unsqueeze(1)
 
@@ -284,7 +287,7 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
         found.notes.append(
             f"{title}: the first line is read as a signal of the class "
             f"{quoted(found.classes[0][:40])}, which no other line has. Headings that are numbers "
-            "are not recognised."
+            "are recognised if they count from 0 or 1."
         )
     return found
 
@@ -297,8 +300,8 @@ def _like_a_signal(
         return "has no numbers"
     first = headings[used[0]]
     counts = NUMBER not in places and _number(first.replace(",", ".")) is not None
-    has_class = CLASS in places and _name(headings[places[CLASS]]) in classes
-    return f"counts from {first}" if counts and has_class else ""
+    fits = CLASS not in places or _name(headings[places[CLASS]]) in classes
+    return f"counts from {first}" if counts and fits else ""
 
 
 def _places(
@@ -372,13 +375,14 @@ def split_rows(text: str, separator: str, title: str) -> Iterator[tuple[int, lis
 def _headings(row: list[str]) -> list[str]:
     """The first row if it has headings, else nothing.
 
-    Headings are no numbers, or count from 0 or 1 up to the last one, after one for the row's number
-    that is empty.
+    Headings are no numbers, or count from 0 or 1. The first may be empty, for the number of the
+    row, and the last may have a name, for the class.
     """
     numbers = [_number(cell.replace(",", ".")) for cell in row]
     found = [number for number in numbers if number is not None]
-    count = len(row) - (1 if row[0] else 2)
+    count = len(found)
     counted = count > 1 and found in ([*range(count)], [*range(1, count + 1)])
+    counted = counted and len(row) - count <= (1 if row[0] else 2)
     return row if not found or counted else []
 
 

@@ -165,7 +165,8 @@ def _write(place: str, pictures: Iterable[File], data_dir: Path) -> str:
             stamp = int.from_bytes(hashlib.sha256(data).digest()[:4], "big") % 10**9
             os.utime(target, (stamp, stamp))
         Folder.parse(Folder.named(str(unfinished / root.name))).load(data_dir)
-        unfinished.rename(root.parent)
+        root.parent.mkdir(exist_ok=True)  # there may be the same pictures with another title
+        (unfinished / root.name).rename(root)
     except OSError as error:
         if not root.is_dir():  # stored by another tab in this moment
             raise DataError(f"The pictures cannot be stored: {error.strerror}.") from error

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from densembed.data import as_input
+from densembed.functional.arguments import per_axis
 from densembed.functional.gamma import axes_gamma
 from densembed.layers.embedding import Embedding
 from densembed.models.architectures import DensityNetwork
@@ -55,6 +56,7 @@ def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTIO
         x: inputs (N, C, *sizes), required for adaptive models.
         resolution: cells r per pixel on each axis.
     """
+    per_axis(resolution, 1, "resolution", 1)
     network = cast(DensityNetwork, model)
     cells = [size * resolution for size in network.embedding.sizes]
 

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
 
@@ -26,6 +26,11 @@ def check_input(x: Tensor, like: Tensor | None) -> None:
         TypeError: `x` is not a tensor.
         ValueError: it is not dense, or its dtype or device is wrong.
     """
+    if isinstance(x, fx.Proxy):
+        raise TypeError(
+            "torch.fx.symbolic_trace does not trace this layer, whose checks read the input. Make "
+            "the layer a leaf module of the Tracer, or use torch.export."
+        )
     if not isinstance(x, Tensor):
         convert = "torch.from_numpy" if type(x).__module__ == "numpy" else "torch.tensor"
         raise TypeError(

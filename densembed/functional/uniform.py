@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from densembed.functional.arguments import per_axis
 from densembed.functional.gamma import outer
 
 
@@ -73,6 +74,7 @@ def indicator(lower: Tensor, upper: Tensor, size: int, resolution: int) -> Tenso
     Returns:
         (..., size · resolution), zeros and ones; a centre on a shared end is in one interval.
     """
+    per_axis(resolution, 1, "resolution", 1)
     cells = torch.arange(size * resolution, dtype=lower.dtype, device=lower.device)
     t = (cells + 0.5) / resolution
     return ((lower[..., None] <= t) & (t < upper[..., None])).to(lower.dtype)

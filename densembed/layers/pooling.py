@@ -191,10 +191,10 @@ class _AdaptivePool(nn.Module):
         field = self._spread(height, tuple(x.shape[2:]), counts)
         inside = []
         for axis, (size, count) in enumerate(zip(x.shape[2:], counts, strict=True)):
-            field = field.repeat_interleave(resolution, 3 + axis)
             offset = torch.arange(count, device=x.device) * self.stride[axis] - self.padding[axis]
             lower, upper = (end + offset for end in self.ends(axis))
             inside.append(indicator(lower, upper, size, resolution)[None])
+            field = field.repeat_interleave(resolution, 3 + axis)
         return field * product(inside)
 
     def extra_repr(self) -> str:

@@ -164,6 +164,7 @@ class QuadratureEmbedding(nn.Module):
         Returns:
             (1, C or 1, K, *sizes · resolution); `x` is ignored.
         """
+        per_axis(resolution, 1, "resolution", 1)
         like = self.origin
         cells = [torch.arange(size * resolution).to(like) for size in self.sizes]
         points = [(cell + 0.5) / resolution for cell in cells]

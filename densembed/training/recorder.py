@@ -84,11 +84,13 @@ class Recorder:
                 self.snapshots.append(Snapshot(saved, state))
 
     def checkpoint(self, outcome: Outcome = "running") -> Checkpoint:
-        """The checkpoint so far; it needs at least one snapshot.
+        """The checkpoint so far. Raises ValueError without any snapshot.
 
         While the training runs, the current parameters follow the planned snapshots, which lie far
         apart in a long training.
         """
+        if not self.snapshots:
+            raise ValueError("Expected at least one snapshot; add one with `add`.")
         snapshots = [*self.snapshots, *(self._current() if outcome == "running" else [])]
         steps = [snapshot.step for snapshot in snapshots]
         header = self.header.model_copy(update={"steps": steps, "outcome": outcome})

@@ -1,5 +1,6 @@
 """The whole program: arguments, help, guesses and files that no command takes."""
 
+import errno
 import os
 import re
 import shlex
@@ -413,6 +414,23 @@ def test_work_begins_only_if_its_result_can_be_written(
     line = fails(run(*(part.format(**places) for part in command)))
     assert "file/a" in line
     assert (tmp_path / "file").read_text() == ""
+
+
+def test_why_a_sweep_ended_is_said_on_a_full_disk_too(run, tmp_path, monkeypatch):
+    """It says more than that its table cannot be written."""
+    from densembed.cli import sweep
+
+    def full(path, *_):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(sweep, "replace_file", full)
+    monkeypatch.setattr(sweep.Sweep, "submit", lambda *_: None)
+    monkeypatch.setattr(sweep, "_follow", lambda *_: None)
+    monkeypatch.setattr(sweep.Sweep, "reason", lambda _: "This ended the sweep.")
+    arguments = "sweep", "linear", "--epochs", "1", "--out", tmp_path / "sweep"
+    assert fails(run(*arguments)) == "densembed: This ended the sweep."
+    monkeypatch.setattr(sweep.Sweep, "state", lambda _: "done")
+    assert "sweep.csv" in fails(run(*arguments))
 
 
 @pytest.mark.parametrize("linked", [False, True])

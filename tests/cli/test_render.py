@@ -119,6 +119,9 @@ def test_render_refuses(run, trained_file, pictures, tmp_path):
     assert "--grid is not for pages" in render(
         pictures["digit"], tmp_path / "a.html", "--grid", "14"
     )
+    assert "--resolution is not for pages" in render(
+        pictures["digit"], tmp_path / "a.html", "--resolution", "4"
+    )
     large = ("--grid", "1024", "--resolution", "9")
     assert "more than 8,192 cells along an axis" in render(
         pictures["digit"], tmp_path / "a.npz", *large

@@ -126,7 +126,7 @@ def test_a_value_that_overflows_is_named_by_its_line(run, model, table, tmp_path
     rows = table.read_text().splitlines()
     rows[6] = ",".join(["1e300", *rows[6].split(",")[1:]])
     (tmp_path / "new.csv").write_text("\n".join(rows))
-    says = "Line 7 of new.csv has a value that is too large, compared with the training signals"
+    says = "Line 7 of new.csv has a value that is not between −1e+30 and 1e+30."
     status, text, _ = run("read", model, tmp_path / "new.csv", "--json")
     (found,) = json.loads(text, parse_constant=pytest.fail)
     assert status == 2

@@ -125,6 +125,29 @@ def test_train_checks_the_output_path_first(run, tmp_path, monkeypatch):
     assert "cannot be written" in fails(run("train", "linear", "--out", out))
 
 
+def test_a_result_without_its_place_is_saved_elsewhere(run, tmp_path, monkeypatch):
+    """The folder is removed while the training runs."""
+    from densembed.cli import train as module
+
+    (tmp_path / "gone").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    real = module.train
+
+    def removing(*arguments, **options):
+        yield from real(*arguments, **options)
+        (tmp_path / "gone").rmdir()
+
+    monkeypatch.setattr(module, "train", removing)
+    out = tmp_path / "gone" / "a.safetensors"
+    line = fails(run("train", "linear", *FAST, "--out", out))
+    before = f"densembed: {out} cannot be written: No such file or directory. The checkpoint was"
+    assert line.startswith(before)
+    (saved,) = tmp_path.glob("densembed-*/a.safetensors")
+    assert line.endswith(f" saved to {saved}.")
+    assert Checkpoint.open(saved).header.outcome == "done"
+
+
 @pytest.mark.parametrize("suffix", ["pdf", "html", "npz"])
 def test_a_file_replaces_no_pipe_and_no_link(run, trained_file, pictures, tmp_path, suffix):
     pipe, link, target = (tmp_path / f"{name}.{suffix}" for name in ("pipe", "link", "target"))

@@ -187,6 +187,16 @@ WRONG = {
                 ["test", "1e300", *rows()[0][1:]],
             ]
         ),
+        r"Line 22 .* not between −1e\+30 and 1e\+30",
+    ),
+    "test value far from the others": (
+        text(
+            [
+                ["split", *HEADINGS],
+                *(["train", *(x / 1e20 for x in row[:-1]), row[-1]] for row in rows()),
+                ["test", "1e25", *rows()[0][1:]],
+            ]
+        ),
         "Line 22 .* too large, compared with the training signals",
     ),
     "few": (text(rows(6)), "no test signals"),
@@ -251,6 +261,34 @@ def test_a_first_line_that_counts_is_named_if_it_may_be_a_signal(load, start):
     for sure in ([*ramp, "class"], ["", *ramp, "rest"]):
         table = [sure, *([*range(len(sure) - LENGTH - 1), *row] for row in rows())]
         assert not any("counts" in note for note in load(text(table)).notes)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("index", [False, True])
+def test_headings_may_count_the_class_too(load, start, index):
+    """As pandas writes a table whose columns have no names."""
+    classes = {"rest": str(start + LENGTH), "move": "a", "fall": "b"}
+    body = [[*row[:-1], classes[row[-1]]] for row in rows()]
+    headings = [start + k for k in range(LENGTH + 1)]
+    named = [[*HEADINGS, "class"][-LENGTH - 1 :], *body]
+    table = [["", *headings], *([k, *row] for k, row in enumerate(body))]
+    data = load(text(table) if index else text([headings, *body]))
+    assert same(data, load(text(named)))
+    assert len(data.train) + len(data.test) == 20
+    assert any("column has no heading" in note for note in data.notes) == index
+    assert any(f"counts from {start}, so" in note for note in data.notes) == (not index)
+
+
+@pytest.mark.parametrize("first", [[], [""]])
+def test_headings_that_count_need_no_class(tmp_path, first):
+    body = [[k, *row] if first else row for k, row in enumerate(values())]
+    table = [[*first, *range(LENGTH)], *body]
+    path = tmp_path / "new.csv"
+    path.write_text(text(table))
+    found = read_rows(path, length=LENGTH)
+    np.testing.assert_array_equal(found.values, values())
+    (note,) = found.notes
+    assert ("has no heading" if first else "counts from 0, so it is read as headings") in note
 
 
 def test_two_ways_of_writing_a_class_are_one_class(load):

@@ -61,6 +61,11 @@ def test_an_archive_is_a_data_set(tmp_path, prefix):
         for image, label in zip(split.images, split.labels, strict=True):
             assert image[0, 5, 5] == COLOURS[dataset.classes[label]]
     assert upload.store([("My pets.zip", packed(files))], tmp_path) == stored
+    renamed = upload.store([("Yours.zip", packed(files))], tmp_path)
+    for name in (renamed.name, upload.inverted(renamed.name, tmp_path)):
+        assert name.endswith("/Yours")
+        assert load_dataset(name, tmp_path).title == "Yours"
+    assert upload.inverted(stored.name, tmp_path).endswith("/My pets")
 
 
 def test_the_parts_of_an_archive_are_kept(tmp_path):

@@ -292,6 +292,20 @@ def test_trace(name, tmp_path):
 
 
 @each_layer
+def test_symbolic_trace_takes_layers_as_leaves(name):
+    class Tracer(torch.fx.Tracer):
+        def is_leaf_module(self, module, name):
+            return type(module) is type(layer) or super().is_leaf_module(module, name)
+
+    layer, x = made(name)
+    with pytest.raises(TypeError, match=r"leaf module of the Tracer, or use torch\.export"):
+        torch.fx.symbolic_trace(layer)
+    network = nn.Sequential(layer, nn.Flatten())
+    traced = torch.fx.GraphModule(network, Tracer().trace(network))
+    assert torch.equal(traced(x), network(x))
+
+
+@each_layer
 def test_compile_as_one_graph(name):
     layer, x = made(name)
     torch._dynamo.reset()
@@ -460,6 +474,7 @@ ROWS = {
     "`torch.func.vmap`": test_vmap_over_members_and_their_gradients,
     "`torch.export`, free batch": test_export_with_a_free_batch,
     "`torch.jit.trace`": test_trace,
+    "`torch.fx.symbolic_trace`": test_symbolic_trace_takes_layers_as_leaves,
     "`torch.compile`": test_compile_as_one_graph,
     "`torch.compile`, `dynamic=True`": test_compile_with_dynamic_shapes,
     "`is_grads_batched`, `vectorize` of `torch.autograd`": test_batched_gradients_of_autograd,
@@ -487,6 +502,15 @@ def test_is_built_on_the_default_device_and_dtype(name):
         assert create()(torch.rand(2, 2, *sizes)).dtype == torch.float64
     finally:
         torch.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("resolution", [0, -1, 1.5, "2", True])
+@each_layer
+def test_a_resolution_is_a_positive_integer(name, resolution):
+    layer, x = made(name)
+    if hasattr(layer, "receptive_field"):
+        with pytest.raises(ValueError, match=rf"resolution .*; got {resolution!r}\.$"):
+            layer.receptive_field(x, resolution=resolution)
 
 
 def test_the_table_has_a_row_for_each_test():

@@ -1,6 +1,7 @@
 """The paper's networks: sizes, start, and the forward pass against sums written out in full."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -197,6 +198,15 @@ def test_a_size_of_any_length_is_out_of_range(name, most):
     with pytest.raises(ValueError, match=f"must lie between 1 and {most}") as caught:
         check_name(name)
     assert str(caught.value).startswith(f"The sizes in {name[:60]!r} ")
+
+
+@given(st.sampled_from(sorted(MODELS)), st.integers(0, 10**6), st.booleans())
+def test_what_an_error_suggests_is_a_name(template, number, typo):
+    name = template.replace("{family}", "logistic").replace("{frame}", "")
+    name = re.sub(r"{\w+}", str(number), name)
+    words, _ = said(check_name, name.replace("-", "--", 1) if typo else name)
+    for meant in re.findall(r"did you mean '(.*?)'", words):
+        assert check_name(meant) == meant
 
 
 def said(function, name: str) -> tuple[str, bool]:

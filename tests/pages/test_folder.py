@@ -284,6 +284,17 @@ def test_train_names_a_folder_that_cannot_be_used(gallery, tmp_path):
     assert not any(button.label == "Start training" for button in app.button)
 
 
+@pytest.mark.parametrize(("named", "size"), [("", "12 × 14"), ("@3x48x48", "48 × 48")])
+def test_train_takes_the_name_of_a_data_set(gallery, tmp_path, named, size):
+    """As on the command line, whose messages the page shows."""
+    app = visit("train")
+    app.selectbox(key="new-data").select("folder:").run()
+    app.text_input(key="new-folder").input(f"folder:{colours(tmp_path / 'photos', 8)}{named}").run()
+    settle(app)
+    assert any(f"{size}, colour" in text.value for text in app.text)
+    assert any(button.label == "Start training" for button in app.button)
+
+
 def learned(folder, model="logistic-el-3") -> Checkpoint:
     config = RunConfig(model=model, dataset=f"folder:{folder}", epochs=1, device="cpu")
     dataset = load_dataset(config.dataset)

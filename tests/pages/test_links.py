@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from tests.conftest import is_sentence
-from tests.pages.conftest import ROOT, report, sample, settle, views_own, visit, warnings
+from tests.pages.conftest import ROOT, live, report, sample, settle, views_own, visit, warnings
 
 GONE = "20260101-000000-abcdef"
 LAB = [  # the rest of the link, and the controls that it shows
@@ -149,6 +149,19 @@ def test_a_parameter_without_a_similar_name_gets_no_suggestion(mnist_model):
     app = visit("lab", **{"[a](b)" * 9: "x"})
     (said,) = warnings(app)
     assert said == f"This view has no parameter “{('[a](b)' * 9)[:40]}…”."
+
+
+@pytest.mark.parametrize(
+    ("page", "key", "texts"),
+    [("lab", "layer", ["pool", "micro"]), ("", "model", ["small", "other", "mars"])],
+)
+def test_the_first_of_several_values_is_used(page, key, texts, mnist_model):
+    app = visit(page, **{key: texts})
+    assert warnings(app) == [f"The link sets “{key}” more than once: the first is used."]
+    assert "".join(app.query_params[key]) == texts[0]
+    if key == "model":
+        assert f"model={texts[0]}" in live(app)["link"]
+    assert not warnings(settle(app.run()))
 
 
 def test_a_width_of_older_links_still_opens(mnist_model):

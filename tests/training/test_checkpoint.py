@@ -156,6 +156,8 @@ def test_a_record_begins_before_training(digits):
     recorder = Recorder(RunConfig(model="linear"), digits)
     with pytest.raises(ValueError, match=r"first snapshot of step 0, .* got one of step 1,200"):
         recorder.add(Snapshot(1200, {}))
+    with pytest.raises(ValueError, match="at least one snapshot"):
+        recorder.checkpoint()
 
 
 def test_recorder_keeps_all_members(digits, tmp_path):

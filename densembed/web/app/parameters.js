@@ -55,7 +55,8 @@ export function number(label, low, high, usual, whole = false) {
   };
   const kind = whole ? "a whole number" : "a number";
   const bound = (/** @type {number} */ end) => end.toLocaleString("en").replace("-", "−");
-  return { label, usual, expected: `${kind} from ${bound(low)} to ${bound(high)}`, read };
+  const range = low === high ? bound(low) : `${kind} from ${bound(low)} to ${bound(high)}`;
+  return { label, usual, expected: range, read };
 }
 
 /**

@@ -29,6 +29,11 @@ def open_notices() -> None:
     """Reserve the place for one message about everything that is wrong with the page's link."""
     st.session_state["notices"] = {"room": st.container(), "sentences": []}
     st.session_state["link"] = {"received": list(st.query_params), "read": set()}
+    for key in st.query_params:
+        first, *others = st.query_params.get_all(key)
+        if others:
+            st.query_params[key] = first
+            notice(f"The link sets {quoted(key)} more than once: the first is used.")
 
 
 def in_link(key: str, default: str | None = None) -> str | None:

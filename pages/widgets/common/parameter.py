@@ -102,8 +102,10 @@ class Numbers(Options):
 
     def __str__(self) -> str:
         form = ",d" if self.kind is int else ",g"
-        bounds = f"{self.low:{form}} to {self.high:{form}}".replace("-", "−")
-        return f"a {'whole ' if self.kind is int else ''}number from {bounds}"
+        low, high = (f"{end:{form}}".replace("-", "−") for end in (self.low, self.high))
+        if low == high:
+            return low
+        return f"a {'whole ' if self.kind is int else ''}number from {low} to {high}"
 
 
 class OneOf(Numbers):

@@ -176,7 +176,8 @@ def _drop_removed(follow: Follow) -> None:
 
 
 def _forget_picture(follow: Follow) -> None:
-    st.session_state.pop("picture", None)
+    for key in ("picture", "photograph-of"):  # with what was asked for of the photograph
+        st.session_state.pop(key, None)
     if st.query_params.get("from") == UPLOAD:  # the ink may also be of a drawing
         follow(lambda link: {name: value for name, value in link.items() if name != "ink"})
 

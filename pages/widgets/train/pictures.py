@@ -66,6 +66,7 @@ def pick_pictures(source: str) -> str | None:
     Args:
         source: `UPLOADED` or `FOLDER`.
     """
+    named = ""  # a shape in the name of the data set
     if source == UPLOADED:
         path = _pick_upload()
     else:
@@ -79,6 +80,9 @@ def pick_pictures(source: str) -> str | None:
         )
         # A path that was copied from a message of a page may contain some.
         path = path.replace(JOINER, "").strip()
+        if path.startswith(FOLDER):  # a name as on the command line
+            path, named = _path_and_shape(path)
+            path = path.removeprefix(FOLDER)
         if not path:
             st.caption(LAYOUT)
     shapes = list(SHAPES)
@@ -92,7 +96,7 @@ def pick_pictures(source: str) -> str | None:
         **KEPT,
         help="Every picture is cropped at the centre to this shape, and resized.",
     )
-    return Folder.named(path, shape) if path else None
+    return Folder.named(path, shape or named) if path else None
 
 
 def _pick_upload() -> str:
