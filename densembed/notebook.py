@@ -31,6 +31,7 @@ from densembed.fields.field import RESOLUTION, view
 from densembed.figures.export import by_moment, title_of
 from densembed.figures.printed import sheet_figure
 from densembed.figures.theme import DENSITY_SCALE, INK_SCALE, clipped_ticks, themed
+from densembed.functional.arguments import per_axis
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import view_page
@@ -77,12 +78,13 @@ def show(
     The browser computes the network: the step, the input and the views can be changed in place.
 
     Args:
-        x: the input: pixels (C, H, W) or (1, C, H, W), uint8 or with ink from 0 to 1; or the path
-            of an image file. By default the first test image of the built-in digits, or a blank
-            image if the model takes images of another shape.
-        height: height of the frame in pixels.
+        x: the input: pixels (C, H, W) or (1, C, H, W), uint8, bool or with ink from 0 to 1; or the
+            path of an image file. By default the first test image of the built-in digits, or a
+            blank image if the model takes images of another shape.
+        height: height of the frame in pixels, an integer.
         link: parameters of the view, as in the links of the page: `step="100"`.
     """
+    per_axis(height, 1, "height", 1)
     pixels = as_pixels(checkpoint, x)
     models = {checkpoint.config.model: checkpoint}
     return NotebookFrame(view_page(models, pixels, link, examples=EXAMPLES), height)
@@ -161,13 +163,16 @@ def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
         )
     if pixels.dtype == torch.uint8:
         return pixels
-    if not pixels.is_floating_point() or not ((pixels >= 0) & (pixels <= 1)).all():
+    ink = pixels if pixels.is_complex() else pixels.double()
+    if pixels.dtype != torch.bool and (
+        not pixels.is_floating_point() or not ((ink >= 0) & (ink <= 1)).all()
+    ):
+        span = "" if pixels.is_complex() else f" from {ink.min():g} to {ink.max():g}"
         raise ValueError(
             "Expected pixels in uint8 from 0 to 255, or floating-point ink from 0 to 1; got "
-            f"{pixels.dtype} from {pixels.min():g} to {pixels.max():g}. Divide values of 0 to 255 "
-            "by 255."
+            f"{pixels.dtype}{span}. Divide values of 0 to 255 by 255."
         )
-    return (pixels.double() * 255).round().to(torch.uint8)
+    return (ink * 255).round().to(torch.uint8)
 
 
 def _plotly(

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from numbers import Integral
 
 UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}
 """Unicode categories of control characters, surrogates and line separators."""
@@ -44,6 +45,8 @@ MOST_LISTED = 5
 
 def index_of(index: int, count: int, noun: str) -> int:
     """An index from 0, for one that may count from the end. Raises ValueError if there is none."""
+    if not isinstance(index, Integral) or isinstance(index, bool):
+        raise ValueError(f"Expected an integer as the index of a {noun}; got {index!r}.")
     if not -count <= index < count:
         raise ValueError(
             f"There is no {noun} {index:,}: a checkpoint with {counted(count, noun)} has the "

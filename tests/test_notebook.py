@@ -3,6 +3,7 @@
 import base64
 import gzip
 import html
+import math
 import re
 from dataclasses import replace
 
@@ -84,6 +85,21 @@ def test_a_figure_of_no_snapshot_is_an_error(trained, snapshot):
         densembed.figure(trained, snapshot=snapshot)
 
 
+@pytest.mark.parametrize("snapshot", [1.5, "1", None, True])
+def test_the_index_of_a_snapshot_is_an_integer(trained, snapshot):
+    for function in (lambda: figure(trained, snapshot=snapshot), lambda: trained.model(snapshot)):
+        with pytest.raises(
+            ValueError, match=rf"integer as the index of a snapshot; got {snapshot!r}"
+        ):
+            function()
+
+
+@pytest.mark.parametrize("height", [math.nan, -5, "a"])
+def test_the_height_of_a_panel_is_a_positive_integer(trained, height):
+    with pytest.raises(ValueError, match=rf"height .*; got {height!r}\.$"):
+        show(trained, height=height)
+
+
 def test_inputs_in_any_form_are_the_same_pixels(trained, digits, tmp_path):
     pixels = digits.test.images[3]
     for given in (
@@ -96,6 +112,7 @@ def test_inputs_in_any_form_are_the_same_pixels(trained, digits, tmp_path):
     ):
         assert torch.equal(as_pixels(trained, given), pixels)
     assert torch.equal(as_pixels(trained), digits.test.images[0])
+    assert torch.equal(as_pixels(trained, pixels > 99), (pixels > 99).to(torch.uint8) * 255)
     path = tmp_path / "a.png"
     Image.fromarray(255 - pixels[0].numpy()).resize((280, 280)).save(path)
     assert torch.equal(as_pixels(trained, path), read_picture(path).pixels)
@@ -109,6 +126,8 @@ def test_inputs_in_any_form_are_the_same_pixels(trained, digits, tmp_path):
         (torch.full((1, 28, 28), 200.0), "ink from 0 to 1"),
         (torch.full((1, 28, 28), torch.nan), "ink from 0 to 1"),
         (torch.zeros(1, 28, 28, dtype=torch.int64), "Expected pixels in uint8"),
+        (torch.zeros(1, 28, 28, dtype=torch.uint16), "uint16 from 0 to 0"),
+        (torch.zeros(1, 28, 28, dtype=torch.complex64), r"complex64\. Divide"),
     ],
 )
 def test_other_inputs_are_refused_in_a_sentence(trained, given, words):
@@ -122,9 +141,15 @@ def test_a_path_is_no_checkpoint(function, trained_file, pictures):
         function(trained_file, pictures["digit"])
 
 
-def test_a_figure_has_at_least_one_cell_per_pixel(trained):
-    with pytest.raises(ValueError, match=r"resolution .*; got 0\.$"):
-        figure(trained, resolution=0)
+@pytest.mark.parametrize("resolution", [0, 1.5, None, "2"])
+def test_a_figure_has_at_least_one_cell_per_pixel(trained, resolution):
+    with pytest.raises(ValueError, match=rf"resolution .*; got {resolution!r}\.$"):
+        figure(trained, resolution=resolution)
+
+
+def test_a_figure_that_would_exhaust_the_memory_is_refused(trained):
+    with pytest.raises(ValueError, match=r"resolution of 1,000,000 makes more than 67,108,864"):
+        figure(trained, resolution=10**6)
 
 
 def test_a_model_of_signals_is_refused(trained):

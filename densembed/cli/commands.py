@@ -21,6 +21,7 @@ from densembed.cli.common import (
     check_out_folder,
 )
 from densembed.data.content import Content
+from densembed.data.grids import MAX_CELLS
 from densembed.data.names import NAMES, check_name, is_signals
 from densembed.experiments.recipes import RECIPES
 from densembed.files import is_same_file
@@ -51,8 +52,6 @@ RENDERED = (".html", ".svg", ".pdf", ".png", ".npz")
 EXPORTS = {"onnx": ".onnx", "torch": ".pt2", "csv": ".csv"}
 """What `export` writes, with the suffix of its files."""
 RESOLUTION, MAX_RESOLUTION = 4, 32
-MAX_CELLS = 8192
-"""Most cells of a field along an axis, as larger fields exhaust the memory."""
 MAX_PORT = 65_535
 MOST_SEEDS, MOST_PROCESSES = 100, 256
 DATASETS_OR_FOLDER = f"{', '.join(NAMES)}, folder:PATH or csv:PATH"

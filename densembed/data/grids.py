@@ -4,6 +4,8 @@ import re
 
 MAX_GRID = 1024
 """Largest side, in pixels."""
+MAX_CELLS = 8192
+"""Most cells of a field along a side of an image, as larger fields exhaust the memory."""
 OWN = "data"
 """In place of a size: that of the images of the data set."""
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from densembed.data import as_input
+from densembed.data.grids import MAX_CELLS
 from densembed.functional.arguments import per_axis
 from densembed.functional.gamma import axes_gamma
 from densembed.layers.embedding import Embedding
@@ -55,10 +56,16 @@ def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTIO
         model: a `DensityNetwork`, or a network like it.
         x: inputs (N, C, *sizes), required for adaptive models.
         resolution: cells r per pixel on each axis.
+    Raises:
+        ValueError: the resolution is no positive integer, or makes more than 2²⁶ cells.
     """
     per_axis(resolution, 1, "resolution", 1)
     network = cast(DensityNetwork, model)
     cells = [size * resolution for size in network.embedding.sizes]
+    if prod(cells) > MAX_CELLS**2:
+        raise ValueError(
+            f"A resolution of {resolution:,} makes more than {MAX_CELLS**2:,} cells: lower it."
+        )
 
     def summed(model: DensityNetwork, x: Tensor | None) -> Tensor:
         embedding = model.embedding

@@ -146,6 +146,11 @@ def mean_displacement(first: Densities, second: Densities) -> float:
 def field_statistics(
     model: DensityNetwork, x: Tensor, resolution: int = 2
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of the field (H · r, W · r) over inputs, summed over channels."""
+    """Mean and standard deviation of the field (H · r, W · r) over inputs, summed over channels.
+
+    Raises ValueError without any input.
+    """
+    if not len(x):
+        raise ValueError("Expected at least one input; got none.")
     values = field(model, x, resolution).values.sum(1)
     return values.mean(0), values.std(0)

@@ -231,12 +231,15 @@ class Run(TrainingFolder):
         """The user's name for it, or "". Only for display."""
         try:
             with open(self.path / "name", "rb") as file:
-                return _one_line(file.read(8 * MAX_NAME).decode(errors="replace"))
+                return _one_line(file.read(8 * MAX_NAME).decode(errors="replace"))[:MAX_NAME]
         except OSError:
             return ""
 
     def rename(self, name: str) -> None:
-        replace_file(self.path / "name", _one_line(name).encode())
+        """Give it another name, on one line. Raises ValueError for a long one."""
+        if (length := len(line := _one_line(name))) > MAX_NAME:
+            raise ValueError(f"A name has at most {MAX_NAME} characters; this one has {length:,}.")
+        replace_file(self.path / "name", line.encode())
 
     @property
     def config(self) -> RunConfig | None:
@@ -283,8 +286,8 @@ class Run(TrainingFolder):
 
 
 def _one_line(text: str) -> str:
-    """Printable text on one line, short enough for a list."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:MAX_NAME]
+    """Printable text on one line."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def all_runs(root: Path | None = None) -> list[Run]:

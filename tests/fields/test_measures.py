@@ -134,6 +134,11 @@ def test_distance_that_densities_moved():
     assert mean_displacement(first, first) == 0
 
 
+def test_no_inputs_have_no_statistics(trained):
+    with pytest.raises(ValueError, match="at least one input"):
+        field_statistics(trained.model(), torch.rand(0, 1, 28, 28))
+
+
 def test_spread_over_inputs(trained, digits):
     model, x = trained.model(), as_input(digits.test.images[:12])
     mean, deviation = field_statistics(model, x, 2)

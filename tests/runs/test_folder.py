@@ -18,8 +18,7 @@ from tests.runs.conftest import ENDLESS, SHORT, InThread, ended, kinds
         ("my best", "my best"),
         ("../../etc", "../../etc"),
         ("  two\n\tlines\x00 ", "two lines"),
-        ("x" * 1000, "x" * 60),
-        ("é" * 100, "é" * 60),
+        ("é" * 60 + " ", "é" * 60),
         ("\u202eright to left", "right to left"),
         ("", ""),
     ],
@@ -30,6 +29,14 @@ def test_a_name_is_text_on_one_line(new, name, kept):
     run.rename(name)
     assert run.name == kept
     assert sorted(path.name for path in run.path.iterdir()) == ["config.json", "name"]
+
+
+def test_a_long_name_is_refused_and_the_old_one_kept(new):
+    run = new()
+    run.rename("short")
+    with pytest.raises(ValueError, match=r"at most 60 characters; this one has 1,000\."):
+        run.rename("x" * 1000)
+    assert run.name == "short"
 
 
 def test_a_long_name_file_is_truncated(new):

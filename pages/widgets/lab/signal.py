@@ -103,7 +103,6 @@ def _own() -> np.ndarray:
         "0 0 0.2 0.8 1 0.6 0.2 0 0 0.5 0.5 0",
     ).draw(
         st.text_input,
-        max_chars=1000,
         caption=f"{lab.MIN_PIXELS} to {lab.MAX_PIXELS} numbers xₙ (eq. 7), separated by spaces or "
         "commas.",
         **KEPT,

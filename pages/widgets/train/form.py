@@ -115,7 +115,6 @@ def _more_settings() -> dict:
         grid = st.text_input(
             "Grid",
             key="new-grid",
-            max_chars=100,
             **KEPT,
             help=f"Pixels or samples to train on: those of the data ({OWN_GRID}), or others, as in "
             f"14 or 28x20; with several, as in 14,{OWN_GRID},56, each step takes one of them.",

@@ -75,7 +75,6 @@ def pick_network() -> str:
         st.text_input(
             "Name of the network",
             key="new-name",
-            max_chars=60,
             **KEPT,
             help="For example that of a plugin, or gaussian-el-mnn-scale-8-4.",
         )

@@ -74,7 +74,6 @@ def pick_pictures(source: str) -> str | None:
             "Folder on the server",
             key="new-folder",
             **KEPT,
-            max_chars=180,
             placeholder="/home/me/photos",
             help=LAYOUT,
         )

@@ -9,7 +9,7 @@ from functools import partial
 
 import streamlit as st
 
-from densembed.runs import MAX_NAME, Run, execute
+from densembed.runs import Run, execute
 from densembed.training.config import RunConfig
 from pages.widgets.train.cluster import LIVE, cluster, reporting_errors, start
 from pages.widgets.train.form import SOURCES, fill_in
@@ -69,7 +69,7 @@ def run_buttons(run: Run, state: str, config: RunConfig) -> None:
         key = f"name-{run.identifier}"
         rename = partial(_rename, run, key)
         # Both Enter and the button save the name; a click on the button saves it twice.
-        st.text_input("Name", run.name, MAX_NAME, key=key, on_change=_do, args=(CHANGED, rename))
+        st.text_input("Name", run.name, key=key, on_change=_do, args=(CHANGED, rename))
         action_button(st, "Rename", rename)
     with row.popover("Delete"):
         st.write("The trained model will be deleted.")

@@ -41,7 +41,7 @@ def run_list(shown: str) -> None:
 
 def _searched() -> list[str]:
     """The words that the visitor looks for."""
-    words = st.text_input("Search the runs by name, model or data", key="runs-search", max_chars=80)
+    words = st.text_input("Search the runs by name, model or data", key="runs-search")
     return words.casefold().split()
 
 
