@@ -86,8 +86,8 @@ def parse_values(text: str) -> np.ndarray:
 
 
 def format_values(values: Iterable[float]) -> str:
-    """The inverse of `parse_values`, rounded so that it fits into a link."""
-    return " ".join(f"{value:.3g}" for value in values)
+    """The inverse of `parse_values`, to six digits, so that it fits into a link."""
+    return " ".join(f"{value:.6g}" for value in values)
 
 
 def signal(name: str, size: int, *, seed: int = 0) -> np.ndarray:

@@ -61,6 +61,7 @@ def test_bad_values_are_one_sentence(text):
 
 
 def test_values_go_into_a_link_and_back():
+    assert lab.format_values(lab.parse_values("0.12345 5.4321 -3 0.5")) == "0.12345 5.4321 -3 0.5"
     assert np.allclose(lab.parse_values(lab.format_values(NOISE)), NOISE, atol=1e-3)
 
 

@@ -2,10 +2,24 @@
 
 import argparse
 import os
+import socket
 import subprocess
 import sys
 
+from densembed.cli.common import UsageError
 from densembed.paths import app_folder
+
+
+def check_port(port: int) -> None:
+    """Raise UsageError for a port that the server could not use."""
+    try:
+        # As Streamlit's server asks for it.
+        with socket.create_server(("", port)):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"The port {port:,} cannot be used: {error.strerror}. Choose another one with --port."
+        ) from error
 
 
 def run(options: argparse.Namespace) -> int:
@@ -17,6 +31,7 @@ def run(options: argparse.Namespace) -> int:
         environment["DENSEMBED_READ_ONLY"] = "1"
     command = [sys.executable, "-m", "streamlit", "run", str(app_folder() / "app.py")]
     if options.port:
+        check_port(options.port)
         command += ["--server.port", str(options.port)]
     if not options.open:
         command += ["--server.headless", "true"]

@@ -503,8 +503,8 @@ COMMANDS = (
             "sweep logistic-el-3,logistic-el-5 --learning-rate 0.002,0.01 --seeds 3 --out first",
         ),
         lists_names=True,
-        interrupted="Interrupted. Finished trainings are kept; run the same command with --out "
-        "and the sweep's folder to continue.",
+        interrupted="Interrupted. Trainings that have ended are kept: run the same command, with "
+        "the sweep's folder as --out, to continue.",
     ),
     Command(
         name="benchmark",

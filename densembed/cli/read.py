@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from densembed.fields.doubt import Doubt, doubts, two_classes
 from densembed.fields.field import logits
 from densembed.fields.novelty import unlike_training
 from densembed.files import read_regular
-from densembed.text import printable, quoted
+from densembed.text import listed, natural, printable, quoted
 from densembed.training.checkpoint import Checkpoint
 
 KEYS = (
@@ -62,13 +63,24 @@ def read(options: argparse.Namespace) -> int:
     size = options.grid or checkpoint.header.input_shape[1:]
     labels = _read_labels(options.labels) if options.labels else {}
     results = [
-        _predict(checkpoint, model, size, path, labels, options.data_dir) for path in options.image
+        _predict(checkpoint, model, size, path, labels, options.data_dir)
+        | {"file": _shown(path, options.image)}
+        for path in options.image
     ]
     if options.labels and not any(result["label"] for result in results):
         warn(
             f"{printable(options.labels.name)} has no label for any of the files. Its column file "
             "must contain their names without folders."
         )
+    classes = set(checkpoint.header.classes)
+    # A photograph of several digits has the label of all of them.
+    wrong = {
+        label
+        for label in (result["label"] for result in results)
+        if label and label not in classes and not (checkpoint.reads_digits and {*label} <= classes)
+    }
+    if wrong:
+        warn(f"No class of the model, so counted as wrong: {listed(sorted(wrong, key=natural))}.")
     status = 2 if any(result["error"] for result in results) else 0
     if options.json:
         print(json.dumps(results, indent=1, ensure_ascii=False))
@@ -99,7 +111,7 @@ def _predict(
     """
     name = printable(path.name or path)
     result: dict[str, Any] = dict.fromkeys(KEYS)
-    result |= {"file": name, "label": labels.get(_key(name))}
+    result["label"] = labels.get(_key(name))
     channels = checkpoint.header.input_shape[0]
     try:
         data = read_bytes(path)
@@ -180,7 +192,11 @@ def _read_signals(checkpoint: Checkpoint, options: argparse.Namespace) -> int:
             if options.labels
             else "--grid is for images. Leave it out for signals."
         )
-    results = [each for path in options.image for each in _signals(checkpoint, path)]
+    results = [
+        each | {"file": _shown(path, options.image)}
+        for path in options.image
+        for each in _signals(checkpoint, path)
+    ]
     if options.json:
         print(json.dumps(results, indent=1, ensure_ascii=False))
     for result in [] if options.json else results:
@@ -201,7 +217,7 @@ def _read_signals(checkpoint: Checkpoint, options: argparse.Namespace) -> int:
 
 def _signals(checkpoint: Checkpoint, path: Path) -> list[dict[str, Any]]:
     """The objects that `--json` prints for the signals of a file."""
-    blank: dict[str, Any] = dict.fromkeys(SIGNAL_KEYS) | {"file": printable(path.name or path)}
+    blank: dict[str, Any] = dict.fromkeys(SIGNAL_KEYS) | {"file": ""}
     try:
         inputs, rows = read_signals(checkpoint, path)
     except (DataError, UsageError, OSError) as error:
@@ -220,6 +236,12 @@ def _signals(checkpoint: Checkpoint, path: Path) -> list[dict[str, Any]]:
         }
         for k, line in enumerate(rows.lines)
     ]
+
+
+def _shown(path: Path, paths: Sequence[Path]) -> str:
+    """The name of a file, with its folder if another file has the same name."""
+    alone = sum(other.name == path.name for other in paths) == 1
+    return printable((path.name if alone else "") or path)
 
 
 def _key(name: str) -> str:

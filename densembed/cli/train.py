@@ -68,7 +68,11 @@ def _save(checkpoint: Checkpoint, out: Path) -> None:
         checkpoint.save(out)
     except OSError as error:
         instead = Path(mkdtemp(prefix="densembed-")) / out.name
-        checkpoint.save(instead)
+        try:
+            checkpoint.save(instead)
+        except OSError:
+            instead.parent.rmdir()
+            raise error from None
         raise UsageError(
             f"{printable(out)} cannot be written: {error.strerror}. The checkpoint was saved to "
             f"{printable(instead)}."

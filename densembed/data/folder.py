@@ -68,7 +68,7 @@ TEST_SHARE = 5
 LEAST_TESTED, MOST_TESTED = 10, 3
 """At least a tenth and at most a third of a class are test images, but one in a class of two or
 more."""
-RULES = 5
+RULES = 6
 """Version of the decoding. A new version invalidates the cache."""
 CACHE = "folders"
 MAX_CACHES = 8
@@ -163,10 +163,7 @@ class Folder:
         """
         root = self.root(data_dir)
         if not os.path.isdir(root):
-            raise DataError(
-                f"The folder {quoted(self.path)} {_trouble(root)}: check the path, or name another "
-                f"folder, like {EXAMPLE}."
-            )
+            raise DataError(f"The folder {quoted(self.path)} {_trouble(root)}: check the path.")
         return _load(self.name, root.absolute(), self.shape, data_dir, folder_stamp(root))
 
 
@@ -291,6 +288,7 @@ def _decode_all(
         pairs = [(file, head) for file, head in zip(files, stoppable(read), strict=True) if head]
         readable, heads = [file for file, _ in pairs], [head for _, head in pairs]
         common = shape or _common_shape(heads)
+        sizes = {head[1] for head in heads}
         decode = partial(to_shape, shape=common)
         decoded = pool.map(lambda file: tried(decode, file), readable, chunksize=256)
         images = list(stoppable(decoded))
@@ -311,6 +309,14 @@ def _decode_all(
         chosen = [(file, image) for file, image in valid if (file in tested) == test]
         tensors[f"{part}_images"] = torch.from_numpy(np.stack([image for _, image in chosen]))
         tensors[f"{part}_labels"] = torch.tensor([index[file.label] for file, _ in chosen])
+    if not shape and sizes != {(common[2], common[1])}:
+        reason = (
+            "differ in size" if len(sizes) > 1 else f"have a side of more than {MOST_SIDE} pixels"
+        )
+        notes.append(
+            f"The images {reason}, so they are cropped at the centre and scaled to {SIZE} × {SIZE} "
+            "unless another shape is set."
+        )
     summary: Summary = {
         "classes": classes,
         "left_out": [printable(path) for path in left_out],

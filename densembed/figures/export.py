@@ -228,8 +228,10 @@ def by_moment(checkpoint: Checkpoint, views: View, index: int = -1) -> dict[str,
 
 
 def title_of(checkpoint: Checkpoint) -> str:
-    """The title of a checkpoint's figures: its model and its training data."""
-    return f"{describe(checkpoint.config.model)}, {checkpoint.header.provenance.dataset_title}"
+    """The title of a checkpoint's figures: its model, its training data, and which of several."""
+    title = f"{describe(checkpoint.config.model)}, {checkpoint.header.provenance.dataset_title}"
+    count = checkpoint.members
+    return f"{title}, member {checkpoint.typical + 1} of {count}" if count > 1 else title
 
 
 def _moment(checkpoint: Checkpoint, step: int) -> str:

@@ -46,7 +46,10 @@ def robustness_figure(table: dict) -> go.Figure:
                 row=row + 1,
                 col=column + 1,
             )
-        figure.update_xaxes(title=change["unit"], row=row + 1, col=column + 1)
+        # In two lines, as one is wider than its chart on a phone.
+        figure.update_xaxes(
+            title=change["unit"].replace(", ", ",<br>"), row=row + 1, col=column + 1
+        )
         if column == 0:
             figure.update_yaxes(title="test error, %", row=row + 1, col=1)
     figure.update_yaxes(rangemode="tozero")

@@ -138,9 +138,13 @@ class Sweep(NamedFolder):
         return next((state for state in order if state in states), "done")
 
     def reason(self) -> str:
-        """Why a group failed, or ""."""
-        lasts = [group.last or {} for group in self.groups()]
-        return next((last["reason"] for last in lasts if last.get("reason")), "")
+        """Why a group failed, or ""; after the name of its model if there are several models."""
+        groups = self.groups()
+        models = {group.config.model for group in groups if group.config}
+        for group in groups:
+            if reason := (group.last or {}).get("reason"):
+                return f"{group.config.model}: {reason}" if len(models) > 1 else reason
+        return ""
 
     def rows(self) -> list[Row]:
         """One row per combination, in the order of the grid."""

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from densembed.data.names import NAMES, PREFIX, TABLE, is_path
 from densembed.files import in_home
-from densembed.text import unknown
+from densembed.text import quoted, unknown
 from densembed.training.config import RunConfig, explain
 
 MOST_MEMBERS = 1000
@@ -72,6 +72,11 @@ def _differ(name: str) -> str:
 
 def read_values(name: str, text: str) -> list:
     """The values of a field from text like "0.002, 0.01". Raises ValueError if there are none."""
+    if name != "dataset" and ";" in text:
+        raise ValueError(
+            f"Separate the values of {name} by commas, and write decimals with a point; got "
+            f"{quoted(text[:40])}."
+        )
     values = (
         _dataset_names(text) if name == "dataset" else [value.strip() for value in text.split(",")]
     )

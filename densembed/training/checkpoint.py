@@ -170,8 +170,13 @@ class Checkpoint:
         return safetensors.torch.save(tensors, metadata)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the file atomically: readers see the old file or the new one."""
-        replace_file(Path(path), self.to_bytes())
+        """Write the file atomically: readers see the old file or the new one.
+
+        Raises CheckpointError for tensors or a header that `open` would refuse.
+        """
+        path = Path(path)
+        _check_tensors(self.header, dict(self.tensors), printable(path.name))
+        replace_file(path, self.to_bytes())
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> "Checkpoint":

@@ -39,17 +39,29 @@ class Recorder:
         self.position: Resume | None = None
 
     def add(self, event: Event) -> None:
-        """Add an event. Raises ValueError if the first snapshot is not from before training."""
+        """Add an event.
+
+        Raises:
+            TypeError: it is none of those that `train` yields.
+            ValueError: the first snapshot is not from before training, or a snapshot or an epoch
+                does not follow the last one.
+        """
+        if not isinstance(event, Event):
+            raise TypeError(f"Expected an event of train; got {type(event).__name__}.")
         if isinstance(event, Snapshot):
             if event.step and not self.snapshots:
                 raise ValueError(
                     "Expected a first snapshot of step 0, from before training; got one of step "
                     f"{event.step:,}."
                 )
+            if self.snapshots:
+                _check_order("snapshot", "step", event.step, self.snapshots[-1].step)
             self.snapshots.append(event)
         elif isinstance(event, Resume):
             self.position = event
         elif isinstance(event, Epoch):
+            if epochs := self.header.epochs:
+                _check_order("epoch", "number", event.epoch, epochs[-1].epoch)
             self.header.epochs.append(EpochMetrics(**asdict(event)))
 
     def resume(self, checkpoint: Checkpoint | None, step: int, since: int = 0) -> None:
@@ -110,6 +122,11 @@ class Recorder:
         state = self.position.parameters(last.state)
         finite = all(part.isfinite().all() for part in state.values())
         return [Snapshot(self.position.step, state)] if finite else []
+
+
+def _check_order(what: str, of: str, number: int, last: int) -> None:
+    if number <= last:
+        raise ValueError(f"Expected the {of} of the next {what} above {last:,}; got {number:,}.")
 
 
 def _provenance(config: RunConfig, dataset: Dataset) -> Provenance:

@@ -1,5 +1,7 @@
 """The arguments of `densembed app`, which are checked before the server starts."""
 
+import socket
+
 import pytest
 
 from tests.cli.conftest import fails
@@ -23,6 +25,17 @@ def test_a_port_is_a_whole_number(run, starts, port):
     status, _, errors = run("app", "--port", port)
     assert (status, starts) == (2, [])
     assert f"takes a whole number from 1 to 65,535; got {port}" in errors
+
+
+def test_a_port_that_is_in_use_is_named(run, starts):
+    with socket.create_server(("", 0)) as server:
+        port = server.getsockname()[1]
+        sentence = fails(run("app", "--port", port))
+    assert f"The port {port:,} cannot be used" in sentence
+    assert "with --port." in sentence
+    assert not starts
+    run("app", "--port", port)
+    assert starts
 
 
 def test_runs_need_a_folder_that_can_be_written(run, starts, tmp_path):

@@ -208,6 +208,30 @@ def test_labels_with_spaces_and_none_that_fit(run, trained_file, pictures, label
     assert errors.startswith("densembed: labels.tsv has no label for any of the files")
 
 
+def test_files_of_one_name_are_told_apart(run, trained_file, pictures, labels, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        shutil.copy(pictures["digit"], tmp_path / name)
+    files = [tmp_path / "a" / "digit.png", tmp_path / "b" / "digit.png", pictures["empty"]]
+    lines = run("read", trained_file, *files, "--labels", labels)[1].splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        *map(str, files[:2]),
+        "empty.png",
+        lines[3],
+    ]
+    results = json.loads(run("read", trained_file, *files, "--labels", labels, "--json")[1])
+    assert results[0]["label"] == results[1]["label"] is not None
+
+
+def test_a_label_that_is_no_class_is_named(run, trained_file, pictures, labels):
+    labels.write_text("file\tdigit\ndigit.png\tz\n")
+    status, text, errors = run("read", trained_file, pictures["digit"], "--labels", labels)
+    assert (status, text.splitlines()[-1]) == (0, "0 of 1 correct")
+    assert errors == "densembed: No class of the model, so counted as wrong: 'z'.\n"
+    labels.write_text("file\tdigit\ndigit.png\t42\n")  # of two digits in one photograph
+    assert run("read", trained_file, pictures["digit"], "--labels", labels)[2] == ""
+
+
 def test_a_named_pipe_is_refused_at_once(run, trained_file, pictures, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

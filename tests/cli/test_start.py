@@ -6,7 +6,6 @@ from pathlib import Path
 
 from densembed.__main__ import main
 from densembed.cli import commands, render, reproduce
-from densembed.cli.main import build_parser
 from densembed.data import DATASETS
 from densembed.data.names import NAMES
 from densembed.fields.field import RESOLUTION
@@ -73,8 +72,7 @@ def test_names_that_are_known_without_torch_are_those_that_exist():
     with_recipe = (name for name, each in reproduce.EXPERIMENTS.items() if each.uses_recipe)
     assert tuple(with_recipe) == commands.WITH_RECIPE
     assert set(commands.RENDERED) == {render.PAGE, *render.WRITERS}
-    options = ["render", "a", "--image", "b", "--out", "c.png"]
-    assert build_parser().parse_args(options).resolution == RESOLUTION
+    assert commands.RESOLUTION == RESOLUTION
 
 
 def test_ctrl_c_while_the_program_is_imported(monkeypatch, capsys):

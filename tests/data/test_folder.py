@@ -158,6 +158,10 @@ def test_shapes(mode, size, asked, shape, tmp_path):
             picture(root / name / f"{n}.png", size, mode, n)
     data = load(root, tmp_path, asked)
     assert data.input_shape == shape
+    scaled = [
+        note for note in data.notes if "scaled to 32 × 32 unless another shape is set." in note
+    ]
+    assert len(scaled) == (size == (70, 70))
     # What a page makes of the same file when somebody uploads it.
     for n in range(12):
         own = read_picture(root / "cats" / f"{n}.png", shape, digit=False).pixels

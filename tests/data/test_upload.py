@@ -188,7 +188,7 @@ def test_frames_that_are_not_used_are_counted(tmp_path, size):
         "One frame of each file is used; 2 further frames are not: 'cats/run.gif'."
     ]
     dataset = load_dataset(stored.name, tmp_path)
-    assert dataset.notes == ()  # which would say it again
+    assert not any("frame" in note for note in dataset.notes)  # which would say it again
     assert len(dataset.train) + len(dataset.test) == 17
     assert dataset.title == "pets"
 

@@ -192,6 +192,24 @@ def test_the_first_beside_another(mnist_model, trained, third, digits):
     assert f"**{len(result.second_only):,}** only by the third" in text
 
 
+def test_a_model_whose_data_have_changed_is_named(mnist_model, trained, small_gallery):
+    header = trained.header.model_copy(deep=True)
+    header.provenance.test_images = 3
+    Checkpoint(header, trained.tensors).save(small_gallery / "before.safetensors")
+    app = compared(open="confusion", first="small", second="before")
+    assert [info.value for info in app.info] == [
+        "The error of the second model is that of 3 test images: its data have changed since."
+    ]
+
+
+def test_predictions_of_several_members_are_those_of_one(mnist_model, third):
+    for opened in ("confusion", "disagreements"):
+        app = compared(open=opened, first="small", second="fixed")
+        assert any("the member whose error is nearest" in each.value for each in app.caption)
+        app = compared(open=opened, first="small", second="small")
+        assert not any("the member whose" in each.value for each in app.caption)
+
+
 def test_confusion_matrices_on_one_scale(mnist_model, trained, third, digits):
     link = {"first": "small", "second": "fixed"}
     drawn = charts(compared(open="confusion", **link))

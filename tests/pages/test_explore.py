@@ -223,12 +223,17 @@ def test_a_picture_is_read_whatever_the_name_of_its_file(small_gallery, pictures
     ids=["video", "letter", "empty", "large"],
 )
 def test_another_file_gets_one_sentence(small_gallery, pictures, data, sentence):
-    app = upload(visit(), data, "../../photo.png")
+    app = upload(visit(**{"from": "upload"}), data, "../../photo.png")
     (error,) = app.error
     assert as_read(error.value).startswith(sentence)
+    assert as_read(error.value).endswith(" An example is shown.")
     assert is_sentence(as_read(error.value))
     assert not live(app)["upload"]
     assert pixels_sent(upload(app, pictures["digit"].read_bytes()))
+    app.query_params["ink"] = "of the picture before"
+    upload(app, data, "../../photo.png")
+    assert "ink" not in app.query_params
+    assert not live(app)["upload"]
 
 
 def remarks(app: AppTest, pixels, **link) -> list[str]:

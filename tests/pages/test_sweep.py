@@ -260,7 +260,7 @@ def test_a_sweep_that_failed_says_why(sweep):
     assert "The disk is full." in sweep.reason()
     sweep.groups()[1].path.mkdir()
     sweep.groups()[1].append("end", state="failed", reason="The disk is full.")
-    assert "Failed: The disk is full. 0 of 8" in as_read(
+    assert "Failed: logistic-el-2: The disk is full. 0 of 8" in as_read(
         text(visit("train", sweep=sweep.identifier))
     )
 

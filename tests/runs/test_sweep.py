@@ -204,6 +204,20 @@ def test_memory_that_runs_out(runs_root, monkeypatch):
     assert "CUDA out of memory" in group.log
 
 
+def test_of_several_models_the_one_that_failed_is_named(runs_root):
+    some = Sweep.create(make_plan(BASE, {"model": ["logistic-el-2", "cnn-4"]}))
+    group = next(each for each in some.groups() if each.config.model == "cnn-4")
+    group.path.mkdir()
+    group.append("end", state="failed", reason="The images are too small.")
+    assert some.reason() == "cnn-4: The images are too small."
+
+
+@pytest.mark.parametrize("text", ["0,002; 0,01", "0.002;0.01"])
+def test_values_are_separated_by_commas(text):
+    with pytest.raises(ValueError, match=f"by commas, .* with a point; got '{text}'"):
+        read_values("learning_rate", text)
+
+
 def test_unavailable_data(runs_root, tmp_path):
     some = Sweep.create(make_plan(BASE | {"dataset": "mnist"}, {"model": ["logistic-el-2"]}))
     (group,) = some.groups()

@@ -160,6 +160,36 @@ def test_a_record_begins_before_training(digits):
         recorder.checkpoint()
 
 
+def test_a_record_is_in_order(digits):
+    recorder = Recorder(RunConfig(model="linear"), digits)
+    with pytest.raises(TypeError, match="event of train; got str"):
+        recorder.add("x")
+    recorder.add(Snapshot(0, {}))
+    recorder.add(Snapshot(45, {}))
+    for step in (45, 44):
+        with pytest.raises(ValueError, match=f"next snapshot above 45; got {step}"):
+            recorder.add(Snapshot(step, {}))
+    epoch = Epoch(1, 45, train_loss=[1.0], test_error=[1.0], learning_rate=0.1, seconds=1.0)
+    recorder.add(epoch)
+    with pytest.raises(ValueError, match="next epoch above 1; got 1"):
+        recorder.add(epoch)
+
+
+@pytest.mark.parametrize("wrong", ["not finite", "not in order", "lacks the tensor"])
+def test_what_could_not_be_opened_is_not_saved(trained, tmp_path, wrong):
+    header, tensors = trained.header.model_copy(deep=True), dict(trained.tensors)
+    name = next(iter(tensors))
+    if wrong == "not finite":
+        tensors[name] = tensors[name] * torch.nan
+    elif wrong == "not in order":
+        header.steps[1] = header.steps[0]
+    else:
+        del tensors[name]
+    with pytest.raises(CheckpointError, match=f"^a.safetensors .*{wrong}"):
+        Checkpoint(header, tensors).save(tmp_path / "a.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
 def test_recorder_keeps_all_members(digits, tmp_path):
     config = RunConfig(
         model="logistic-el-2", epochs=2, batch_size=200, seed=4, seeds=3, device="cpu"

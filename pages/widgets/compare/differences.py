@@ -8,7 +8,7 @@ from densembed.fields.agreement import align_steps, summary
 from densembed.figures.curves import curves_figure
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
-from pages.widgets.compare.models import SLIDERS, ComparedModel
+from pages.widgets.compare.models import SLIDERS, TYPICAL, ComparedModel
 
 STYLE = """
 <style>
@@ -75,8 +75,7 @@ def curves(compared: list[ComparedModel], by: str) -> None:
             )
     several = any(entry.checkpoint.members > 1 for entry in compared)
     band = (
-        " The line is the mean over the members, the band ± one standard deviation. Fields and "
-        "predictions are those of the member whose error is nearest to the mean."
+        f" The line is the mean over the members, the band ± one standard deviation. {TYPICAL}"
         if several
         else ""
     )

@@ -16,7 +16,7 @@ from pages.widgets.common.cache import predictions_of
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
 from pages.widgets.common.parameter import Numbers, Parameter, Slugs
-from pages.widgets.compare.models import BESIDE, ComparedModel
+from pages.widgets.compare.models import BESIDE, TYPICAL, ComparedModel
 from pages.widgets.inputs.test_images import test_images
 from pages.widgets.inputs.thumbnails import small_pictures
 from pages.widgets.live.live import follow_link
@@ -53,10 +53,22 @@ def _predict(
         same = same and sorted(header.classes) == sorted(dataset.classes)
         (able if same else others).append((entry, index))
     for entry, _ in others:
-        st.info(
-            f"The {entry.name} model takes other {dataset.noun}s or has other classes than the "
-            "first, so its predictions cannot be compared."
+        own = _nouns(entry.checkpoint.header)
+        differs = (
+            f"takes other {own} or has other classes than the first"
+            if own == f"{dataset.noun}s"
+            else f"takes {own}, the first takes {dataset.noun}s"
         )
+        st.info(f"The {entry.name} model {differs}, so its predictions cannot be compared.")
+    for entry, _ in able:
+        own = entry.checkpoint.header.provenance
+        if own.dataset_title == dataset.title and own.test_images != len(dataset.test):
+            st.info(
+                f"The error of the {entry.name} model is that of "
+                f"{counted(own.test_images, f'test {dataset.noun}')}: its data have changed since."
+            )
+    if any(entry.checkpoint.members > 1 for entry, _ in able):
+        st.caption(TYPICAL)
     with st.spinner(f"Predicting {len(dataset.test):,} test {dataset.noun}s …"):
         predictions = {entry.name: _answers(entry, dataset, index) for entry, index in able}
     return dataset, predictions

@@ -25,6 +25,10 @@ SLIDERS = {
 
 MEAN = "mean"
 BESIDE = "Compare the first with the"
+TYPICAL = (
+    "Fields and predictions of a model of several members are those of the member whose error is "
+    "nearest to the mean."
+)
 
 
 @dataclass(frozen=True)

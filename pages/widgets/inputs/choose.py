@@ -135,10 +135,10 @@ def upload_picture(checkpoint: Checkpoint, follow: Follow) -> Input | None:
     )
     if file is not None:
         if file.size > MAX_BYTES:
-            _forget_picture(follow)
-            st.error(
+            _refuse(
                 f"The picture is {file.size / 2**20:,.1f} MiB, more than the {MAX_BYTES >> 20} MiB "
-                "that are allowed, so an example is shown. Choose a smaller picture."
+                "that are allowed. Choose a smaller picture.",
+                follow,
             )
         else:
             st.session_state["picture"] = file.getvalue()
@@ -149,9 +149,15 @@ def upload_picture(checkpoint: Checkpoint, follow: Follow) -> Input | None:
     try:
         return _input_of(st.session_state["picture"], checkpoint)
     except ImageError as error:
-        del st.session_state["picture"]
-        st.error(plain(str(error)))
+        _refuse(str(error), follow)
         return None
+
+
+def _refuse(sentence: str, follow: Follow) -> None:
+    """Report a picture that cannot be used, and forget the one before it."""
+    _forget_picture(follow)
+    instead = " An example is shown." if st.query_params.get("from") == UPLOAD else ""
+    st.error(plain(f"{sentence}{instead}"))
 
 
 def _input_of(data: bytes, checkpoint: Checkpoint) -> Input:

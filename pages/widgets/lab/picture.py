@@ -24,7 +24,8 @@ def picture_tab() -> None:
         total = float(reading.parts.sum())
         gap = lab.readable(lab.rounded(reading.expectation - total))
         st.caption(
-            f"R(x) is the mean ink under φ. The sum Σ Γₘₙ xₘₙ over the pixels is {total:.4f}, a "
+            "R(x) is the mean ink under φ, with no ink outside the picture. "
+            f"The sum Σ Γₘₙ xₘₙ over the pixels is {total:.4f}, a "
             f"difference of {gap} (Section 2.2)."
         )
     with pictures:

@@ -22,7 +22,7 @@ UPLOADED = "upload:"
 """The choice of uploaded pictures in a form, as `FOLDER` is that of a folder on the server."""
 OWN = {UPLOADED: "Your pictures (zip or files)", FOLDER: "A folder on the server"}
 SHAPES = {
-    "": "Original size if all agree, otherwise 32 × 32",
+    "": "Original size if all agree and have at most 64 × 64, otherwise 32 × 32",
     "1x28x28": "28 × 28, grey",
     "3x32x32": "32 × 32, colour",
     "3x48x48": "48 × 48, colour",
@@ -40,7 +40,7 @@ PACKED = (
 EPOCHS, STEPS = 20, 500
 """Suggested epochs for uploaded pictures: at least as many as give so many steps."""
 SHOWN, CLASSES, PREVIEWS = 5, 12, 5
-"""How many notes, classes, and pictures per class are shown."""
+"""How many files that are left out, classes, and pictures per class are shown."""
 SIGNALS = (
     "MNIST-1D contains signals; all other data sets contain images. For signals of your own in "
     "a CSV file, train on the command line: "
@@ -207,14 +207,10 @@ def show_pictures(name: str) -> bool:
     left_out = [*uploaded.left_out, *dataset.left_out]
     if left_out:
         more = len(left_out) - SHOWN
-        text += f" Files that are not pictures: {', '.join(left_out[:SHOWN])}" + (
+        text += f" Files that are no pictures or cannot be read: {', '.join(left_out[:SHOWN])}" + (
             f" and {more:,} more." if more > 0 else "."
         )
-    all_notes = [*uploaded.notes, *dataset.notes]
-    notes = all_notes[:SHOWN]
-    if (more := len(all_notes) - SHOWN) > 0:
-        notes.append(f"{more:,} more notes.")
-    st.text("\n".join([text, *notes]))
+    st.text("\n".join([text, *uploaded.notes, *dataset.notes]))
     _preview(dataset)
     return True
 

@@ -47,7 +47,11 @@ def run_buttons(run: Run, state: str, config: RunConfig) -> None:
     if state in LIVE:
         return
     action_button(
-        row, "Run again", start, config, help="Same settings and seed, so the same result."
+        row,
+        "Run again",
+        start,
+        config,
+        help="Same settings and seed: with the same data, the same result.",
     )
     if source_of(config.dataset) in SOURCES:
         action_button(
