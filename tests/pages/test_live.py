@@ -100,8 +100,11 @@ def test_the_link_of_another_page_is_not_put_back():
     app = AppTest.from_function(begun)
     app.session_state["routed"] = True
     app.session_state["page"] = "What does this network look at?"
-    app.session_state["followed"] = {"model": "linear"}
-    assert "followed" not in settle(app.run()).session_state
+    of_the_last = ("followed", "explore-report", "compare-report")
+    for key in of_the_last:
+        app.session_state[key] = {"link": "model=linear"}
+    settle(app.run())
+    assert not [key for key in of_the_last if key in app.session_state]
 
 
 def begun() -> None:

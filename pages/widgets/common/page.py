@@ -71,7 +71,8 @@ def begin(question: str, answer: str = "") -> None:
     st.session_state["arrived"] = last != question
     if last != question:
         # Before the page is noted: another request may end this run at any time.
-        st.session_state.pop("followed", None)  # the link of the view that was left
+        for key in ("followed", "explore-report", "compare-report"):  # of another link
+            st.session_state.pop(key, None)
     st.session_state["page"] = question
     if last not in (None, question):
         # What the last page wrote late may stand in the address: send the one that counts.

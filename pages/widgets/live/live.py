@@ -89,8 +89,6 @@ class Report:
 
 def reported(view: str) -> Report | None:
     """The last report of a view since the page was opened; None until the browser has sent one."""
-    if st.session_state["arrived"]:
-        st.session_state.pop(f"{view}-report", None)  # of another link
     _restore_link()
     report = st.session_state.get(f"{view}-report")
     if not isinstance(report, dict) or not isinstance(report.get("link"), str):
