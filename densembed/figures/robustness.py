@@ -1,5 +1,7 @@
 """Errors on transformed images, and the field of a shifted digit."""
 
+from textwrap import wrap
+
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
@@ -17,6 +19,8 @@ from densembed.models.names import describe
 
 COLOURS = (BEFORE, ACCENT, AFTER)
 DASHES = ("dot", "dash", "solid")
+WIDEST = 28
+"""Most characters in a line under a chart, which is narrow on a phone."""
 
 
 def robustness_figure(table: dict) -> go.Figure:
@@ -46,10 +50,8 @@ def robustness_figure(table: dict) -> go.Figure:
                 row=row + 1,
                 col=column + 1,
             )
-        # In two lines, as one is wider than its chart on a phone.
-        figure.update_xaxes(
-            title=change["unit"].replace(", ", ",<br>"), row=row + 1, col=column + 1
-        )
+        unit = "<br>".join(wrap(change["unit"], WIDEST))
+        figure.update_xaxes(title=unit, row=row + 1, col=column + 1)
         if column == 0:
             figure.update_yaxes(title="test error, %", row=row + 1, col=1)
     figure.update_yaxes(rangemode="tozero")

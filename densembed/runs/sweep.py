@@ -140,10 +140,10 @@ class Sweep(NamedFolder):
     def reason(self) -> str:
         """Why a group failed, or ""; after the name of its model if there are several models."""
         groups = self.groups()
-        models = {group.config.model for group in groups if group.config}
-        for group in groups:
+        models = [group.config.model if group.config else "" for group in groups]
+        for group, model in zip(groups, models, strict=True):
             if reason := (group.last or {}).get("reason"):
-                return f"{group.config.model}: {reason}" if len(models) > 1 else reason
+                return f"{model}: {reason}" if len({*models}) > 1 else reason
         return ""
 
     def rows(self) -> list[Row]:

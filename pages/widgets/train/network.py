@@ -1,5 +1,6 @@
 """Controls for the network to train, in place of its name; any name is accepted in a link."""
 
+import re
 from collections.abc import Mapping
 
 import streamlit as st
@@ -202,7 +203,12 @@ def _follow_link() -> None:
         check_name(name)
     except ValueError as error:
         del st.query_params[LINK]
-        expected = f"the name of a model: {plain(str(error).partition(';')[0].removesuffix('.'))}"
+        reason = str(error).partition(";")[0].removesuffix(".")
+        why = f": {reason}"
+        if reason.startswith("Unknown model "):  # the sentence has the name already
+            meant = re.search(r" \(did you mean .*$", reason)
+            why = meant[0] if meant else ""
+        expected = f"the name of a model{plain(why)}"
         name_wrong("Network", name, expected, "the form as it was")
         return
     st.session_state.update(network_fields(name))
