@@ -1,4 +1,4 @@
-"""The real worker process: one cluster for all tests here."""
+"""The real worker processes: one cluster for all tests here, and one for those that need two."""
 
 import os
 import signal
@@ -46,6 +46,17 @@ def cluster():
     yield cluster
     cluster.close()
     wait_for(lambda: children() <= before)
+
+
+@pytest.fixture(scope="module")
+def several():
+    """A second one, with two workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DENSEMBED_RUNS_PER_DEVICE", "2")
+        several = Cluster()
+        several._start()
+    yield several
+    several.close()
 
 
 @pytest.fixture(autouse=True)
@@ -144,28 +155,20 @@ def last_start(run) -> dict:
     return [event for event in run.events() if event["kind"] == "start"][-1]
 
 
-def test_a_run_whose_worker_is_killed_resumes_by_itself(cluster, root):
-    run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
-    cluster.submit(run, execute)
-    first = wait_for(lambda: started(run))
-    assert cluster.place(run) == 0
-    wait_for(run.resume_path.is_file)
-    psutil.Process(first).kill()
-    wait_for(lambda: last_start(run)["process"] != first and run.state() == "running")
-    assert cluster.place(run) == 0
-    assert last_start(run)["step"] > 0
-    run.stop()
-    wait_for(lambda: run.state() == "stopped")
-
-
-def test_a_run_that_kills_its_worker_fails_and_the_next_one_trains(cluster, root):
+def test_a_run_whose_worker_is_killed_resumes_by_itself_and_fails_in_the_end(cluster, root):
+    """The next run trains after it."""
     bad = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
     after = Run.create(RunConfig(**SHORT), root)
     cluster.submit(bad, execute)
     cluster.submit(after, execute)
+    wait_for(lambda: started(bad))
+    assert cluster.place(bad) == 0
+    wait_for(bad.resume_path.is_file)
     killed = set()
     for _ in range(4):
-        wait_for(lambda: started(bad) and last_start(bad)["process"] not in killed)
+        wait_for(lambda: last_start(bad)["process"] not in killed and bad.state() == "running")
+        assert cluster.place(bad) == 0
+        assert not killed or last_start(bad)["step"] > 0
         killed.add(last_start(bad)["process"])
         psutil.Process(last_start(bad)["process"]).kill()
     wait_for(lambda: after.state() == "done")
@@ -193,46 +196,31 @@ def test_pause_frees_the_worker_and_resume_queues_again(cluster, root):
     wait_for(lambda: cluster.place(first) is None)
 
 
-def test_closing_leaves_no_process(cluster, root):
-    """And interrupts what was training; closed twice is closed."""
-    cluster.close()
-    before = children()  # not none: a browser may be waiting for other tests
-    run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
-    cluster.submit(run, execute)
-    worker = wait_for(lambda: started(run))
-    cluster.close()
-    cluster.close()
-    wait_for(lambda: not psutil.pid_exists(worker))
-    wait_for(lambda: children() <= before)
-    assert run.state() == "interrupted"
-
-
 def test_closing_what_never_started_does_nothing():
     before = children()
     Cluster().close()
     assert children() == before
 
 
-def test_two_servers_on_one_folder(cluster, root):
+def test_two_servers_on_one_folder(cluster, several, root):
     """Both are asked to train it: one does, and the other one's worker is free for the next."""
-    other = Cluster()
     run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    beside = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
     after = Run.create(RunConfig(**SHORT), root)
     cluster.submit(run, execute)
     wait_for(lambda: started(run))
-    other.submit(run, execute)
-    other.submit(after, execute)
+    several.submit(beside, execute)  # the other worker has something to do
+    several.submit(run, execute)
+    several.submit(after, execute)
     wait_for(lambda: after.state() == "done")
-    assert run.state() == "running"
+    assert run.state() == beside.state() == "running"
     assert [event["kind"] for event in run.events()].count("start") == 1
-    run.stop()
-    wait_for(lambda: run.state() == "stopped")
-    other.close()
+    for endless in (run, beside):
+        endless.stop()
+        wait_for(lambda endless=endless: endless.state() == "stopped")
 
 
-def test_the_allowed_number_trains_at_once_and_the_rest_in_order(root, monkeypatch):
-    monkeypatch.setenv("DENSEMBED_RUNS_PER_DEVICE", "2")
-    several = Cluster()
+def test_the_allowed_number_trains_at_once_and_the_rest_in_order(several, root):
     runs = [Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root) for _ in range(4)]
     for run in runs:
         several.submit(run, execute)
@@ -248,7 +236,6 @@ def test_the_allowed_number_trains_at_once_and_the_rest_in_order(root, monkeypat
     for run in runs:
         run.stop()
     wait_for(lambda: {run.state() for run in runs} == {"stopped"})
-    several.close()
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "two", "65", "1.5", "²"])
@@ -295,3 +282,17 @@ def test_workers_end_with_a_killed_server_and_the_next_one_resumes(cluster, runs
     half.stop()
     wait_for(lambda: waiting.state() == "done")
     assert paused.state() == "paused"
+
+
+def test_closing_leaves_no_process(cluster, root):
+    """And interrupts what was training; closed twice is closed."""
+    cluster.close()
+    before = children()  # not none: a browser may be waiting for other tests
+    run = Run.create(RunConfig(**SHORT | {"epochs": 10_000}), root)
+    cluster.submit(run, execute)
+    worker = wait_for(lambda: started(run))
+    cluster.close()
+    cluster.close()
+    wait_for(lambda: not psutil.pid_exists(worker))
+    wait_for(lambda: children() <= before)
+    assert run.state() == "interrupted"

@@ -38,6 +38,8 @@ class Machines:
     def __init__(self, folder: Path):
         self.folder = folder
         self.running: list[subprocess.Popen] = []
+        self.plain: list[subprocess.Popen] = []
+        """The workers without flags, which stay for the next test."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -81,21 +83,25 @@ class Machines:
         wait_for(lambda: len(self.workers()) > before)
         return worker
 
+    def have(self, count: int) -> list[subprocess.Popen]:
+        """So many workers without flags, and no others; those of the last test if they live."""
+        self.end([process for process in self.running[1:] if process not in self.plain[:count]])
+        while len(self.plain) < count:
+            self.plain.append(self.join())
+        return list(self.plain)
+
     def workers(self) -> dict:
         return self.client.scheduler_info()["workers"]
 
     def kill(self, process: int) -> None:
-        os.kill(process, signal.SIGKILL)
-        for worker in self.running:
-            if worker.pid == process:
-                worker.wait()  # SIGKILL cannot be refused
+        self.end([worker for worker in self.running if worker.pid == process])
 
-    def end(self, count: int) -> None:
-        """End all but the first processes."""
-        for process in reversed(self.running[count:]):
+    def end(self, processes: list[subprocess.Popen]) -> None:
+        for process in processes:
             process.kill()
-            process.wait()
-        del self.running[count:]
+            process.wait()  # SIGKILL cannot be refused
+            self.running.remove(process)
+        self.plain = [worker for worker in self.plain if worker in self.running]
 
 
 @pytest.fixture(scope="module")
@@ -103,15 +109,15 @@ def scheduler_process(tmp_path_factory):
     machines = Machines(tmp_path_factory.mktemp("elsewhere"))
     yield machines
     machines.client.close(timeout=2)
-    machines.end(0)
+    machines.end(machines.running[::-1])
 
 
 @pytest.fixture
-def machines(scheduler_process):
-    """One scheduler for all tests of this file, and new workers for each test."""
+def machines(scheduler_process, tmp_path):
+    """One scheduler for all tests of this file, whose workers are free again after each of them."""
     yield scheduler_process
-    scheduler_process.end(1)
-    wait_for(lambda: not scheduler_process.workers())
+    for run in all_runs(tmp_path / "runs"):
+        run.stop()
 
 
 @pytest.fixture
