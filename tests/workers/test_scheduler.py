@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -86,6 +85,7 @@ class Machines:
     def have(self, count: int) -> list[subprocess.Popen]:
         """So many workers without flags, and no others; those of the last test if they live."""
         self.end([process for process in self.running[1:] if process not in self.plain[:count]])
+        wait_for(lambda: len(self.workers()) == len(self.plain))
         while len(self.plain) < count:
             self.plain.append(self.join())
         return list(self.plain)
@@ -136,33 +136,29 @@ def starts(run) -> list[dict]:
     return [event for event in run.events() if event["kind"] == "start"]
 
 
-def test_runs_are_spread_over_the_workers_and_one_that_dies_is_replaced(machines, cluster, new):
-    one, two = machines.join(), machines.join()
-    long, short, third = new(**ENDLESS), new(**SHORT), new(**SHORT)
-    for run in (long, short, third):
-        cluster.submit(run, execute)
-    wait_for(lambda: third.state() == short.state() == "done")  # beside the one that never ends
-    assert cluster.place(long) == 0
-    first = last_start(long)["process"]
-    assert first in (one.pid, two.pid)
-    wait_for(long.resume_path.is_file)
-    machines.kill(first)
-    wait_for(lambda: last_start(long)["process"] != first and long.state() == "running")
-    assert last_start(long)["step"] > 0
-    assert last_start(long)["process"] in (one.pid, two.pid)
-    machines.kill(last_start(long)["process"])
-    wait_for(lambda: cluster.at_once(long) == 0)
-    assert is_sentence(cluster.wanting(long))
-    third = machines.join()
-    wait_for(lambda: last_start(long)["process"] == third.pid)
-    assert cluster.wanting(long) == ""
-    long.stop()
-    wait_for(lambda: long.state() == "stopped")
-    wait_for(lambda: cluster.place(long) is None)
+def test_a_worker_that_does_not_see_the_folder_is_a_sentence(
+    machines, cluster, tmp_path, monkeypatch
+):
+    machines.have(1)
+    monkeypatch.chdir(tmp_path)
+    run = Run.create(RunConfig(**SHORT), Path("runs"))  # relative: the worker lives elsewhere
+    cluster.submit(run, execute)
+    wait_for(lambda: run.state() == "failed")
+    assert is_sentence(run.last["reason"])
+    assert "share it" in run.last["reason"]
+
+
+def test_train_on_a_scheduler(machines, runs_root, capsys):
+    (worker,) = machines.have(1)
+    config = [f"--{name.replace('_', '-')}={value}" for name, value in SHORT.items()][1:]
+    assert main(["train", SHORT["model"], *config, "--scheduler", machines.address]) == 0
+    assert "test error" in capsys.readouterr().out
+    (run,) = all_runs()
+    assert last_start(run)["process"] == worker.pid
 
 
 def test_a_run_on_cuda_asks_for_a_gpu(machines, cluster, new):
-    machines.join()
+    machines.have(1)
     run, other = new(**SHORT | {"device": "cuda"}), new(**SHORT)
     cluster.submit(run, execute)
     cluster.submit(other, execute)
@@ -176,7 +172,7 @@ def test_a_run_on_cuda_asks_for_a_gpu(machines, cluster, new):
 
 
 def test_a_run_outlives_its_client_and_is_not_started_twice(machines, new):
-    machines.join(), machines.join()
+    machines.have(2)
     first, second = Cluster(machines.address), Cluster(machines.address)
     run = new(**ENDLESS)
     first.submit(run, execute)
@@ -194,71 +190,9 @@ def test_a_run_outlives_its_client_and_is_not_started_twice(machines, new):
     second.close()
 
 
-def test_a_worker_that_does_not_see_the_folder_is_a_sentence(
-    machines, cluster, tmp_path, monkeypatch
-):
-    machines.join()
-    monkeypatch.chdir(tmp_path)
-    run = Run.create(RunConfig(**SHORT), Path("runs"))  # relative: the worker lives elsewhere
-    cluster.submit(run, execute)
-    wait_for(lambda: run.state() == "failed")
-    assert is_sentence(run.last["reason"])
-    assert "share it" in run.last["reason"]
-
-
-def clients() -> int:
-    return sum(type(each) is Client for each in gc.get_objects())
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1:9", "http://x", "nonsense", ""])
-def test_no_scheduler_is_a_sentence(address, new, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(scheduler, "PATIENCE", 1)
-    if not address:
-        monkeypatch.setenv("DENSEMBED_SCHEDULER", "tcp://127.0.0.1:9")
-    before = clients()
-    with pytest.raises(SchedulerError) as error:
-        Cluster(address or None).submit(new(**SHORT), execute)
-    assert is_sentence(str(error.value))
-    # distributed's own locks stand still for ever where the collector closes one later.
-    assert clients() <= before
-    if address:
-        monkeypatch.setenv("DENSEMBED_SCHEDULER", address)
-    rows = ["reproduce", "table1", "--rows", "linear", "--dataset", "digits"]
-    assert main([*rows, "--seeds", "1", "--out", str(tmp_path / "out")]) == 2
-    assert "No Dask scheduler answers" in capsys.readouterr().err
-
-
-def test_a_scheduler_that_stays_silent_is_not_waited_for(monkeypatch):
-    """A process that is stopped accepts connections, as its system does so for it."""
-    monkeypatch.setattr(scheduler, "PATIENCE", 1)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(SchedulerError, match="No Dask scheduler answers at"):
-            scheduler.connect(address)
-
-
-def test_connect_where_a_loop_of_asyncio_runs(machines):
-    """As in a notebook."""
-
-    async def status() -> str:
-        with connect(machines.address) as client:
-            return client.status
-
-    with ThreadPoolExecutor(1) as thread:
-        assert thread.submit(asyncio.run, status()).result() == "running"
-
-
-def test_a_run_that_no_scheduler_takes_is_not_kept(runs_root, capsys, monkeypatch):
-    """It would be listed as queued for ever."""
-    monkeypatch.setattr(scheduler, "PATIENCE", 1)
-    assert main(["train", "linear", "--scheduler", "127.0.0.1:9"]) == 2
-    assert "No Dask scheduler answers" in capsys.readouterr().err
-    assert all_runs(runs_root) == []
-
-
 def test_reproduce_with_a_worker_killed_half_way(machines, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(reproduce.RECIPES, "paper", {"epochs": 40, "device": "cpu"})
-    workers = [machines.join(), machines.join()]
+    workers = machines.have(2)
     out = tmp_path / "out"
     done = []
 
@@ -281,13 +215,29 @@ def test_reproduce_with_a_worker_killed_half_way(machines, tmp_path, monkeypatch
     assert "logistic-el-5" in text
 
 
-def test_train_on_a_scheduler(machines, runs_root, capsys):
-    worker = machines.join()
-    config = [f"--{name.replace('_', '-')}={value}" for name, value in SHORT.items()][1:]
-    assert main(["train", SHORT["model"], *config, "--scheduler", machines.address]) == 0
-    assert "test error" in capsys.readouterr().out
-    (run,) = all_runs()
-    assert last_start(run)["process"] == worker.pid
+def test_runs_are_spread_over_the_workers_and_one_that_dies_is_replaced(machines, cluster, new):
+    one, two = machines.have(2)
+    long, short, third = new(**ENDLESS), new(**SHORT), new(**SHORT)
+    for run in (long, short, third):
+        cluster.submit(run, execute)
+    wait_for(lambda: third.state() == short.state() == "done")  # beside the one that never ends
+    assert cluster.place(long) == 0
+    first = last_start(long)["process"]
+    assert first in (one.pid, two.pid)
+    wait_for(long.resume_path.is_file)
+    machines.kill(first)
+    wait_for(lambda: last_start(long)["process"] != first and long.state() == "running")
+    assert last_start(long)["step"] > 0
+    assert last_start(long)["process"] in (one.pid, two.pid)
+    machines.kill(last_start(long)["process"])
+    wait_for(lambda: cluster.at_once(long) == 0)
+    assert is_sentence(cluster.wanting(long))
+    (third,) = machines.have(1)
+    wait_for(lambda: last_start(long)["process"] == third.pid)
+    assert cluster.wanting(long) == ""
+    long.stop()
+    wait_for(lambda: long.state() == "stopped")
+    wait_for(lambda: cluster.place(long) is None)
 
 
 def test_a_run_that_no_worker_takes_is_stopped(machines, runs_root, capsys):
@@ -297,6 +247,7 @@ def test_a_run_that_no_worker_takes_is_stopped(machines, runs_root, capsys):
         wait_for(lambda: runs_root.is_dir() and all_runs())
         all_runs()[0].stop()
 
+    machines.have(0)
     stopping = threading.Thread(target=stop)
     stopping.start()
     assert main(["train", "logistic-el-3", "--scheduler", machines.address]) == 130
@@ -304,6 +255,56 @@ def test_a_run_that_no_worker_takes_is_stopped(machines, runs_root, capsys):
     said = capsys.readouterr()
     assert "There is no suitable worker" in said.out
     assert "Nothing was saved" in said.err
+
+
+def clients() -> int:
+    return sum(type(each) is Client for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "http://x", "nonsense", ""])
+def test_no_scheduler_is_a_sentence(address, new, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(scheduler, "PATIENCE", 0.2)
+    if not address:
+        monkeypatch.setenv("DENSEMBED_SCHEDULER", "tcp://127.0.0.1:9")
+    before = clients()
+    with pytest.raises(SchedulerError) as error:
+        Cluster(address or None).submit(new(**SHORT), execute)
+    assert is_sentence(str(error.value))
+    # distributed's own locks stand still for ever where the collector closes one later.
+    assert clients() <= before
+    if address:
+        monkeypatch.setenv("DENSEMBED_SCHEDULER", address)
+    rows = ["reproduce", "table1", "--rows", "linear", "--dataset", "digits"]
+    assert main([*rows, "--seeds", "1", "--out", str(tmp_path / "out")]) == 2
+    assert "No Dask scheduler answers" in capsys.readouterr().err
+
+
+def test_a_scheduler_that_stays_silent_is_not_waited_for(monkeypatch):
+    """A process that is stopped accepts connections, as its system does so for it."""
+    monkeypatch.setattr(scheduler, "PATIENCE", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(SchedulerError, match="No Dask scheduler answers at"):
+            scheduler.connect(address)
+
+
+def test_connect_where_a_loop_of_asyncio_runs(machines):
+    """As in a notebook."""
+
+    async def status() -> str:
+        with connect(machines.address) as client:
+            return client.status
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(asyncio.run, status()).result() == "running"
+
+
+def test_a_run_that_no_scheduler_takes_is_not_kept(runs_root, capsys, monkeypatch):
+    """It would be listed as queued for ever."""
+    monkeypatch.setattr(scheduler, "PATIENCE", 0.2)
+    assert main(["train", "linear", "--scheduler", "127.0.0.1:9"]) == 2
+    assert "No Dask scheduler answers" in capsys.readouterr().err
+    assert all_runs(runs_root) == []
 
 
 def test_a_result_lost_with_its_worker_is_not_awaited():
