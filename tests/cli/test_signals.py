@@ -15,6 +15,7 @@ from densembed.fields.field import field
 from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import EXAMPLES
 from tests.cli.conftest import FAST, fails
+from tests.runs.conftest import InThisProcess
 
 NAME = "gaussian-el-mnn-6-3"
 
@@ -183,7 +184,8 @@ def test_a_finer_grid_has_the_same_errors(run, tmp_path):
     assert "one number of samples" in fails(run("evaluate", out, "--grid", "40x20"))
 
 
-def test_a_sweep(run, table, tmp_path):
+def test_a_sweep(run, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("densembed.cli.sweep.Cluster", InThisProcess)
     options = ["--dataset", f"csv:{table}", "--epochs", "2", "--processes", "1"]
     out = tmp_path / "sweep"
     status, text, _ = run("sweep", "linear,logistic-el-3", *options, "--out", out)

@@ -67,27 +67,43 @@ def test_csv_has_a_line_for_each_cell(shown):
         np.testing.assert_allclose(table[..., column], values.sum(0), 1e-7)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("grid", [None, (14, 20)])
-def test_snippet_runs_and_makes_the_same_numbers(trained, trained_file, digits, tmp_path, grid):
-    pixels, step = digits.test.images[2], trained.steps[3]
-    (tmp_path / trained_file.name).write_bytes(trained_file.read_bytes())
-    program = snippet(trained_file.name, pixels, step, grid)
-    assert len(program.splitlines()) <= 14
-    if grid:
-        pixels = scaled_images(pixels, grid)
+GRIDS = {"own": None, "other": (14, 20)}
+
+
+@pytest.fixture(scope="module")
+def made(trained, trained_file, digits, tmp_path_factory) -> Path:
+    """What the program of a field makes on each grid, run by one process that starts for both."""
+    folder = tmp_path_factory.mktemp("programs")
+    run = "import os, sys\nfor folder, program in zip(sys.argv[1::2], sys.argv[2::2]):\n"
+    run += "    os.chdir(folder)\n    exec(program, {'__name__': '__main__'})\n"
     save = 'import numpy; numpy.savez("made", after=after, x=views.x, pixels=pixels)\n'
-    command = [sys.executable, "-c", program + save]
+    programs = []
+    for name, grid in GRIDS.items():
+        (folder / name).mkdir()
+        (folder / name / trained_file.name).write_bytes(trained_file.read_bytes())
+        program = snippet(trained_file.name, digits.test.images[2], trained.steps[3], grid)
+        assert len(program.splitlines()) <= 14
+        programs += [str(folder / name), program + save]
     root = Path(__file__).parents[2]
-    subprocess.run(command, cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(root)})
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    subprocess.run([sys.executable, "-c", run, *programs], cwd=folder, check=True, env=environment)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grid", GRIDS)
+def test_snippet_runs_and_makes_the_same_numbers(trained, digits, made, grid):
+    pixels = digits.test.images[2]
+    if GRIDS[grid]:
+        pixels = scaled_images(pixels, GRIDS[grid])
     fields = view(trained, pixels)
-    with np.load(tmp_path / "made.npz") as made:
+    with np.load(made / grid / "made.npz") as arrays:
         # but for rounding: kernels computed the one, as this process has trained, torch the other
         rounding = 3e-6 * float(abs(fields.fields[3]).max())
-        np.testing.assert_allclose(made["after"], fields.fields[3], 0, rounding)
-        np.testing.assert_array_equal(made["x"], fields.x)
-        np.testing.assert_array_equal(made["pixels"], pixels)
-    assert (tmp_path / "field.pdf").read_bytes().startswith(b"%PDF")
+        np.testing.assert_allclose(arrays["after"], fields.fields[3], 0, rounding)
+        np.testing.assert_array_equal(arrays["x"], fields.x)
+        np.testing.assert_array_equal(arrays["pixels"], pixels)
+    assert (made / grid / "field.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_what_is_compared_goes_into_files(shown):

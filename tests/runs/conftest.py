@@ -26,6 +26,29 @@ def new(runs_root):
     return lambda **values: Run.create(RunConfig(**SHORT | values))
 
 
+class InThisProcess:
+    """Has the methods of a `Cluster` that a command calls, and trains in the process of the test.
+
+    For a command of which a test checks anything but its worker processes: each takes seconds to
+    start.
+    """
+
+    def __init__(self, scheduler: str | None, processes: int | None):
+        assert scheduler is None
+
+    def submit(self, run, train, data_dir: str | None = None) -> None:
+        train(str(run.path), data_dir)
+
+    def ahead(self, run) -> None:
+        return None
+
+    def wanting(self, run) -> str:
+        return ""
+
+    def close(self) -> None:
+        pass
+
+
 @contextmanager
 def silent_mirror(monkeypatch: pytest.MonkeyPatch, asked: Callable[[], None]) -> Iterator[None]:
     """The only address of MNIST accepts one connection, calls `asked`, and stays silent."""

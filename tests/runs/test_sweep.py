@@ -19,7 +19,7 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import Epoch, train
 from tests.conftest import is_sentence
-from tests.runs.conftest import silent_mirror
+from tests.runs.conftest import InThisProcess, silent_mirror
 
 BASE = {"epochs": 2, "batch_size": 100, "device": "cpu", "seeds": 2, "seed": 3}
 GRID = {"model": ["logistic-el-2", "logistic-el-3"], "learning_rate": ["0.002", "0.05"]}
@@ -354,6 +354,7 @@ def shades(tmp_path):
 
 
 def test_other_data_are_no_part_of_a_sweep(shades, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("densembed.cli.sweep.Cluster", InThisProcess)
     monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "data"))
     out = tmp_path / "out"
     command = ["sweep", "mlp-4", "--dataset", f"folder:{shades}", "--epochs", "1", "--seeds", "2"]
