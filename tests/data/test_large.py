@@ -69,9 +69,9 @@ def test_a_large_jpeg_with_a_second_picture_is_read_as_without_it():
     shown = Image.effect_noise((600, 500), 50).resize((6000, 5000))
     assert MAX_PIXELS < shown.width * shown.height < MAX_JPEG_PIXELS
     files = {form: io.BytesIO() for form in ("JPEG", "MPO", "PNG")}
-    for form, file in files.items():
-        more = {"save_all": True, "append_images": [shown.reduce(50)]} if form == "MPO" else {}
-        shown.save(file, form, **more)
+    shown.save(files["JPEG"], "JPEG")
+    shown.save(files["MPO"], "MPO", save_all=True, append_images=[shown.reduce(50)])
+    Image.new("L", shown.size).save(files["PNG"], "PNG", compress_level=1)
     with Image.open(files["MPO"]) as opened:
         assert (opened.format, opened.n_frames) == ("MPO", 2)
     jpeg, mpo = (decode(files[form].getvalue()) for form in ("JPEG", "MPO"))
