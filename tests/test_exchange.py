@@ -243,6 +243,7 @@ def test_the_command(trained_file, tmp_path, monkeypatch, capsys):
     assert torch.export.load(tmp_path / "a.pt2")
     for wrong, words in (
         (["--to", "onnx", "--table", "field"], "are for --to csv"),
+        (["--to", "onnx", "--out", "a.csv"], "must end in .onnx for --to onnx"),
         (["--to", "csv"], "move with the input"),
     ):
         assert main(["export", str(trained_file), *wrong]) == 2

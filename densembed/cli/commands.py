@@ -233,7 +233,10 @@ def _check_export(options: argparse.Namespace) -> None:
         raise UsageError("--image and --table are for --to csv.")
     if options.to == "csv" and options.dtype:
         raise UsageError("--dtype is for --to onnx and --to torch.")
-    options.out = options.out or Path(options.checkpoint.stem + EXPORTS[options.to])
+    ending = EXPORTS[options.to]
+    options.out = options.out or Path(options.checkpoint.stem + ending)
+    if options.out.suffix.lower() != ending:
+        raise UsageError(f"--out must end in {ending} for --to {options.to}.")
     check_out(options.out, inputs=filter(None, [options.checkpoint, options.image]))
 
 

@@ -153,9 +153,9 @@ def parts(template: str) -> list[str]:
 def _similar_names(name: str) -> list[str]:
     """One name per template and family, with the numbers of `name` where it has any."""
     names = []
-    found = re.findall(r"\d+", name[:SHOWN], re.ASCII)
+    written = re.findall(r"\d+", name[:SHOWN], re.ASCII)
     for template, kind in MODELS.items():
-        numbers = [digits if 1 <= _number(digits) <= kind.max_size else "5" for digits in found]
+        numbers = [digits if 1 <= _number(digits) <= kind.max_size else "5" for digits in written]
         rest = iter(numbers)
         stages = min(max(len(numbers) - template.count("{size}"), 1), MAX_STAGES)
         counts = {"{size}": 1, "{maps}": stages}
