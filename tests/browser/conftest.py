@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import BrowserContext, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
 from playwright.sync_api import expect as expect_once
 
 from densembed.data import load_dataset
@@ -224,10 +224,30 @@ def visit(browser, server) -> Iterator[Callable[..., Page]]:
         yield open_link
 
 
+@functools.cache
+def common(browser: Browser) -> BrowserContext:
+    """The context of all pages that ask for no other: it has loaded and compiled most scripts."""
+    return browser.new_context(reduced_motion="reduce")
+
+
+def new_tab(browser: Browser, address: str, width: int, theme: str | None = None) -> Page:
+    """An empty tab of a visitor who comes to the server at that address for the first time."""
+    page = common(browser).new_page()
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=theme)
+    page.set_default_timeout(LONGEST)
+    wire = page.context.new_cdp_session(page)
+    origin = "/".join(address.split("/")[:3])
+    wire.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+    wire.detach()
+    return page
+
+
 @contextlib.contextmanager
 def visitor(browser, server: str) -> Iterator[Callable[..., Page]]:
+    """Opens links in new tabs. A link that is `None` leaves the tab empty."""
     faults: list[str] = []
-    contexts: list[BrowserContext] = []
+    pages: list[Page] = []
 
     def note(message) -> None:
         # Streamlit itself tries where below a deep link its server lies.
@@ -240,24 +260,26 @@ def visitor(browser, server: str) -> Iterator[Callable[..., Page]]:
         if "_hoverlayer" not in str(error):
             faults.append(str(error))
 
-    def open_link(link: str = "/", width: int = 1440, theme: str = "light") -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(LONGEST)
+    def open_link(link: str | None = "/", width: int = 1440, theme: str = "light") -> Page:
+        page = new_tab(browser, server, width, theme)
+        pages.append(page)
+        page.on("popup", lambda popup: pages.append(popup))
         page.on("console", note)
         page.on("pageerror", note_error)
+        if link is None:
+            return page
         page.goto(server + link)
         return settle(page)
 
-    yield open_link
-    for context in contexts:
-        for page in context.pages:
-            assert page.get_by_test_id("stException").count() == 0
-            assert not nonsense(page)
-        context.close()
+    try:
+        yield open_link
+        for page in pages:
+            if not page.is_closed():
+                assert page.get_by_test_id("stException").count() == 0
+                assert not nonsense(page)
+    finally:
+        for page in pages:
+            page.close()
     assert not faults
 
 
@@ -427,15 +449,30 @@ def address(built) -> Iterator[str]:
 def site(browser, address) -> Iterator[Callable[..., Page]]:
     """Opens a view by its link. No request may leave the site, no error be in the console."""
     faults: list[str] = []
-    contexts = []
+    pages: list[Page] = []
+    contexts: list[BrowserContext] = []
 
-    def open_link(link: str = "explore", width: int = 1440, at: str = address, **options) -> Page:
+    def phone(width: int) -> Page:
         context = browser.new_context(
-            viewport={"width": width, "height": 900}, reduced_motion="reduce", **options
+            viewport={"width": width, "height": 900},
+            reduced_motion="reduce",
+            has_touch=True,
+            is_mobile=True,
         )
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(LONGEST)
+        return page
+
+    def open_link(
+        link: str = "explore",
+        width: int = 1440,
+        at: str = address,
+        theme: str | None = None,
+        is_phone: bool = False,
+    ) -> Page:
+        page = phone(width) if is_phone else new_tab(browser, at, width, theme)
+        pages.append(page)
         page.on("console", lambda message: message.type == "error" and faults.append(message.text))
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on(
@@ -450,9 +487,13 @@ def site(browser, address) -> Iterator[Callable[..., Page]]:
         expect(page.locator(".live")).to_be_visible()
         return page
 
-    yield open_link
-    for context in contexts:
-        for page in context.pages:
-            assert not nonsense(page)
-        context.close()
+    try:
+        yield open_link
+        for page in pages:
+            assert page.is_closed() or not nonsense(page)
+    finally:
+        for page in pages:
+            page.close()
+        for context in contexts:
+            context.close()
     assert faults == []

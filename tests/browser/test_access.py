@@ -106,7 +106,7 @@ def test_the_keyboard_reads_pixels_and_texts_follow(site):
 
 @pytest.mark.parametrize("width", [320, 420, 1024])
 def test_nothing_is_wider_than_the_screen(site, width):
-    page = site(width=width, color_scheme="dark")
+    page = site(width=width, theme="dark")
     for link in (
         "explore?show=densities&more=density",
         "explore?from=draw&show=overlay&more=effect",

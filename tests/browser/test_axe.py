@@ -47,7 +47,7 @@ def violations(page: Page) -> list[tuple[str, str, str]]:
     ],
 )
 def test_the_site(site, link, theme):
-    page = site(link, color_scheme=theme)
+    page = site(link, theme=theme)
     expect(page.locator(".live canvas").first).to_be_visible()
     page.get_by_text("Move, turn, morph").click()
     assert violations(page) == []

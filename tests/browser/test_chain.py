@@ -220,7 +220,7 @@ def test_a_term_is_explained_to_pointer_and_keyboard(site):
 
 
 def test_the_meaning_of_a_term_is_within_a_phone(site):
-    page = site("explore", 320, has_touch=True, is_mobile=True)
+    page = site("explore", 320, is_phone=True)
     terms = page.locator(".lead .term")
     expect(terms.first).to_be_visible()
     for term in terms.all():

@@ -224,7 +224,7 @@ def linked(page: Page) -> torch.Tensor:
 
 
 def test_a_finger_draws_on_a_phone(site):
-    page = site("explore?from=draw", 420, has_touch=True, is_mobile=True)
+    page = site("explore?from=draw", 420, is_phone=True)
     pad = page.locator(PAD)
     pad.scroll_into_view_if_needed()
     box = pad.bounding_box()

@@ -62,7 +62,7 @@ def test_test_images_are_in_one_row_beside_shuffle(site, width):
     "view", ["explore?more=density&show=densities", "compare?models=3", "explore?from=draw"]
 )
 def test_a_finger_has_targets_of_44_pixels(site, view):
-    page = site(view, 420, has_touch=True, is_mobile=True)
+    page = site(view, 420, is_phone=True)
     expect(page.locator(".live canvas").first).to_be_attached()
     page.get_by_text("Move, turn, morph").click()
     targets = page.locator(".live").evaluate(TARGETS)

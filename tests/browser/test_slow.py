@@ -58,7 +58,7 @@ class Connection:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_model_comes_and_goes_over_a_slow_connection(visit, server, tmp_path, seed):
     OF[FIXED].save(tmp_path / "own.safetensors")
-    page = visit("/lab?tour=0")
+    page = visit(None)
     connection = Connection(page, seed)
 
     when, pause = connection.when, connection.pause
@@ -92,7 +92,7 @@ def test_a_model_comes_and_goes_over_a_slow_connection(visit, server, tmp_path, 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_page_that_was_chosen_last_is_shown(visit, server, seed):
     """A view that opens while another page is on its way reports nothing."""
-    page = visit("/lab?tour=0")
+    page = visit(None)
     connection = Connection(page, seed)
     page.goto(server + "/train")
 
@@ -128,7 +128,7 @@ def test_a_page_can_be_left_while_its_view_arrives(visit, server):
 
         behind.on_message(pass_on)
 
-    page = visit("/lab?tour=0")
+    page = visit(None)
     page.route_web_socket(re.compile("stream"), relay)
     page.goto(server + "/train")
     settle(page)
@@ -152,7 +152,7 @@ def test_a_page_can_be_left_while_its_view_arrives(visit, server):
 @pytest.mark.parametrize("way", ["back", "menu"])
 def test_a_page_can_be_left_before_streamlit_sends_its_report(visit, server, way):
     """Streamlit sends the change of a widget in a later task, and a click may come first."""
-    page = visit("/lab?tour=0")
+    page = visit(None)
     page.add_init_script(
         """
         const { setTimeout } = window;
@@ -221,7 +221,7 @@ def choose_late(page: Page, held: Held, own: str) -> None:
 
 def test_forward_returns_to_a_page_whose_answer_came_after_back(visit, server):
     """Streamlit opens the page of each answer, and a new entry in the history ends Forward."""
-    page = visit("/lab?tour=0")
+    page = visit(None)
     held = Held(page)
     page.goto(server + "/explore")
     settle(page)
@@ -239,7 +239,7 @@ def test_forward_returns_to_a_page_whose_answer_came_after_back(visit, server):
 @pytest.mark.parametrize("way", ["back", "menu"])
 def test_a_page_has_its_own_parameters_whatever_the_last_one_writes_late(visit, server, way):
     """Streamlit writes an answer to the page that was left into the address of the next one."""
-    page = visit("/lab?tour=0")
+    page = visit(None)
     held = Held(page)
     page.goto(server + "/lab")
     settle(page)
@@ -275,7 +275,7 @@ def answered(page: Page, held: Held, act: Callable[[], None]) -> None:
 
 
 def test_an_answer_to_an_earlier_step_of_the_tour_does_not_lead_back(visit, server):
-    page = visit("/lab?tour=0")
+    page = visit(None)
     held = Held(page)
     page.goto(server + "/?tour=1")
     painted(settle(page), FIELD)
@@ -298,7 +298,7 @@ def test_a_photograph_is_turned_as_often_as_it_is_asked_for(visit, server, tmp_p
     picture = np.full((100, 200), 255, np.uint8)
     picture[20:80, 70:80] = 0
     Image.fromarray(picture).save(tmp_path / "one.png")
-    page = visit("/lab?tour=0")
+    page = visit(None)
     held = Held(page)
     page.goto(server + "/?tour=0&from=Upload")
     settle(page).locator("input[type=file]").set_input_files(tmp_path / "one.png")
