@@ -55,7 +55,7 @@ class Connection:
             send()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_model_comes_and_goes_over_a_slow_connection(visit, server, tmp_path, seed):
     OF[FIXED].save(tmp_path / "own.safetensors")
     page = visit(None)
@@ -89,7 +89,7 @@ def test_a_model_comes_and_goes_over_a_slow_connection(visit, server, tmp_path, 
     when(lambda: shown() == MOVING and "upload-" not in page.url)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_page_that_was_chosen_last_is_shown(visit, server, seed):
     """A view that opens while another page is on its way reports nothing."""
     page = visit(None)
