@@ -40,7 +40,9 @@ def test_it_goes_on_after_a_rest_that_is_shorter_than_the_silence():
     assert next(looks) == (3 + 3 + 4) * EVERY
 
 
-def test_a_process_that_works_is_a_sign_and_one_that_waits_is_not():
+def test_a_process_that_works_is_a_sign_and_one_that_waits_is_not(monkeypatch):
+    # Without a pause, all checks may be made before a second of work is done.
+    monkeypatch.setattr(waiting, "PAUSE", 0.01)
     command = [sys.executable, "-c", "import sys; sys.stdin.read(1)\nwhile True: pass"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE)
     try:
