@@ -68,8 +68,8 @@ def _escaped(character: str) -> str:
 
 
 def natural(name: str) -> tuple:
-    """A sort key: 2 comes before 10, a2 before a10, and 1.25 before 1.5."""
-    if re.fullmatch(r"[0-9]+\.[0-9]+", name):
+    """A sort key: −1 comes before 2, 2 before 10, a2 before a10, and 1.25 before 1.5."""
+    if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", name):
         return ("", (Decimal(name), name), ""), name
     parts = re.split(r"([0-9]+)", name)
     return tuple((int(part), part) if k % 2 else part for k, part in enumerate(parts)), name

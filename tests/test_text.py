@@ -36,6 +36,8 @@ def test_numbers_are_in_order():
         "b",
     ]
     assert sorted(["01", "1"], key=natural) == ["01", "1"]
+    signed = ["-10", "-2", "-1.5", "0", "3", "20"]
+    assert sorted(sorted(signed), key=natural) == signed
     numbers = ["0.5", "1", "1.25", "1.5", "1.50", "2", "10.0", "11"]
     assert sorted(sorted(numbers), key=natural) == numbers
     versions = ["1.2.9", "1.2.10", "a1.2", "a1.10"]

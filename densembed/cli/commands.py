@@ -161,8 +161,8 @@ def _add_read(parser: argparse.ArgumentParser) -> None:
         help="print one object per signal: file, line, label, class, probability, error; or one "
         f"per image: file, label, seen ({', '.join(Content)}, nothing), "
         "polarity, class, probability, unlike (true, false; null: unknown), digits (in reading "
-        "order, each with class, probability, unlike, doubts and box), remark (about frames that "
-        "were not read), error",
+        "order, each with class, probability, unlike, doubts, close and box), remark (about frames "
+        "that were not read), error",
     )
 
 

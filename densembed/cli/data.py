@@ -16,6 +16,7 @@ from densembed.data import (
     load_dataset,
     title,
 )
+from densembed.data.class_folders import has_image_suffix
 from densembed.data.decode import read_bytes
 from densembed.data.frames import frames_note
 from densembed.data.images import read_picture
@@ -102,6 +103,8 @@ def read_signals(checkpoint: Checkpoint, path: Path) -> tuple[Tensor, Rows]:
         DataError: the file is not a table of signals, or has values that overflow float32.
         UsageError: the signals have another length, or the model takes several channels.
     """
+    if has_image_suffix(path.name):
+        raise UsageError(f"{printable(path.name)} is an image, but the model takes signals.")
     channels, length = checkpoint.header.input_shape
     if channels > 1:
         raise UsageError(f"The model takes {channels} channels, but a CSV file has one.")

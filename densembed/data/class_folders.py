@@ -204,7 +204,7 @@ def _add_class(root: Path, listing: Listing, folder: os.DirEntry, part: str) -> 
 
 def hidden_note(paths: Sequence[str]) -> str:
     """The sentence about images that are not used because a name in their paths is hidden."""
-    return f"Hidden images are not used: {listed(paths)}."
+    return f"Hidden images and folders are not used: {listed(paths)}."
 
 
 def fault_notes(faults: Mapping[str, str]) -> list[str]:

@@ -163,6 +163,16 @@ class Folder:
         """
         root = self.root(data_dir)
         if not os.path.isdir(root):
+            before, at, suffix = os.fspath(self.path).rpartition("@")
+            if (
+                at
+                and "/" not in suffix
+                and os.path.isdir(replace(self, path=Path(before)).root(data_dir))
+            ):
+                raise DataError(
+                    f"The folder {quoted(before)} exists, but {quoted(suffix)} is not a shape of "
+                    "channels, height and width, such as 3x48x48."
+                )
             raise DataError(f"The folder {quoted(self.path)} {_trouble(root)}: check the path.")
         return _load(self.name, root.absolute(), self.shape, data_dir, folder_stamp(root))
 
@@ -252,7 +262,9 @@ def _notes(dataset: Dataset, folders: Iterable[str]) -> list[str]:
         if label in dataset.classes and re.search("[\ud800-\udfff]", name)
     ]
     if empty := [label for label in names if label not in dataset.classes]:
-        notes.append(f"Folders without images are not used: {listed(empty)}.")
+        notes.append(
+            f"Folders without a usable image directly in them are not used: {listed(empty)}."
+        )
     if parts := [label for label in dataset.classes if part_word(label)]:
         notes.append(f"Folders with names like train or test are used as classes: {listed(parts)}.")
     if untested := [label for label in dataset.classes if label not in dataset.tested]:

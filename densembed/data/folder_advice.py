@@ -8,6 +8,7 @@ from densembed.data.class_folders import (
     MOST_COUNTED,
     PARTS,
     ClassFile,
+    class_label,
     count_images,
     find_parts,
     has_image_suffix,
@@ -17,7 +18,7 @@ from densembed.data.class_folders import (
     subfolders,
 )
 from densembed.data.names import MAX_CLASSES, MAX_NAME, DataError
-from densembed.text import MOST_LISTED, counted, natural, printable, quoted
+from densembed.text import MOST_LISTED, counted, listed, natural, printable, quoted
 
 DEEPEST = 3
 """Folders that could be meant are looked for in at most so many levels."""
@@ -48,7 +49,7 @@ def check_classes(
             + (f"Files that are no images or cannot be decoded: {unread:,}. " if unread else "")
             + "".join(f"{note} " for note in notes)
             + (f"{hidden_note(hidden)} " if hidden else "")
-            + _advice(root)
+            + (_unusable(root, classes) or _advice(root))
         )
     if len(classes) > MAX_CLASSES:
         raise DataError(
@@ -75,6 +76,19 @@ def check_classes(
             else f"The folder {shown} has one image per class, so none can be used for testing: "
             "add more."
         )
+
+
+def _unusable(root: Path, classes: list[str]) -> str:
+    """A sentence about folders with files that should be images, none of which can be decoded."""
+    names = [
+        entry.name
+        for entry in subfolders(root)
+        if class_label(entry.name).strip() not in classes
+        and any(has_image_suffix(file.name) for file in os.scandir(entry.path))
+    ]
+    if find_parts(root) or not names:
+        return ""
+    return f"No image in {listed(names)} can be decoded: replace the files."
 
 
 def _content_of(root: Path) -> str:

@@ -134,8 +134,10 @@ def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]
         remedy = (
             f"write {mark} in the column {SPLIT} of some rows"
             if rows.tested
-            else f"a class needs at least {TEST_SHARE} rows"
+            else f"a class needs at least {TEST_SHARE} rows, and it has {classes:,} classes"
         )
+        if not (rows.tested or column):
+            remedy += f" in the last column. If the class is in another, name it, as in {EXAMPLE}"
         raise DataError(f"{title} has no {part} signals: {remedy}.")
     untrained, untested = (
         [each for k, each in enumerate(names) if k not in set(labels[part].tolist())]
@@ -264,9 +266,11 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
         own = [number for cell in cells if (number := _number(cell)) is not None]
         if len(own) < len(used):
             wrong = next(k for k, cell in zip(used, cells, strict=True) if _number(cell) is None)
+            moved = CLASS in places and not column and _number(row[places[CLASS]]) is not None
             raise DataError(
                 f"Line {line:,} of {title} has {_shown(row[wrong])} in column {wrong + 1:,}, where "
                 "a number is expected."
+                + (f" If it is the class, name its column, as in {EXAMPLE}." if moved else "")
             )
         numbers.extend(own)
         found.lines.append(line)

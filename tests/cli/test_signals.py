@@ -137,6 +137,12 @@ def test_a_value_that_overflows_is_named_by_its_line(run, model, table, tmp_path
     assert not out.exists()
 
 
+def test_a_picture_is_no_table(run, model, pictures, tmp_path):
+    for command in (["read", model], ["render", model, "--out", tmp_path / "a.npz", "--image"]):
+        _, _, errors = run(*command, pictures["digit"])
+        assert "digit.png is an image, but the model takes signals." in errors
+
+
 def test_classes_of_other_names_are_named(run, model, table, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text(table.read_text().replace("low", "1.0").replace("high", "1"))

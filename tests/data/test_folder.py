@@ -467,7 +467,7 @@ def test_parts_may_be_in_capitals_and_what_is_not_used_is_counted(tmp_path):
     assert "'val' (9 images) is not used: only 'Train' and 'TEST' are." in said
     assert "'Train/cats/more' (5 images) is not used" in said
     assert "Not used: 1 image directly in 'split', outside the folders of the classes." in said
-    assert "Folders without images are not used: 'empty'." in said
+    assert "Folders without a usable image directly in them are not used: 'empty'." in said
     assert "does not cover classes without test images: 'dogs'." in said
     assert len(data.notes) == 5
     picture(root / "test" / "cats" / "0.png")
@@ -484,7 +484,7 @@ def test_an_empty_class_and_pictures_too_deep_are_counted(photos, tmp_path):
     assert data.classes == CLASSES
     assert data.left_out == ("dogs/gone.png", "toads/notes.txt")
     assert data.notes == (
-        "Folders without images are not used: 'toads'.",
+        "Folders without a usable image directly in them are not used: 'toads'.",
         "The folder 'cats/old' (3 images) is not used: images of a class must be directly in the "
         "folder of the class.",
     )
@@ -519,8 +519,24 @@ def test_folders_that_cannot_be_read_are_not_called_empty(photos, tmp_path, monk
         "The hidden folder 'dogs/.Trash' cannot be read (Permission denied): images in it are not "
         "used.",
         f"The folder 'dogs/own' (cannot be read: Permission denied) {direct}",
-        "Hidden images are not used: 'newts/.cache'.",
+        "Hidden images and folders are not used: 'newts/.cache'.",
     )
+
+
+@pytest.mark.parametrize("shape", ["3x8", "3X8X8", "3×8×8"])
+def test_what_is_no_shape_is_named(photos, tmp_path, shape):
+    said = fails(f"folder:{photos}@{shape}", tmp_path)
+    assert said.startswith(f"The folder '{photos}' exists, but '{shape}' is not a shape")
+
+
+def test_a_class_of_damaged_files_is_named(tmp_path):
+    for n in range(12):
+        picture(tmp_path / "set" / "a" / f"{n}.png", (4, 4), seed=n)
+    (tmp_path / "set" / "b").mkdir()
+    for n in range(12):
+        (tmp_path / "set" / "b" / f"{n}.png").write_bytes(b"\x89PNG")
+    said = fails(f"folder:{tmp_path / 'set'}", tmp_path)
+    assert said.endswith("No image in 'b' can be decoded: replace the files.")
 
 
 @pytest.mark.parametrize(
@@ -575,10 +591,10 @@ def test_hidden_images_are_listed_and_no_class(photos, tmp_path):
     assert len(data.train) + len(data.test) == 30
     for name in CLASSES:
         (photos / name).rename(photos / f".{name}")
-    assert "Hidden images are not used: '.cats'" in fails(f"folder:{photos}", tmp_path)
+    assert "Hidden images and folders are not used: '.cats'" in fails(f"folder:{photos}", tmp_path)
     (note,) = data.notes
     assert note == (
-        "Hidden images are not used: '.old', '__MACOSX', 'cats/.cache', 'cats/.secret.png'."
+        "Hidden images and folders are not used: '.old', '__MACOSX', 'cats/.cache', 'cats/.secret.png'."
     )
 
 

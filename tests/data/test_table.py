@@ -199,7 +199,15 @@ WRONG = {
         ),
         "Line 22 .* too large, compared with the training signals",
     ),
-    "few": (text(rows(6)), "no test signals"),
+    "few": (text(rows(6)), "no test signals: a class needs at least 5 rows, and it has 3 classes"),
+    "class first": (
+        text([[row[-1], *row[:-1]] for row in rows()]),
+        "Line 1 .* 'rest' in column 1, where a number is expected. If it is the class, name its",
+    ),
+    "numbers of classes first": (
+        text([[k % 2, *row[:-1]] for k, row in enumerate(rows())]),
+        "it has [0-9]+ classes in the last column. If the class is in another, name it",
+    ),
     "many classes": (text([[*row[:-1], k] for k, row in enumerate(rows(1200))]), "1,200 classes"),
     "UTF-16": (text(rows()).encode("utf-16"), "not UTF-8"),
     "Latin 1": (text(rows()).replace("move", "läuft").encode("latin-1"), "not UTF-8"),

@@ -218,7 +218,7 @@ def test_hidden_pictures_are_named(tmp_path):
     assert sorted(stored.hidden) == [".old/cat.png", "cats/.dog.png"]
     assert stored.left_out == ()
     says = refused([("a.zip", packed({".cats/1.png": picture(3)}))], tmp_path / "other")
-    assert "Hidden images are not used: '.cats/1.png'." in says
+    assert "Hidden images and folders are not used: '.cats/1.png'." in says
 
 
 def other_method(data: bytes) -> bytes:

@@ -245,7 +245,7 @@ def test_what_is_left_out_of_an_upload_is_said_of_it_alone(gallery, photos, data
         archive.writestr("photos/.old/1.png", "hidden")
     app = uploaded("photos.zip", file.getvalue())
     assert "Files that are no pictures or cannot be read: photos/readme.doc." in about_pictures(app)
-    assert "Hidden images are not used: 'photos/.old/1.png'." in about_pictures(app)
+    assert "Hidden images and folders are not used: 'photos/.old/1.png'." in about_pictures(app)
     app.selectbox(key="new-data").select("folder:").run()
     app.text_input(key="new-folder").input(str(photos)).run()
     assert "readme" not in about_pictures(settle(app))
