@@ -594,7 +594,8 @@ def test_hidden_images_are_listed_and_no_class(photos, tmp_path):
     assert "Hidden images and folders are not used: '.cats'" in fails(f"folder:{photos}", tmp_path)
     (note,) = data.notes
     assert note == (
-        "Hidden images and folders are not used: '.old', '__MACOSX', 'cats/.cache', 'cats/.secret.png'."
+        "Hidden images and folders are not used: '.old', '__MACOSX', 'cats/.cache', "
+        "'cats/.secret.png'."
     )
 
 

@@ -9,7 +9,7 @@ import { largestValue } from "../engine/densembed.js";
 import { unitOf } from "../panels/densities.js";
 import { find, pointIn } from "../panels/dom.js";
 import { Panel, fillHeading } from "../panels/panel.js";
-import { percentage, signed } from "../panels/text.js";
+import { fixed, percentage, withSign } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
 import { Anatomy } from "./anatomy.js";
 import { make } from "./controls.js";
@@ -22,10 +22,6 @@ const DIM = 0.45;  // brightness of the picture under densities
 const AMBER = "#f2b544";
 const LINKS = ["picture", "micro", "units", "readings", "terms"];
 const PARTS = ["mass", "ink", "product"];
-
-/** A number with a sign. @param {number} value @param {number} [digits] */
-export const withSign = (value, digits = 2) =>
-  (value < 0 ? "" : "+") + signed(value.toFixed(digits));
 
 export class Chain {
   /** @type {{ response: Response, current: number, label: number, state: State } | undefined} */
@@ -208,7 +204,7 @@ export class Chain {
     const about = (/** @type {number[]} */ point) => {
       const at = this.unitAt("readings", point);
       return at === null ? "" : `${words.unit} ${at + 1}\n${words.value} ${
-        signed(anatomy.values[at].toFixed(3))}\n${withSign(terms[at])} to the score of ${name}`;
+        fixed(anatomy.values[at], 3)}\n${withSign(terms[at])} to the score of ${name}`;
     };
     const highest = anatomy.values.reduce((a, b) => Math.max(a, b));
     const most = this.placed ? 1 : highest || 1;
@@ -346,7 +342,7 @@ export class Chain {
         make("td", { className: weight < 0 ? "against" : "for" },
           withSign(weight * anatomy.values[unit])));
     });
-    const head = ["class", "weight", `weight × ${anatomy.values[unit].toFixed(3)}`];
+    const head = ["class", "weight", `weight × ${fixed(anatomy.values[unit], 3)}`];
     this.table.replaceChildren(make("thead", {},
       make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, ...terms));

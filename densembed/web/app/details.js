@@ -10,7 +10,7 @@
  */
 import { largestValue, percentile } from "../engine/densembed.js";
 import { mount as mountStills } from "../panels/stills.js";
-import { signed } from "../panels/text.js";
+import { fixed } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
 import { Atlas, atlasOf, topOf } from "./atlas.js";
 import { Chain } from "./chain.js";
@@ -165,7 +165,7 @@ export class Details {
     // A server sends no readings.
     if (network.onPixels && own in result.readings)
       this.say(`Its reading, the mean ${value} under it, is `
-        + `${signed(result.readings[own].toFixed(3))} for this ${input}.`);
+        + `${fixed(result.readings[own], 3)} for this ${input}.`);
     const weights = checkpoint.classes.map((_, label) => network.classWeights(label)?.[own] ?? 0);
     if (network.classWeights(0)) this.text.append(this.bars(checkpoint.classes, weights));
     const values = network.density(result, own);
@@ -190,7 +190,7 @@ export class Details {
       bar.style.cssText = `width: ${Math.abs(share)}%; margin-left: ${50 + Math.min(0, share)}%; `
         + `background: ${share < 0 ? against : favour}`;
       return make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, bar),
-        make("td", {}, signed(weights[k].toFixed(2))));
+        make("td", {}, fixed(weights[k], 2)));
     });
     const caption = "Its weight for each class: red raises the score, blue lowers it.";
     return make("table", { className: "weights" }, make("caption", {}, caption), ...rows);

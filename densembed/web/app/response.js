@@ -140,7 +140,7 @@ export class Response {
       "90 % of the field in": `${area.toFixed(area < 1 ? 1 : 0)} of ${cells} ${noun}`,
     };
     if (this.field(k).some(Boolean)) return texts;
-    return Object.fromEntries(Object.keys(texts).map((name) => [name, "not drawn"]));
+    return Object.fromEntries(Object.keys(texts).map((name) => [name, "—"]));
   }
 
   /**

@@ -13,7 +13,7 @@ import { counted } from "../engine/text.js";
 import { onGrid } from "../input/grid.js";
 import { clip, follow, pointIn } from "../panels/dom.js";
 import { mount as mountStills } from "../panels/stills.js";
-import { percentage } from "../panels/text.js";
+import { fixed, percentage } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
 import { Anatomy } from "./anatomy.js";
 import { make, slider } from "./controls.js";
@@ -240,7 +240,7 @@ export class Story {
     const count = anatomy.network.densities;
     const plain = literal(name);
     const says = tie(classes, logits)
-      ?? `Here the [score] of ${plain} is ${logits[label].toFixed(1)}, the highest: the `
+      ?? `Here the [score] of ${plain} is ${fixed(logits[label], 1)}, the highest: the `
       + `network predicts *${plain}*, with ${percentage(probabilities[label])}.`;
     const equation = "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)";
     const other = this.others ? " To see many bumps, choose a model with EL in its name." : "";

@@ -1,7 +1,7 @@
 // What the chain says about each kind of network, with the numbers of the input.
 /** @import { Anatomy } from "./anatomy.js" */
 import { counted } from "../engine/text.js";
-import { percentage, signed } from "../panels/text.js";
+import { fixed, percentage, withSign } from "../panels/text.js";
 import { literal } from "./glossary.js";
 import { channelsOf } from "./kinds.js";
 
@@ -22,9 +22,6 @@ import { channelsOf } from "./kinds.js";
  * @property {string} place where the unit is, and why
  */
 
-/** @param {number} value @param {number} [digits] */
-const withSign = (value, digits = 2) => (value < 0 ? "" : "+") + signed(value.toFixed(digits));
-
 /**
  * That the highest score is not of one class only; otherwise null.
  * @param {string[]} classes @param {number[] | Float32Array | Float64Array} logits
@@ -43,7 +40,7 @@ export function certainty({ response: { checkpoint: { classes } },
   result: { logits, probabilities } }) {
   const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
   const [first, second] = order;
-  const gap = (logits[first] - logits[second]).toFixed(1);
+  const gap = fixed(logits[first] - logits[second], 1);
   if (classes.length === 1) return "The model has one class, so its [probability] is always 100 %.";
   return tie(classes, logits)
     ?? `The highest [score] wins: *${literal(classes[first])}*, with a [probability] of ${
@@ -100,7 +97,7 @@ export function wordsOf(anatomy, name, unit) {
     map: "mass per pixel", mapNote: "what this density looks at", ink, product: `mass × ${ink}`,
     sum: `Density ${unit + 1} of ${count}`,
     sumNote: `how it reads the ${channel ? `${channel} channel` : "picture"}`,
-    equals: `The sum of mass × ${ink} over all pixels is its [reading], *${value.toFixed(3)}*, ${
+    equals: `The sum of mass × ${ink} over all pixels is its [reading], *${fixed(value, 3)}*, ${
       adds}`,
     place: "",
   };
@@ -172,7 +169,7 @@ export function wordsOf(anatomy, name, unit) {
     product: "weight × ink",
     sum: `Hidden unit ${unit + 1} of ${count}`, sumNote: "how it reads the picture",
     equals: `The sum of weight × ink over all pixels${channels.length ? " and channels" : ""}, `
-      + `plus a bias, is its value, or 0 if that is negative: *${value.toFixed(3)}*, ${adds}`,
+      + `plus a bias, is its value, or 0 if that is negative: *${fixed(value, 3)}*, ${adds}`,
     place: "Its weights are the same for every picture." };
   const { checkpoint } = response;
   const perMap = checkpoint.hasDensities ? anatomy.network.densities : 0;
@@ -192,7 +189,7 @@ export function wordsOf(anatomy, name, unit) {
     unit: "reading", value: "value", scale: "reading", alt: "Readings of the maps,",
     map: "gradient per pixel", mapNote: "red: ink here raises the reading",
     sum: `Reading ${unit + 1} of ${count}`, sumNote: own,
-    equals: `Its value is *${value.toFixed(3)}*, ${adds}`,
+    equals: `Its value is *${fixed(value, 3)}*, ${adds}`,
     place: "The field on the left is the gradient at this picture: stages are not linear, "
       + "so it is not a sum of mass × ink, and it changes with the picture." };
 }

@@ -1,7 +1,7 @@
 // Densities, drawn as ellipses around their centres.
 /** @import { Densities } from "./types.js" */
 import { clip } from "./dom.js";
-import { signed } from "./text.js";
+import { fixed } from "./text.js";
 
 const USUAL = 28;  // pixels of a picture in which lines and circles are as wide as they are written
 
@@ -57,5 +57,5 @@ export function describe({ loc, scale, weights, name = "weight" }, t, u, near) {
     Array.from({ length: axes }, (_, axis) => array[axes * nearest + axis].toFixed(2)));
   return `\ndensity ${nearest + 1} at ${place.join(", ")}`
     + `\nscale ${width.join(" × ")} ${axes === 2 ? "pixels" : "samples"}`
-    + `\n${name} ${signed(weights[nearest].toFixed(3))}`;
+    + `\n${name} ${fixed(weights[nearest], 3)}`;
 }

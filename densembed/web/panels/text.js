@@ -6,6 +6,16 @@ const NO_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogat
 /** With a minus sign instead of the hyphen. @param {number | string} number */
 export const signed = (number) => String(number).replace("-", "−");
 
+/**
+ * With so many decimals, or with three significant digits if it is very large.
+ * @param {number} value @param {number} digits
+ */
+export const fixed = (value, digits) =>
+  signed(Math.abs(value) < 1e7 ? value.toFixed(digits) : value.toPrecision(3));
+
+/** Likewise, with its sign. @param {number} value @param {number} [digits] */
+export const withSign = (value, digits = 2) => (value < 0 ? "" : "+") + fixed(value, digits);
+
 /** @param {number} share */
 export const percentage = (share) => `${(100 * share).toFixed(1)} %`;
 
