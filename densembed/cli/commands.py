@@ -60,11 +60,18 @@ DATASETS_OR_FOLDER = f"{', '.join(NAMES)}, folder:PATH or csv:PATH"
 def _add_scheduler(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheduler",
-        default=os.environ.get("DENSEMBED_SCHEDULER") or None,
         metavar="ADDRESS",
         help="train on the workers of a Dask scheduler, tcp://host:8786 "
         "(default: $DENSEMBED_SCHEDULER, otherwise this machine)",
     )
+
+
+def _check_scheduler(options: argparse.Namespace, unused: str = "") -> None:
+    """Set the scheduler of the environment, unless there is a reason why none is used."""
+    if unused:
+        _check_unused(options, unused, "scheduler")
+    else:
+        options.scheduler = options.scheduler or os.environ.get("DENSEMBED_SCHEDULER") or None
 
 
 def _add_app(parser: argparse.ArgumentParser) -> None:
@@ -124,6 +131,8 @@ def _check_train(options: argparse.Namespace) -> None:
     check_name(config.dataset)
     if options.out:
         check_out(options.out)
+    on_this = "A training with --out runs on this machine" if options.out else ""
+    _check_scheduler(options, on_this)
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -235,9 +244,9 @@ def _check_export(options: argparse.Namespace) -> None:
         raise UsageError("--dtype is for --to onnx and --to torch.")
     ending = EXPORTS[options.to]
     options.out = options.out or Path(options.checkpoint.stem + ending)
+    check_out(options.out, inputs=filter(None, [options.checkpoint, options.image]))
     if options.out.suffix.lower() != ending:
         raise UsageError(f"--out must end in {ending} for --to {options.to}.")
-    check_out(options.out, inputs=filter(None, [options.checkpoint, options.image]))
 
 
 def _add_site(parser: argparse.ArgumentParser) -> None:
@@ -314,12 +323,14 @@ def _check_reproduce(options: argparse.Namespace) -> None:
         raise UsageError(f"--rows is for {', '.join(WITH_ROWS)}, not for {options.what}.")
     if options.what != "figure1" and (options.included or options.inputs):
         raise UsageError(f"--included and --inputs are for figure1, not for {options.what}.")
+    unused = ""
     if options.included:
-        trained = "The included models are trained already"
-        _check_unused(options, trained, "recipe", "seeds", "processes", "device", "scheduler")
+        unused = "The included models are trained already"
+        _check_unused(options, unused, "recipe", "seeds", "processes", "device")
     if options.what == "times":
-        once = "times trains each network once, one after another, on this machine"
-        _check_unused(options, once, "seeds", "processes", "scheduler")
+        unused = "times trains each network once, one after another, on this machine"
+        _check_unused(options, unused, "seeds", "processes")
+    _check_scheduler(options, unused)
     if options.recipe and options.what not in WITH_RECIPE:
         raise UsageError(f"--recipe is for {', '.join(WITH_RECIPE)}, not for {options.what}.")
     options.recipe = options.recipe or "paper"
@@ -366,6 +377,7 @@ def _check_sweep(options: argparse.Namespace) -> None:
         else:
             base[name] = value
     options.plan = make_plan(base, grid or {"model": [base["model"]]})
+    _check_scheduler(options)
     for name in grid.get("dataset", [base.get("dataset", NAMES[0])]):
         check_name(name)
     if options.out:

@@ -23,7 +23,7 @@ from densembed.data.images import read_picture
 from densembed.data.names import TABLE
 from densembed.data.table import Rows, SignalTable, as_inputs, read_rows
 from densembed.models.registry import at_grid
-from densembed.text import printable
+from densembed.text import printable, quoted
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError, summarise
 
@@ -77,6 +77,15 @@ def load(name: str, options: argparse.Namespace) -> Dataset:
     return dataset
 
 
+def note_member(checkpoint: Checkpoint) -> None:
+    """Say which of several members is used."""
+    if (count := checkpoint.members) > 1:
+        warn(
+            f"Of {count} members, the one whose error is nearest to the mean is used: member "
+            f"{checkpoint.typical + 1}."
+        )
+
+
 def read_image(path: Path, checkpoint: Checkpoint, shape: tuple[int, ...]) -> Tensor:
     """An image file as the pixels that a model takes, with a warning for what is not read of it.
 
@@ -113,11 +122,19 @@ def read_signals(checkpoint: Checkpoint, path: Path) -> tuple[Tensor, Rows]:
         column = SignalTable.parse(own).column if own.startswith(TABLE) else ""
     except DataError:  # a checkpoint may have any text there
         column = ""
-    rows = read_rows(path, column or None, length)
+    try:
+        rows = read_rows(path, column or None, length)
+    except DataError as error:
+        if not column:
+            raise
+        raise DataError(
+            f"{error} The model's own data have their class in the column {quoted(column)}."
+        ) from error
     if rows.values.shape[1] != length:
+        beside = " beside the class" if rows.classes else ""
         raise UsageError(
-            f"{printable(path.name)} has signals of {rows.values.shape[1]:,} values, but the model "
-            f"takes {length:,}."
+            f"{printable(path.name)} has signals of {rows.values.shape[1]:,} values{beside}, but "
+            f"the model takes {length:,}."
         )
     scaling = checkpoint.header.scaling
     assert scaling is not None  # for mypy: a header of signals has one

@@ -5,7 +5,7 @@ import argparse
 import torch
 
 from densembed import exchange
-from densembed.cli.data import read_image
+from densembed.cli.data import note_member, read_image
 from densembed.files import replace_file
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
@@ -14,6 +14,7 @@ from densembed.training.checkpoint import Checkpoint
 def export(options: argparse.Namespace) -> int:
     """Write a checkpoint in the format of another program."""
     checkpoint = Checkpoint.open(options.checkpoint)
+    note_member(checkpoint)
     data = _content(checkpoint, options)
     replace_file(options.out, data)
     print(f"saved: {printable(options.out)} ({len(data) / 1000:.1f} kB)")

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from densembed.cli.common import UsageError, warn
-from densembed.cli.data import on_grid, read_signals
+from densembed.cli.data import note_member, on_grid, read_signals
 from densembed.data import DataError, as_input, is_outside
 from densembed.data.decode import read_bytes
 from densembed.data.frames import frames_note
@@ -54,6 +54,7 @@ UNREADABLE = "nothing"
 def read(options: argparse.Namespace) -> int:
     """Print the prediction for each image or signal."""
     checkpoint = Checkpoint.open(options.checkpoint)
+    note_member(checkpoint)
     if checkpoint.header.scaling:
         return _read_signals(checkpoint, options)
     if is_outside(checkpoint.config.dataset, options.data_dir):
@@ -72,15 +73,7 @@ def read(options: argparse.Namespace) -> int:
             f"{printable(options.labels.name)} has no label for any of the files. Its column file "
             "must contain their names without folders."
         )
-    classes = set(checkpoint.header.classes)
-    # A photograph of several digits has the label of all of them.
-    wrong = {
-        label
-        for label in (result["label"] for result in results)
-        if label and label not in classes and not (checkpoint.reads_digits and {*label} <= classes)
-    }
-    if wrong:
-        warn(f"No class of the model, so counted as wrong: {listed(sorted(wrong, key=natural))}.")
+    _note_unknown(results, checkpoint)
     status = 2 if any(result["error"] for result in results) else 0
     if options.json:
         print(json.dumps(results, indent=1, ensure_ascii=False))
@@ -197,6 +190,7 @@ def _read_signals(checkpoint: Checkpoint, options: argparse.Namespace) -> int:
         for path in options.image
         for each in _signals(checkpoint, path)
     ]
+    _note_unknown(results, checkpoint)
     if options.json:
         print(json.dumps(results, indent=1, ensure_ascii=False))
     for result in [] if options.json else results:
@@ -236,6 +230,19 @@ def _signals(checkpoint: Checkpoint, path: Path) -> list[dict[str, Any]]:
         }
         for k, line in enumerate(rows.lines)
     ]
+
+
+def _note_unknown(results: list[dict[str, Any]], checkpoint: Checkpoint) -> None:
+    """Name the labels that are no classes of the model."""
+    classes = set(checkpoint.header.classes)
+    # A photograph of several digits has the label of all of them.
+    wrong = {
+        label
+        for label in (result["label"] for result in results)
+        if label and label not in classes and not (checkpoint.reads_digits and {*label} <= classes)
+    }
+    if wrong:
+        warn(f"No class of the model, so counted as wrong: {listed(sorted(wrong, key=natural))}.")
 
 
 def _shown(path: Path, paths: Sequence[Path]) -> str:

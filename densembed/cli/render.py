@@ -3,7 +3,7 @@
 import argparse
 
 from densembed.cli.common import UsageError, warn
-from densembed.cli.data import on_grid, read_image, read_signals
+from densembed.cli.data import note_member, on_grid, read_image, read_signals
 from densembed.fields.field import view
 from densembed.figures.export import write_npz, write_printed
 from densembed.files import replace_file
@@ -24,6 +24,7 @@ def render(options: argparse.Namespace) -> int:
     """Save the receptive fields for an image or a signal."""
     suffix = options.out.suffix.lower()
     checkpoint = Checkpoint.open(options.checkpoint)
+    note_member(checkpoint)
     shape = checkpoint.header.input_shape
     if checkpoint.header.scaling:
         if options.grid:

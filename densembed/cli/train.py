@@ -96,6 +96,11 @@ def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
     except KeyboardInterrupt:  # the second Ctrl-C
         state = "stopped"
     checkpoint = run.checkpoint()
+    if state in ("queued", "running"):  # of a worker that is not heard of any more
+        raise UsageError(
+            f"The scheduler no longer answers. What was trained is kept in {printable(run.path)}; "
+            "the page Train of the app can resume it."
+        )
     if state not in ("done", "stopped"):
         raise UsageError(run.events()[-1].get("reason") or f"The run was {state}.")
     if checkpoint is None:

@@ -18,11 +18,18 @@ class Split:
     """Inputs and labels (N,) as int64.
 
     `images` are images (N, C, H, W) as uint8, or signals (N, C, L) as float32 after the scaling of
-    their data set.
+    their data set. Raises ValueError unless there is one label per input.
     """
 
     images: Tensor
     labels: Tensor
+
+    def __post_init__(self):
+        if self.labels.dtype != torch.int64 or self.labels.shape != self.images.shape[:1]:
+            raise ValueError(
+                f"Expected one label per input as int64, {tuple(self.images.shape[:1])}; got "
+                f"{tuple(self.labels.shape)} of {self.labels.dtype}."
+            )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -33,7 +40,10 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training and test images or signals. Checkpoints record the `name`."""
+    """Training and test images or signals. Checkpoints record the `name`.
+
+    Raises ValueError if the classes, the inputs and the labels do not fit each other.
+    """
 
     name: str
     title: str
@@ -46,6 +56,24 @@ class Dataset:
     """Sentences about files and folders that are not used, with the reason."""
     scaling: Scaling | None = None
     """How the values of signals became the inputs; None for images."""
+
+    def __post_init__(self):
+        count = len(self.classes)
+        if len(set(self.classes)) < count or not all(isinstance(c, str) for c in self.classes):
+            raise ValueError(f"Expected classes of different names; got {self.classes}.")
+        for name, split in (("training", self.train), ("test", self.test)):
+            if not len(split):
+                raise ValueError(f"Expected {name} inputs; got none.")
+            low, high = split.labels.aminmax()
+            if not low.is_meta and (low < 0 or high >= count):
+                raise ValueError(
+                    f"Expected {name} labels from 0 to {count - 1:,}, the indices of the classes; "
+                    f"got {low} to {high}."
+                )
+            if split.images.dim() == 4 and split.images.dtype != torch.uint8:
+                raise ValueError(
+                    f"Expected {name} images as uint8 from 0 to 255; got {split.images.dtype}."
+                )
 
     @cached_property
     def digest(self) -> str:

@@ -100,9 +100,11 @@ def _load(name: str) -> None:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and f"{name}.".startswith(f"{error.name}."):
+            remedy = "add its folder to the Python path (PYTHONPATH)"
+            if name.endswith(".py"):
+                remedy = f"write {name.removesuffix('.py')}, the name without .py"
             raise PluginError(
-                f"There is no module {name} to load as a plugin; "
-                "add its folder to the Python path (PYTHONPATH)."
+                f"There is no module {name} to load as a plugin; {remedy}."
             ) from error
         raise PluginError(f"The plugin {name} needs the module {error.name}.") from error
     except (Exception, SystemExit) as error:  # foreign code may raise anything

@@ -76,13 +76,16 @@ class Recorder:
             ValueError: if the checkpoint lacks a snapshot or has another config.
         """
         header = self.header
+        if checkpoint and checkpoint.config != header.config:
+            now, then = header.config.model_dump(), checkpoint.config.model_dump()
+            changed = [f"{key} ({then[key]} before)" for key in now if now[key] != then[key]]
+            raise ValueError(
+                f"The settings differ from those of the checkpoint: {', '.join(changed)}. Restore "
+                "them to resume, or start again."
+            )
         steps = snapshot_steps(header.config.epochs, header.steps_per_epoch)
         planned = {one for one in steps if one == 0 or since < one <= step}
-        if (
-            checkpoint is None
-            or checkpoint.config != header.config
-            or not planned <= set(checkpoint.steps)
-        ):
+        if checkpoint is None or not planned <= set(checkpoint.steps):
             raise ValueError("The checkpoint to resume from is missing or damaged. Start again.")
         before = checkpoint.header
         counts = {"train_images", "test_images"}

@@ -137,10 +137,27 @@ def test_a_value_that_overflows_is_named_by_its_line(run, model, table, tmp_path
     assert not out.exists()
 
 
+def test_the_column_of_a_model_s_own_data_is_explained(run, model, table, tmp_path):
+    kept = Checkpoint.open(model)
+    config = kept.config.model_copy(update={"dataset": "csv:own.csv@motion"})
+    header = kept.header.model_copy(update={"config": config})
+    Checkpoint(header, kept.tensors).save(tmp_path / "state.safetensors")
+    line = fails(run("render", tmp_path / "state.safetensors", "--image", table, "--out", "a.npz"))
+    assert line.endswith("The model's own data have their class in the column 'motion'.")
+
+
 def test_a_picture_is_no_table(run, model, pictures, tmp_path):
     for command in (["read", model], ["render", model, "--out", tmp_path / "a.npz", "--image"]):
         _, _, errors = run(*command, pictures["digit"])
         assert "digit.png is an image, but the model takes signals." in errors
+
+
+def test_labels_that_are_no_classes_are_named(run, model, table, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text(table.read_text().replace("low", "zebra"))
+    status, text, errors = run("read", model, other)
+    assert (status, text.splitlines()[-1]) == (0, "20 of 40 correct")
+    assert errors == "densembed: No class of the model, so counted as wrong: 'zebra'.\n"
 
 
 def test_classes_of_other_names_are_named(run, model, table, tmp_path):

@@ -111,6 +111,15 @@ def refuse(**_):
     raise OSError(30, "Read-only file system")
 
 
+def test_a_file_is_trained_on_this_machine(run, tmp_path, monkeypatch):
+    """The scheduler was ignored without a word."""
+    out = tmp_path / "a.safetensors"
+    line = fails(run("train", "linear", *FAST, "--out", out, "--scheduler", "tcp://127.0.0.1:9"))
+    assert line.endswith("A training with --out runs on this machine: leave out --scheduler.")
+    monkeypatch.setenv("DENSEMBED_SCHEDULER", "tcp://127.0.0.1:9")  # of all runs
+    assert run("train", "linear", *FAST, "--out", out)[0] == 0
+
+
 def test_train_checks_the_output_path_first(run, tmp_path, monkeypatch):
     """Not after hours of training."""
     monkeypatch.setattr("densembed.cli.train.train", lambda *_, **__: pytest.fail("It trains."))

@@ -192,6 +192,7 @@ REFUSED = {
     "no_such_plugin": "no module no_such_plugin",
     "my_densities.part": "no module my_densities.part",
     "no.such.plugin": "no module no.such.plugin",
+    "no_such_plugin.py": "write no_such_plugin, the name without .py.",
     "broken": "plugin broken failed to load: ZeroDivisionError, division by zero",
     "unfinished": "plugin unfinished failed to load: SyntaxError",
     "leaving": "plugin leaving failed to load: SystemExit",

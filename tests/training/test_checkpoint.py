@@ -218,6 +218,12 @@ def test_provenance_names_no_person_and_no_folder(trained):
     assert os.uname().nodename not in text if hasattr(os, "uname") else True
 
 
+def test_settings_that_changed_before_a_training_resumes_are_named(trained, digits):
+    config = trained.config.model_copy(update={"epochs": 9, "learning_rate": 0.01})
+    with pytest.raises(ValueError, match=r": epochs \(3 before\), learning_rate \(0.05 before\)\."):
+        Recorder(config, digits).resume(trained, trained.steps[-1])
+
+
 def test_recorder_gives_what_is_known_so_far(digits):
     config = RunConfig(model="logistic-el-2", epochs=2, batch_size=100, device="cpu")
     recorder = Recorder(config, digits)

@@ -18,7 +18,7 @@ import { MEASURES, explain, forSignals } from "./glossary.js";
 import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
 import { DAMAGED, InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
-import { othersOf } from "./kinds.js";
+import { nounsOf, othersOf } from "./kinds.js";
 import { number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { Response } from "./response.js";
 import { ScaleEnd } from "./scale_end.js";
@@ -396,6 +396,12 @@ class Compare extends View {
   /** The mean field of each class for each model, on one scale. */
   async showClasses() {
     const { sides, current, scale, samples } = this;
+    if (samples.empty) {
+      const { test } = nounsOf(sides[0].response.checkpoint.inputShape);
+      this.classes.replaceChildren(make("p", {},
+        `There are no ${test}s for the first model, over which the fields could be averaged.`));
+      return;
+    }
     await samples.need(samples.tested);
     if (sides !== this.sides) return;  // what is shown instead comes to rest, too
     while (this.atlases.length < sides.length)

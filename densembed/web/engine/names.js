@@ -213,8 +213,10 @@ function number(digits) {
  * @param {string} name
  */
 function similarNames(name) {
-  const numbers = name.slice(0, 80).match(/\d+/g) ?? [];
-  return Object.keys(MODELS).flatMap((template) => {
+  const written = name.slice(0, 80).match(/\d+/g) ?? [];
+  return Object.entries(MODELS).flatMap(([template, { max = MAX_DENSITIES }]) => {
+    const numbers = written.map((digits) =>
+      (number(digits) >= 1 && number(digits) <= max ? digits : "5"));
     const rest = [...numbers];
     const sizes = template.split("{size}").length - 1;
     const stages = Math.min(Math.max(numbers.length - sizes, 1), 3);

@@ -128,6 +128,7 @@ export function closest(name, choices) {
  */
 export function unknown(kind, name, choices) {
   const meant = closest(name, choices);
-  const shown = printable([...name].slice(0, 80).join(""));
+  const letters = [...name];
+  const shown = printable(letters.length > 80 ? `${letters.slice(0, 80).join("")}…` : name);
   return `Unknown ${kind} '${shown}'${meant ? ` (did you mean ${quoted(meant)}?)` : ""}`;
 }

@@ -1,0 +1,50 @@
+"""What the parts of a data set must have in common."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from densembed.data import Dataset
+from densembed.data.dataset import Split
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [-1, 0, 1], [0, 1, 10**6]])
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_labels_are_indices_of_classes(digits, part, labels):
+    """The compiled step would read and write elsewhere in the memory."""
+    wrong = Split(digits.train.images[:3], torch.tensor(labels))
+    right = Split(digits.train.images[:2], torch.tensor([0, 1]))
+    splits = {"train": right, "test": right, part: wrong}
+    message = f"labels from 0 to 1, the indices of the classes; got {min(labels)} to {max(labels)}"
+    with pytest.raises(ValueError, match=message):
+        Dataset("mine", "Mine", ("a", "b"), **splits)
+
+
+@pytest.mark.parametrize(
+    "labels", [torch.zeros(2, dtype=torch.int64), torch.zeros(3), torch.zeros(3, 1).long()]
+)
+def test_every_input_has_one_label(digits, labels):
+    with pytest.raises(ValueError, match=r"one label per input as int64, \(3,\); got"):
+        Split(digits.train.images[:3], labels)
+
+
+@pytest.mark.parametrize("classes", [("a", "a"), (0, 1)])
+def test_classes_have_different_names(digits, classes):
+    split = Split(digits.train.images[:2], torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match="classes of different names"):
+        Dataset("mine", "Mine", classes, split, split)
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_no_part_is_empty(digits, part):
+    empty = Split(digits.train.images[:0], digits.train.labels[:0])
+    with pytest.raises(ValueError, match="inputs; got none"):
+        replace(digits, **{part: empty})
+
+
+def test_images_are_bytes(digits):
+    """A division by 255 takes place when they become inputs."""
+    floats = Split(digits.train.images.float(), digits.train.labels)
+    with pytest.raises(ValueError, match=r"uint8 from 0 to 255; got torch\.float32"):
+        replace(digits, train=floats)
