@@ -37,13 +37,15 @@ def novelty(options: argparse.Namespace) -> int:
         classes = checkpoint.header.classes
         ordered = dataset.in_order(classes)  # the prototypes are numbered as the model's classes
         if dataset.input_shape != checkpoint.header.input_shape:
-            print(f"{name}: takes images of another shape; nothing written")
+            warn(f"{name} takes images of another shape than {dataset.title} has.")
+            failed.append(path)
             continue
         if ordered is None:
-            print(
-                f"{name}: has the classes {listed(classes)}, but {dataset.title} has now "
-                f"{listed(dataset.classes)}; nothing written"
+            warn(
+                f"{name} has the classes {listed(classes)}, but {dataset.title} has now "
+                f"{listed(dataset.classes)}."
             )
+            failed.append(path)
             continue
         novelty = Novelty.fit(checkpoint.model(), ordered)
         if novelty is None:

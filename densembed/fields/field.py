@@ -15,7 +15,7 @@ from densembed.data import as_input
 from densembed.data.grids import MAX_CELLS
 from densembed.functional.arguments import per_axis
 from densembed.functional.gamma import axes_gamma
-from densembed.layers.embedding import Embedding
+from densembed.layers.embedding import Embedding, PixelEmbedding
 from densembed.models.architectures import DensityNetwork
 from densembed.models.registry import at_grid
 from densembed.text import index_of
@@ -70,15 +70,15 @@ def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTIO
     def summed(model: DensityNetwork, x: Tensor | None) -> Tensor:
         embedding = model.embedding
         if not model.adaptive or x is None:
-            return _sum(embedding, x, resolution)
+            return weighted_sum(embedding, x, resolution)
         chunk = max(1, CHUNK_CELLS // (prod(cells) * embedding.in_channels))
-        first = _sum(embedding, x[:chunk], resolution)
+        first = weighted_sum(embedding, x[:chunk], resolution)
         if len(x) <= chunk:
             return first
         values = first.new_empty(len(x), *first.shape[1:])
         values[:chunk] = first
         for part, inputs in zip(values[chunk:].split(chunk), x[chunk:].split(chunk), strict=True):
-            part.copy_(_sum(embedding, inputs, resolution))
+            part.copy_(weighted_sum(embedding, inputs, resolution))
         return values
 
     values = _retry_in_float64(summed, network, x)
@@ -97,8 +97,27 @@ def _retry_in_float64(compute: Callable[[Model, Input], Tensor], model: Model, x
     return compute(copy.deepcopy(model).double(), x if x is None else x.double())
 
 
-def _sum(embedding: Embedding, x: Tensor | None, resolution: int) -> Tensor:
-    return sum_of_products(embedding.pdf_axes(x, resolution=resolution))
+def weighted_sum(
+    embedding: Embedding, x: Tensor | None, resolution: int, weights: Tensor | None = None
+) -> Tensor:
+    """Σ_i w_i φ_i, (batch or 1, channels or 1, *sizes · resolution); by default w_i = 1.
+
+    Args:
+        weights: (channels or 1, K).
+    """
+    per_axis(resolution, 1, "resolution", 1)
+    if isinstance(embedding, PixelEmbedding) and embedding.cells == embedding.sizes:
+        # The products of K densities and K · resolution cells would exhaust the memory.
+        values = embedding.lengths.new_ones(1, embedding.num_densities)
+        values = (values if weights is None else weights.to(values))[None]
+        values = values.unflatten(-1, embedding.sizes)
+        for axis in range(len(embedding.sizes)):
+            values = values.repeat_interleave(resolution, -1 - axis)
+        return values
+    first, *rest = embedding.pdf_axes(x, resolution=resolution)
+    if weights is not None:
+        first = first * weights[..., None].to(first)
+    return sum_of_products([first, *rest])
 
 
 def sum_of_products(factors: list[Tensor]) -> Tensor:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from densembed.fields.field import RESOLUTION, field, sum_of_products
+from densembed.fields.field import RESOLUTION, field, weighted_sum
 from densembed.layers import FeatureEmbedding
 from densembed.models.architectures import DensityNetwork
 
@@ -66,9 +66,7 @@ def weighted_field(
     Args:
         weights: (channels or 1, K), e.g. those of one class of `class_weights`.
     """
-    first, *rest = (each[0] for each in model.embedding.pdf_axes(x, resolution=resolution))
-    weighted = first * weights[..., None].to(first)
-    return sum_of_products([weighted, *rest]).float().numpy()
+    return weighted_sum(model.embedding, x, resolution, weights)[0].float().numpy()
 
 
 def density_field(

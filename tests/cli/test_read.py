@@ -335,10 +335,8 @@ def test_novelty_of_classes_that_changed(run, trained, digits, tmp_path, monkeyp
     for classes in (("zero", *digits.classes[1:]), (*digits.classes, "ten")):
         changed = replace(digits, classes=classes)
         monkeypatch.setattr("densembed.cli.data.load_dataset", lambda *_, now=changed: now)
-        status, text, errors = run("novelty", path)
-        assert (status, errors) == (0, "")
-        assert text.startswith("a.safetensors: has the classes ")
-        assert text.endswith("; nothing written\n")
+        line = fails(run("novelty", path))
+        assert line.startswith("densembed: a.safetensors has the classes ")
         assert not novelty_file(path).exists()
 
 

@@ -6,6 +6,7 @@ import torch
 from scipy.stats import logistic, norm
 
 from densembed.data import as_input
+from densembed.fields.field import field
 from densembed.fields.measures import (
     class_weights,
     densities,
@@ -41,6 +42,14 @@ def test_class_weighted_field_is_the_sum_over_dense_densities(name, shape):
             expected = expected + sum(w * each for w, each in zip(row, phi, strict=True))
         values = weighted_field(model, x, weights[label], 2).sum(0)
         np.testing.assert_allclose(values, expected.numpy(), 1e-4, 1e-6)
+
+
+def test_the_field_of_every_pixel_needs_little_memory():
+    """The densities of a long signal over its cells would take 4 GB."""
+    model, x = made("linear", (1, 16384))
+    assert (field(model, x).values == np.ones((1, 1, 65536), np.float32)).all()
+    values = weighted_field(model, x, class_weights(model)[1])
+    np.testing.assert_array_equal(values[0], model.classifier.weight[1].repeat_interleave(4))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
