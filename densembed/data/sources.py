@@ -88,11 +88,17 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
 
     Raises:
         DataError: the name is unknown, or the data cannot be read or downloaded.
+        TypeError: the name is not text.
 
     >>> load_dataset("digits").input_shape
     (1, 28, 28)
     """
-    place = Path(data_dir) if data_dir else default_data_dir()
+    if not isinstance(name, str):
+        raise TypeError(
+            "Expected the name of a data set, such as 'digits' or 'folder:PATH'; got "
+            f"{type(name).__name__}."
+        )
+    place = in_home(data_dir) if data_dir else default_data_dir()
     if is_path(name):
         with reading(f"The data set {quoted(name[:80])}", place):
             return _own(name, place).load(place)

@@ -166,10 +166,14 @@ def summary(checkpoint: Checkpoint) -> dict[str, str]:
         "Seed": f"{config.seed} to {config.seed + checkpoint.members - 1}"
         if checkpoint.members > 1
         else f"{config.seed}",
-        "Time per epoch": f"{mean(seconds):,.1f} s on {header.provenance.device}"
+        "Time per epoch": f"{_short_time(mean(seconds))} on {header.provenance.device}"
         if seconds
         else "unknown",
     }
+
+
+def _short_time(seconds: float) -> str:
+    return f"{seconds:,.1f} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
 
 
 def _densities(checkpoint: Checkpoint) -> str:

@@ -138,3 +138,11 @@ def test_columns_are_titled_as_in_python(site):
         wanted = distinguish([("", OF[key]) for key in keys])
         for name, title in zip(names, wanted, strict=False):
             expect(page.locator(f".columns .field.{name} .heading")).to_contain_text(title)
+
+
+def test_all_classes_of_a_model_without_test_images(site):
+    """A field of a blank picture was called the mean over 20 test images per class."""
+    page = site(f"compare?first={LETTERS}&open=classes")
+    expect(page.locator(".atlases")).to_have_text(
+        "There are no test images for the first model, over which the fields could be averaged."
+    )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from densembed.data import Dataset
+from densembed.data import DataError, Dataset, load_dataset
 from densembed.data.dataset import Split
 
 
@@ -48,3 +48,15 @@ def test_images_are_bytes(digits):
     floats = Split(digits.train.images.float(), digits.train.labels)
     with pytest.raises(ValueError, match=r"uint8 from 0 to 255; got torch\.float32"):
         replace(digits, train=floats)
+
+
+def test_the_name_of_a_data_set_is_text(tmp_path):
+    with pytest.raises(TypeError, match=r"such as 'digits' .*; got PosixPath\."):
+        load_dataset(tmp_path)
+
+
+def test_the_data_folder_may_be_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "data" / "photos").mkdir(parents=True)
+    with pytest.raises(DataError, match="at least two subfolders"):
+        load_dataset("folder:photos", "~/data")
