@@ -78,10 +78,14 @@ def test_reload_finds_the_run_and_a_second_tab_stops_it(visit, long_run):
     page.reload()
     expect(settle(page).get_by_text(re.compile("training · step"))).to_be_visible()
     expect(stop(page)).to_be_enabled()
+    listed = visit("/train")
+    row = listed.get_by_test_id("stCaptionContainer").filter(has_text=re.compile("^training · "))
+    expect(row).to_have_count(1)
     stop(visit(link)).click()
     expect(page.get_by_test_id("stAlert").filter(has_text="Stopped")).to_be_visible()
     expect(page.get_by_role("button", name="Start training")).to_be_enabled()
     expect(stop(page)).to_have_count(0)
+    expect(row).to_have_count(0)
 
 
 def test_run_goes_on_when_all_tabs_are_closed(visit):

@@ -8,7 +8,7 @@ from densembed.runs import Run, all_runs, read_only
 from densembed.text import counted
 from pages.widgets.common.link import plain
 from pages.widgets.common.listing import line, on_page, pager
-from pages.widgets.train.cluster import WORDS
+from pages.widgets.train.cluster import LIVE, WORDS, watch
 from pages.widgets.train.form import SOURCES
 from pages.widgets.train.pictures import source_of
 
@@ -27,16 +27,27 @@ def run_list(shown: str) -> None:
         runs = [run for run in runs if all(word in _text(run).casefold() for word in words)]
         if not runs:
             st.caption("No run has all of these words in its name, model or data.")
-    for run in on_page(runs, PAGE):
+    rows = on_page(runs, PAGE)
+    states = _states(rows)
+    for run, state in zip(rows, states, strict=True):
         if not (text := _text(run)):
             continue
         line(
             plain(text),
-            f"{WORDS[run.state()]} · {run.started.day} {run.started:%B, %H:%M}",
+            f"{WORDS[state]} · {run.started.day} {run.started:%B, %H:%M}",
             run.identifier == shown,
             {"run": run.identifier},
         )
     pager(runs, PAGE)
+    live = [(run, state) for run, state in zip(rows, states, strict=True) if state in LIVE]
+    # The run that is shown has a view of its own, which follows it.
+    if others := [each for each in live if each[0].identifier != shown]:
+        watch(lambda: _states([run for run, _ in others]), [state for _, state in others])
+
+
+def _states(runs: list[Run]) -> list[str]:
+    """What another tab or the runs themselves may change in the list."""
+    return [run.state() for run in runs]
 
 
 def _searched() -> list[str]:
