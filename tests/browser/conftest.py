@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 from playwright.sync_api import expect as expect_once
 
 from densembed.data import load_dataset
@@ -224,23 +224,19 @@ def visit(browser, server) -> Iterator[Callable[..., Page]]:
         yield open_link
 
 
-@functools.cache
-def common(browser: Browser) -> BrowserContext:
-    """The context of all pages that ask for no other: it has loaded and compiled most scripts."""
-    return browser.new_context(reduced_motion="reduce")
-
-
-def new_tab(browser: Browser, address: str, width: int, theme: str | None = None) -> Page:
-    """An empty tab of a visitor who comes to the server at that address for the first time."""
-    page = common(browser).new_page()
-    page.set_viewport_size({"width": width, "height": 900})
-    page.emulate_media(color_scheme=theme)
+def new_tab(browser: Browser, width: int, **options) -> Page:
+    """An empty tab of a visitor who comes for the first time."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, reduced_motion="reduce", **options
+    )
+    page = context.new_page()
     page.set_default_timeout(LONGEST)
-    wire = page.context.new_cdp_session(page)
-    origin = "/".join(address.split("/")[:3])
-    wire.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
-    wire.detach()
     return page
+
+
+def close_all(pages: list[Page]) -> None:
+    for context in {page.context for page in pages}:
+        context.close()
 
 
 @contextlib.contextmanager
@@ -261,7 +257,7 @@ def visitor(browser, server: str) -> Iterator[Callable[..., Page]]:
             faults.append(str(error))
 
     def open_link(link: str | None = "/", width: int = 1440, theme: str = "light") -> Page:
-        page = new_tab(browser, server, width, theme)
+        page = new_tab(browser, width, color_scheme=theme)
         pages.append(page)
         page.on("popup", lambda popup: pages.append(popup))
         page.on("console", note)
@@ -278,8 +274,7 @@ def visitor(browser, server: str) -> Iterator[Callable[..., Page]]:
                 assert page.get_by_test_id("stException").count() == 0
                 assert not nonsense(page)
     finally:
-        for page in pages:
-            page.close()
+        close_all(pages)
     assert not faults
 
 
@@ -450,19 +445,6 @@ def site(browser, address) -> Iterator[Callable[..., Page]]:
     """Opens a view by its link. No request may leave the site, no error be in the console."""
     faults: list[str] = []
     pages: list[Page] = []
-    contexts: list[BrowserContext] = []
-
-    def phone(width: int) -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            reduced_motion="reduce",
-            has_touch=True,
-            is_mobile=True,
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(LONGEST)
-        return page
 
     def open_link(
         link: str = "explore",
@@ -471,7 +453,8 @@ def site(browser, address) -> Iterator[Callable[..., Page]]:
         theme: str | None = None,
         is_phone: bool = False,
     ) -> Page:
-        page = phone(width) if is_phone else new_tab(browser, at, width, theme)
+        phone = {"has_touch": True, "is_mobile": True} if is_phone else {}
+        page = new_tab(browser, width, color_scheme=theme, **phone)
         pages.append(page)
         page.on("console", lambda message: message.type == "error" and faults.append(message.text))
         page.on("pageerror", lambda error: faults.append(str(error)))
@@ -492,8 +475,5 @@ def site(browser, address) -> Iterator[Callable[..., Page]]:
         for page in pages:
             assert page.is_closed() or not nonsense(page)
     finally:
-        for page in pages:
-            page.close()
-        for context in contexts:
-            context.close()
+        close_all(pages)
     assert faults == []
