@@ -18,7 +18,7 @@ def check_port(port: int) -> None:
             pass
     except OSError as error:
         raise UsageError(
-            f"The port {port:,} cannot be used: {error.strerror}. Choose another one with --port."
+            f"The port {port} cannot be used: {error.strerror}. Choose another one with --port."
         ) from error
 
 

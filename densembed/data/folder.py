@@ -300,7 +300,6 @@ def _decode_all(
         pairs = [(file, head) for file, head in zip(files, stoppable(read), strict=True) if head]
         readable, heads = [file for file, _ in pairs], [head for _, head in pairs]
         common = shape or _common_shape(heads)
-        sizes = {head[1] for head in heads}
         decode = partial(to_shape, shape=common)
         decoded = pool.map(lambda file: tried(decode, file), readable, chunksize=256)
         images = list(stoppable(decoded))
@@ -321,6 +320,7 @@ def _decode_all(
         chosen = [(file, image) for file, image in valid if (file in tested) == test]
         tensors[f"{part}_images"] = torch.from_numpy(np.stack([image for _, image in chosen]))
         tensors[f"{part}_labels"] = torch.tensor([index[file.label] for file, _ in chosen])
+    sizes = {size for _, size, _, _ in heads}
     if not shape and sizes != {(common[2], common[1])}:
         reason = (
             "differ in size" if len(sizes) > 1 else f"have a side of more than {MOST_SIDE} pixels"

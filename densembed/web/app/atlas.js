@@ -15,6 +15,13 @@ const COLUMNS = 5;
 const AVERAGED = 20;  // test images per class
 
 /**
+ * That a model has no test images. @param {Checkpoint} checkpoint @param {string} model its name
+ */
+export const withoutTests = ({ inputShape }, model) =>
+  `There are no ${nounsOf(inputShape).test}s for ${model}, over which the fields could be `
+  + "averaged.";
+
+/**
  * @param {Checkpoint} checkpoint
  * @param {Network} network
  * @param {Samples} samples

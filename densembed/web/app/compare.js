@@ -11,14 +11,14 @@ import { mount as mountColumns } from "../panels/columns.js";
 import { mark } from "../panels/dom.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { colours, scales, style } from "../resources.js";
-import { Atlas, atlasOf, topOf } from "./atlas.js";
+import { Atlas, atlasOf, topOf, withoutTests } from "./atlas.js";
 import { choice, list, make, named } from "./controls.js";
 import { distinguish } from "./distinguish.js";
 import { MEASURES, explain, forSignals } from "./glossary.js";
 import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
 import { DAMAGED, InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
-import { nounsOf, othersOf } from "./kinds.js";
+import { othersOf } from "./kinds.js";
 import { number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { Response } from "./response.js";
 import { ScaleEnd } from "./scale_end.js";
@@ -397,9 +397,8 @@ class Compare extends View {
   async showClasses() {
     const { sides, current, scale, samples } = this;
     if (samples.empty) {
-      const { test } = nounsOf(sides[0].response.checkpoint.inputShape);
-      this.classes.replaceChildren(make("p", {},
-        `There are no ${test}s for the first model, over which the fields could be averaged.`));
+      const sentence = withoutTests(sides[0].response.checkpoint, "the first model");
+      this.classes.replaceChildren(make("p", {}, sentence));
       return;
     }
     await samples.need(samples.tested);

@@ -12,7 +12,7 @@ import { largestValue, percentile } from "../engine/densembed.js";
 import { mount as mountStills } from "../panels/stills.js";
 import { fixed } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
-import { Atlas, atlasOf, topOf } from "./atlas.js";
+import { Atlas, atlasOf, topOf, withoutTests } from "./atlas.js";
 import { Chain } from "./chain.js";
 import { choice, count, make } from "./controls.js";
 import { explain } from "./glossary.js";
@@ -254,8 +254,7 @@ export class Details {
   classes(response, current, samples) {
     const { checkpoint, share } = response;
     if (samples.empty) {
-      const { test } = nounsOf(checkpoint.inputShape);
-      this.say(`There are no ${test}s for this model, over which the fields could be averaged.`);
+      this.say(withoutTests(checkpoint, "this model"));
       return null;
     }
     const loading = samples.need(samples.tested);

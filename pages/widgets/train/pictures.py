@@ -31,7 +31,7 @@ SHAPES = {
 LAYOUT = (
     "One subfolder per class, named after the class, with pictures of any size and format. Folders "
     "named train and test set the split; otherwise about a fifth of the pictures is used for "
-    "testing, a tenth to a third of each class."
+    "testing, roughly a tenth to a third of each class."
 )
 PACKED = (
     "A zip archive with one folder per class, or pictures whose names begin with the class, such "
