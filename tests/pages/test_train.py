@@ -155,6 +155,11 @@ def test_a_link_to_no_network_is_named(small_gallery, name):
     assert ".." not in warning
 
 
+def test_a_link_to_a_misspelt_network_gets_a_suggestion(small_gallery):
+    (warning,) = warnings(first_visit(network="logistc-el-9"))
+    assert "which is not the name of a model (did you mean 'logistic-el-9'?)." in as_read(warning)
+
+
 NETWORKS = [
     "linear",
     "mlp-70",

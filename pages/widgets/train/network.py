@@ -208,7 +208,7 @@ def _follow_link() -> None:
         if reason.startswith("Unknown model "):  # the sentence has the name already
             meant = re.search(r" \(did you mean .*$", reason)
             why = meant[0] if meant else ""
-        expected = f"the name of a model{plain(why)}"
+        expected = plain(f"the name of a model{why}")
         name_wrong("Network", name, expected, "the form as it was")
         return
     st.session_state.update(network_fields(name))
