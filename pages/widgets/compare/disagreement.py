@@ -13,6 +13,7 @@ from densembed.text import counted
 from densembed.training.header import Header
 from densembed.web.site import INPUT
 from pages.widgets.common.cache import predictions_of
+from pages.widgets.common.callbacks import callback
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
 from pages.widgets.common.parameter import Numbers, Parameter, Slugs
@@ -193,8 +194,7 @@ def _thumbnails(which: np.ndarray, pair: dict[str, np.ndarray], dataset: Dataset
                 f"![a {true}](data:image/png;base64,{picture}) {one} | {two}",
                 key=f"open-{index}",
                 type="tertiary",
-                on_click=_open,
-                args=(dataset, index),
+                on_click=callback(_open, dataset, index),
                 help=f"True class {true}; {words}.",
             )
 

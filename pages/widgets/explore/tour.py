@@ -4,8 +4,9 @@ import streamlit as st
 
 from densembed.fields.measures import on_pixels
 from densembed.training.checkpoint import Checkpoint
+from pages.widgets.common.callbacks import callback
 from pages.widgets.common.component import component, last_message, order
-from pages.widgets.common.parameter import Numbers, Parameter
+from pages.widgets.common.parameter import Numbers, Parameter, turned_back
 
 STOPS = 5
 
@@ -74,8 +75,12 @@ _tour = component("pages/explore/tour")
 
 def tour(checkpoint: Checkpoint) -> None:
     """The tour, at the stop in the link (0 for none); without a stop, on a first visit only."""
+    if st.session_state["arrived"] or turned_back():
+        st.session_state.pop(TOUR.key, None)  # then the link alone counts
     TOUR.check()
     stop = TOUR.value()
+    # Again, as a request that the browser sent before it heard of the stop has the link of before.
+    TOUR.write(stop)
     if stop is None and "hide" in st.query_params:
         stop = 0  # a teacher hid parts of the page, which the tour would point at
     with st.container(key="tour"):
@@ -86,9 +91,9 @@ def tour(checkpoint: Checkpoint) -> None:
                 "order": order("tour-card"),
             },
             key="tour-card",
-            on_stop_change=_keep,
+            on_stop_change=callback(_keep),
         )
 
 
 def _keep() -> None:
-    TOUR.write(last_message("tour-card", "stop"))
+    st.session_state[TOUR.key] = last_message("tour-card", "stop")

@@ -14,6 +14,7 @@ from densembed.runs import gallery
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError, Header
+from pages.widgets.common.callbacks import callback
 from pages.widgets.common.link import plain
 from pages.widgets.common.uploaded import uploaded_files
 
@@ -205,8 +206,7 @@ def upload_model(key: str, shown: str, follow: Follow) -> None:
             "Checkpoints of densembed",
             accept_multiple_files=True,
             key=f"file-{key}",
-            on_change=_take,
-            args=(key, follow),
+            on_change=callback(_take, key, follow),
             help=f"Files (.safetensors) written by densembed, up to {MAX_BYTES >> 20} MB each. The "
             f"last {MAX_KEPT} are kept in memory for this session only, and never executed.",
         )
@@ -217,8 +217,7 @@ def upload_model(key: str, shown: str, follow: Follow) -> None:
                 st.button(
                     "Remove this file",
                     key=f"remove-{key}",
-                    on_click=forget,
-                    args=(shown, follow),
+                    on_click=callback(forget, shown, follow),
                 )
     if st.session_state["arrived"]:
         st.session_state.pop(f"file-{key}-remarks", None)
@@ -256,16 +255,16 @@ def _take(key: str, follow: Follow) -> None:
     """Keep the files that were just uploaded and show the last; drop those that were removed."""
     files = {file.file_id: file for file in uploaded_files(f"file-{key}")}
     brought: dict[str, str] = st.session_state[f"file-{key}-brought"]
-    removed = {brought.pop(name) for name in set(brought) - set(files)}
-    for own in removed - set(brought.values()):
+    taken = {name: own for name, own in brought.items() if name in files}
+    for own in set(brought.values()) - set(taken.values()):
         forget(own, follow)
     remarks = []
     for name, file in files.items():
-        if name in brought:
+        if name in taken:
             continue
-        brought[name] = ""  # if it is refused
+        taken[name] = ""  # if it is refused
         try:
-            brought[name] = own = keep(file.getvalue(), file.name)
+            taken[name] = own = keep(file.getvalue(), file.name)
         except CheckpointError as error:
             remarks.append(str(error))
         else:
@@ -275,6 +274,7 @@ def _take(key: str, follow: Follow) -> None:
         remarks.append(f"Only {MAX_KEPT} files are kept, so “{upload.name}” was removed.")
         forget(own, follow)
     st.session_state[f"file-{key}-remarks"] = " ".join(remarks)
+    st.session_state[f"file-{key}-brought"] = taken  # last: until then all of it may begin again
 
 
 def forget(brought: str, follow: Follow) -> None:

@@ -19,6 +19,7 @@ from densembed.text import counted
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.data import as_url, colours
 from pages.widgets.canvas.stills import show_stills, still
+from pages.widgets.common.callbacks import callback
 from pages.widgets.common.link import in_link, plain
 from pages.widgets.common.parameter import Numbers, Parameter, Slugs
 from pages.widgets.common.uploaded import uploaded_files
@@ -127,8 +128,7 @@ def upload_picture(checkpoint: Checkpoint, follow: Follow) -> Input | None:
     file = st.file_uploader(
         "A picture of a handwritten digit" if digit else "A picture",
         key="upload",
-        on_change=_drop_removed,
-        args=(follow,),
+        on_change=callback(_drop_removed, follow),
         help=f"Photograph, scan or drawing, up to {MAX_BYTES >> 20} MiB. It is processed in memory "
         "and never stored. The link of the page contains the small picture that is the model's "
         "input.",
@@ -143,7 +143,7 @@ def upload_picture(checkpoint: Checkpoint, follow: Follow) -> Input | None:
         else:
             st.session_state["picture"] = file.getvalue()
     elif "picture" in st.session_state:  # chosen on another page
-        st.button("Remove the picture", on_click=_forget_picture, args=(follow,))
+        st.button("Remove the picture", on_click=callback(_forget_picture, follow))
     if "picture" not in st.session_state:
         return None
     try:

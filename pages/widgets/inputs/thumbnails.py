@@ -10,6 +10,7 @@ from torch import Tensor
 from densembed.data import Dataset
 from densembed.data.codec import to_png
 from densembed.figures.signals import signal_tile
+from pages.widgets.common.callbacks import callback
 from pages.widgets.common.component import component
 from pages.widgets.common.parameter import Numbers, Parameter
 
@@ -41,8 +42,8 @@ def row(dataset: Dataset, choices: Tensor, number: int, place) -> None:
                 "ground": "var(--st-secondary-background-color)" if dataset.scaling else "#000",
             },
             key="thumbnails",
-            on_pick_change=_pick,
-            on_shuffle_change=_shuffle,
+            on_pick_change=callback(_pick),
+            on_shuffle_change=callback(_shuffle),
         )
 
 

@@ -9,6 +9,7 @@ from densembed.figures.lab import strips_figure
 from densembed.functional.densities import FAMILIES
 from densembed.functional.families import in_words
 from densembed.text import counted
+from pages.widgets.common.callbacks import callback
 from pages.widgets.common.component import last_message
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART
@@ -112,7 +113,7 @@ def _own() -> np.ndarray:
     except ValueError as error:
         st.error(f"{plain(str(error))} Write numbers such as 0 0.5 1.")
         st.stop()
-    pad([float(value) for value in x], "pad", _drawn)
+    pad([float(value) for value in x], "pad", callback(_drawn))
     st.caption("Or draw them: drag across the pad, from 0 at the bottom to 1 at the top.")
     return x
 

@@ -16,6 +16,7 @@ from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError
 from densembed.web.site import INPUT
+from pages.widgets.common.callbacks import callback
 from pages.widgets.common.component import component
 from pages.widgets.common.link import base_path, plain
 from pages.widgets.inputs.checkpoints import (
@@ -151,7 +152,7 @@ def show_view(
         "unlike": _text(unlike),
         "details": dict(details),
     }
-    _component(data=data, key=view, on_report_change=lambda: _keep(view))
+    _component(data=data, key=view, on_report_change=callback(_keep, view))
     st.session_state["link-read"] = True
     st.session_state["signals"] = _takes_signals(view, defaults)
 

@@ -15,6 +15,7 @@ from densembed.data.photograph import DigitInput, Photograph, read_photograph
 from densembed.fields.field import logits
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.canvas.data import as_url
+from pages.widgets.common.callbacks import callback
 from pages.widgets.common.component import component, last_message, order
 
 PREVIEW = 900
@@ -55,7 +56,7 @@ def show_photograph(data: bytes, checkpoint: Checkpoint) -> tuple[DigitInput | N
             "order": order("photograph"),
         },
         key="photograph",
-        on_wish_change=_keep_wish,
+        on_wish_change=callback(_keep_wish),
     )
     if not photograph.digits:
         return None, photograph

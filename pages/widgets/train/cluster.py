@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import streamlit as st
 
@@ -116,14 +117,13 @@ def show_error() -> None:
         st.error(plain(sentence))
 
 
-def start(config: RunConfig) -> bool:
-    """Queue a new run and show it; returns whether that was possible."""
+def start(config: RunConfig) -> Callable[[], None] | None:
+    """Queue a new run; returns the action that shows it, or None if it was not possible."""
     with reporting_errors():
         run = Run.create(config)
         cluster().submit(run, execute)
-        follow(run=run.identifier)
-        return True
-    return False
+        return partial(follow, run=run.identifier)
+    return None
 
 
 def watch(look: Callable[[], object], before: object) -> None:

@@ -1,5 +1,7 @@
 """The form of a new training: the network, the data and the epochs, and further settings."""
 
+from collections.abc import Callable
+
 import streamlit as st
 from pydantic import ValidationError
 
@@ -8,6 +10,7 @@ from densembed.data.grids import OWN as OWN_GRID
 from densembed.models.registry import build, parameter_count
 from densembed.training.config import RunConfig, explain
 from densembed.training.device import pick_device
+from pages.widgets.common.callbacks import callback
 from pages.widgets.common.link import plain
 from pages.widgets.train.cluster import cluster, duration, estimate, start
 from pages.widgets.train.network import network_fields, pick_network
@@ -75,13 +78,21 @@ def train_form() -> None:
         st.error(plain(str(error)))
         return
     if bottom[1].button("Start training", type="primary", width="stretch"):
-        with st.spinner("Starting …"):
-            started = start(config)
-        if started:
-            st.session_state.pop("new-other", None)
-            st.rerun()
+        callback(_start, config)()
+        st.rerun()
     st.caption(note)
     st.caption(f"`{model}`{size}")
+
+
+def _start(config: RunConfig) -> Callable[[], None] | None:
+    """Queue a run; returns the action that shows it and forgets the settings of an earlier run."""
+    show = start(config)
+
+    def follow() -> None:
+        st.session_state.pop("new-other", None)
+        show()
+
+    return show and follow
 
 
 def _more_settings() -> dict:

@@ -15,6 +15,7 @@ from densembed.data.folder import Folder
 from densembed.markup import JOINER
 from densembed.text import counted
 from densembed.training.config import RunConfig
+from pages.widgets.common.callbacks import callback
 from pages.widgets.common.link import plain
 from pages.widgets.common.uploaded import uploaded_files
 
@@ -102,7 +103,11 @@ def _pick_upload() -> str:
     """Widgets to upload pictures; the path of the stored ones in the data folder, or ""."""
     state = st.session_state
     files = st.file_uploader(
-        "Your pictures", key="new-files", accept_multiple_files=True, on_change=_store, help=PACKED
+        "Your pictures",
+        key="new-files",
+        accept_multiple_files=True,
+        on_change=callback(_store),
+        help=PACKED,
     )
     if not (name := state.get("new-upload", "")):
         if complaint := state.get("new-complaint"):

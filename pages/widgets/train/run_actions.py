@@ -1,16 +1,18 @@
 """Buttons for the actions that the state of a run allows.
 
-The actions are callbacks. A page that follows a run is redrawn every second; code after a button
-would be lost if the redraw interrupts the script.
+A page that follows a run is redrawn every second; code after a button would be lost if the redraw
+interrupts the script.
 """
 
 import contextlib
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
 from densembed.runs import Run, execute
 from densembed.training.config import RunConfig
+from pages.widgets.common.callbacks import callback
 from pages.widgets.train.cluster import LIVE, cluster, reporting_errors, start
 from pages.widgets.train.form import SOURCES, fill_in
 from pages.widgets.train.pictures import source_of
@@ -73,7 +75,7 @@ def run_buttons(run: Run, state: str, config: RunConfig) -> None:
         key = f"name-{run.identifier}"
         rename = partial(_rename, run, key)
         # Both Enter and the button save the name; a click on the button saves it twice.
-        st.text_input("Name", run.name, key=key, on_change=_do, args=(CHANGED, rename))
+        st.text_input("Name", run.name, key=key, on_change=callback(_do, CHANGED, rename))
         action_button(st, "Rename", rename)
     with row.popover("Delete"):
         st.write("The trained model will be deleted.")
@@ -87,16 +89,15 @@ def action_button(
     row.button(
         name,
         key=key or name.lower().replace(" ", "-"),
-        on_click=_do,
-        args=(changed, action, *args),
+        on_click=callback(_do, changed, action, *args),
         **kwargs,
     )
 
 
-def _do(changed: str, action, *args) -> None:
+def _do(changed: str, action, *args):
     st.session_state[changed] = True
     with reporting_errors():
-        action(*args)
+        return action(*args)
 
 
 def _resume(run: Run, epochs: int | None = None, data: str = "") -> None:
@@ -108,6 +109,6 @@ def _rename(run: Run, key: str) -> None:
     run.rename(st.session_state[key])
 
 
-def _delete(run: Run) -> None:
+def _delete(run: Run) -> Callable[[], object]:
     run.delete()
-    st.query_params.pop("run", None)
+    return partial(st.query_params.pop, "run", None)

@@ -27,6 +27,7 @@ from pages.widgets.canvas.stills import (
     show_stills,
     still,
 )
+from pages.widgets.common.callbacks import run_callbacks
 from pages.widgets.common.link import plain
 from pages.widgets.common.page import CHART, panel
 from pages.widgets.common.zoom import DOUBLE_CLICK, keep_zoom
@@ -68,6 +69,7 @@ def _changeable(run: Run) -> tuple[str, str, bool]:
 
 
 def _follow(run: Run, was_live: bool) -> None:
+    run_callbacks()
     events = run.events()
     state = run.state()
     changed = st.session_state.pop(CHANGED, False) or not run.path.is_dir()

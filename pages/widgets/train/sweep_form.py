@@ -1,5 +1,8 @@
 """The form of a new sweep: models, and values of other settings."""
 
+from collections.abc import Callable
+from functools import partial
+
 import streamlit as st
 
 from densembed.data import DATASETS, is_available
@@ -7,6 +10,7 @@ from densembed.runs.sweep import Sweep
 from densembed.runs.sweep_plan import FIXED, Plan, make_plan, read_values
 from densembed.text import counted
 from densembed.training.config import RunConfig
+from pages.widgets.common.callbacks import callback
 from pages.widgets.common.link import plain
 from pages.widgets.train.cluster import cluster, follow, model_name, reporting_errors
 from pages.widgets.train.form import INCLUDED
@@ -88,10 +92,8 @@ def sweep_form() -> None:
         return
     bar = st.container(horizontal=True, vertical_alignment="center")
     if bar.button("Start sweep", type="primary", key="start-sweep"):
-        with bar, st.spinner("Starting …"):
-            started = _start(plan)
-        if started:
-            st.rerun()
+        callback(_start, plan)()
+        st.rerun()
     count = len(plan.combinations()) * seeds
     bar.caption(f"{counted(count, 'training')}. Models of the same shape are trained together.")
     if not is_available(dataset):
@@ -101,13 +103,13 @@ def sweep_form() -> None:
         )
 
 
-def _start(plan: Plan) -> bool:
+def _start(plan: Plan) -> Callable[[], None] | None:
+    """Queue a sweep; returns the action that shows it, or None if it was not possible."""
     with reporting_errors():
         sweep = Sweep.create(plan)
         sweep.submit(cluster())
-        follow(sweep=sweep.identifier)
-        return True
-    return False
+        return partial(follow, sweep=sweep.identifier)
+    return None
 
 
 def _words(name: str) -> str:

@@ -1,5 +1,8 @@
 """One sweep: a table and a plot of its results; and the list of all sweeps."""
 
+from collections.abc import Callable
+from functools import partial
+
 import streamlit as st
 
 from densembed.figures.sweep import sweep_figure
@@ -7,6 +10,7 @@ from densembed.models.names import describe
 from densembed.runs import read_only
 from densembed.runs.sweep import Row, Sweep, all_sweeps
 from densembed.text import counted
+from pages.widgets.common.callbacks import run_callbacks
 from pages.widgets.common.link import base_path, plain
 from pages.widgets.common.listing import line, on_page, pager
 from pages.widgets.common.page import CHART
@@ -44,6 +48,7 @@ def _is_live(sweep: Sweep) -> bool:
 
 
 def _follow(sweep: Sweep, was_live: bool) -> None:
+    run_callbacks()
     live = _is_live(sweep)
     if st.session_state.pop(CHANGED, False) or was_live != live or sweep.plan is None:
         st.rerun()
@@ -126,9 +131,9 @@ def _buttons(sweep: Sweep, live: bool, state: str, some: bool) -> None:
             )
 
 
-def _delete(sweep: Sweep) -> None:
+def _delete(sweep: Sweep) -> Callable[[], object]:
     sweep.delete()
-    st.query_params.pop("sweep", None)
+    return partial(st.query_params.pop, "sweep", None)
 
 
 def _table(sweep: Sweep, rows: list[Row]) -> list[dict]:

@@ -1,0 +1,64 @@
+"""Actions of widgets are done to the end, whenever the browser asks for another run."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+
+def page(how):
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
+
+    from pages.widgets.common.callbacks import callback, run_callbacks
+
+    run_callbacks()
+    state = st.session_state
+    state.setdefault("begun", 0)
+
+    def act(number):
+        state["begun"] += 1
+        if state["begun"] == 1:
+            # As the browser does when the visitor uses another widget.
+            get_script_run_ctx().script_requests.request_rerun(RerunData())
+        state["done"] = number  # the first time, the run is ended here
+        if how == "fails":
+            raise ValueError("It cannot be done.")
+        return (lambda: state.update(rest=number)) if how == "rest" else None
+
+    st.button("Act", on_click=callback(act, 7))
+
+
+@pytest.mark.parametrize("how", ["all", "rest"])
+def test_an_action_that_a_request_ends_is_begun_again(how):
+    app = AppTest.from_function(page, args=(how,)).run()
+    app.button[0].click().run()
+    state = app.session_state
+    assert (state["begun"], state["done"]) == (2, 7)
+    assert ("rest" in state) == (how == "rest")
+    app.run()
+    assert state["begun"] == 2
+
+
+def test_an_action_that_fails_is_not_begun_again():
+    app = AppTest.from_function(page, args=("fails",)).run()
+    app.button[0].click().run()
+    assert len(app.exception) == 1
+    assert not app.run().exception
+
+
+def test_all_callbacks_of_the_pages_are_such():
+    """Or texts that Streamlit knows, such as "rerun", and those that do nothing."""
+    folder = Path(__file__).parents[2] / "pages"
+    values = [
+        ast.unparse(keyword.value)
+        for path in folder.rglob("*.py")
+        for keyword in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(keyword, ast.keyword) and (keyword.arg or "").startswith("on_")
+    ]
+    known = ("callback(", "'", "lambda: None")
+    others = [value for value in values if not value.startswith(known)]
+    # Of `st.cache_resource`, and the pad's own argument.
+    assert set(others) <= {"drop", "on_draw"}
+    assert sum(value.startswith("callback(") for value in values) > 10
