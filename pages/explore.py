@@ -7,13 +7,13 @@ from pages.widgets.common.page import begin, hide_menu
 from pages.widgets.explore.tour import tour
 from pages.widgets.inputs.checkpoints import first_choice, require_models, titles, upload_model
 from pages.widgets.inputs.choose import (
-    offer_download,
     remark,
     strange_drawing,
     takes_pictures,
     upload_picture,
 )
 from pages.widgets.inputs.compare_with import compare_with
+from pages.widgets.inputs.download import offer_download
 from pages.widgets.live.input import explored
 from pages.widgets.live.live import follow_link, model_of, reported, show_view
 

@@ -3,6 +3,7 @@
 import base64
 import csv
 import io
+import threading
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import streamlit as st
 import torch
 from PIL import Image
 from streamlit.testing.v1 import AppTest
+from torchvision.datasets import MNIST
 
 from densembed.data import as_input
 from densembed.data.images import read_picture
@@ -20,7 +22,7 @@ from densembed.figures.export import snippet
 from densembed.runs import Run
 from densembed.training.checkpoint import Checkpoint
 from pages.widgets.explore.tour import STOPS, stops_of
-from pages.widgets.inputs import choose
+from pages.widgets.inputs import download
 from pages.widgets.live import routes
 from tests.browser.gallery import made
 from tests.conftest import is_sentence
@@ -37,6 +39,7 @@ from tests.pages.conftest import (
     visit,
     warnings,
 )
+from tests.runs.conftest import silent_mirror
 
 SHIPPED = {path.stem: path for path in (ROOT / "checkpoints/paper").glob("*.safetensors")}
 
@@ -169,19 +172,52 @@ def test_model_of_other_data_says_so(mnist_model, digits):
     assert "Download the test images of MNIST" in [button.label for button in app.button]
 
 
-def test_a_download_of_test_images_reaches_the_view(mnist_model, monkeypatch, digits):
+def ask(app: AppTest) -> AppTest:
+    """Press the button that downloads the test images."""
+    (button,) = [each for each in app.button if each.label.startswith("Download the test images")]
+    return settle(button.click().run())
+
+
+def test_a_download_of_test_images_reaches_the_view(mnist_model, monkeypatch):
     """The browser keeps test images by their URL, so the URL changes."""
+    there = threading.Event()
+    for place in (download, routes):
+        monkeypatch.setattr(place, "is_available", lambda name: there.is_set())
+    monkeypatch.setattr(download, "load_dataset", lambda name: there.wait())
     app = visit(model="other")
     before = live(app)
-    for place in (choose, routes):
-        monkeypatch.setattr(place, "is_available", lambda name: True)
-    monkeypatch.setattr(choose, "is_available", lambda name: False)
-    monkeypatch.setattr(choose, "load_dataset", lambda name: digits)
-    (button,) = [each for each in app.button if each.label.startswith("Download")]
-    after = live(settle(button.click().run()))
+    ask(app)
+    assert as_read(app.get("progress")[0].proto.text) == "downloading MNIST · 0.0 MB"
+    there.set()
+    download._downloads["mnist"].thread.join()
+    after = live(settle(app.run()))
     assert after["order"] > before["order"]
     assert after["models"]["other"]["samples"] != before["models"]["other"]["samples"]
     assert after["models"]["other"]["url"] == before["models"]["other"]["url"]
+
+
+def test_a_download_of_test_images_is_stopped(mnist_model, monkeypatch, tmp_path):
+    asked = threading.Event()
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path))
+    with silent_mirror(monkeypatch, asked.set):
+        app = ask(visit(model="other"))
+        asked.wait()
+        settle(app.button(key="stop-download").click().run())
+        download._downloads["mnist"].thread.join()
+        labels = [button.label for button in settle(app.run()).button]
+    assert "Download the test images of MNIST" in labels
+    assert "Stop the download" not in labels
+    assert not app.warning
+
+
+def test_the_fault_of_a_download_stands_below_its_button(mnist_model, monkeypatch, tmp_path):
+    monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path))
+    monkeypatch.setattr(MNIST, "mirrors", ["http://127.0.0.1:9/"])
+    app = ask(visit(model="other"))
+    download._downloads["mnist"].thread.join()
+    (warning,) = settle(app.run()).warning
+    assert is_sentence(as_read(warning.value))
+    assert "127.0.0.1" in as_read(warning.value)
 
 
 # The visitor's own picture

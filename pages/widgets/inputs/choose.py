@@ -1,13 +1,13 @@
 """Inputs: a test image of a data set, an uploaded picture, and remarks about both."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import streamlit as st
 import torch
 from torch import Tensor
 
-from densembed.data import DATASETS, DataError, Dataset, as_input, is_available, load_dataset
+from densembed.data import Dataset, as_input
 from densembed.data import title as title_of
 from densembed.data.frames import frames_note
 from densembed.data.images import MAX_BYTES, Content, ImageError, ModelInput, read_picture
@@ -81,26 +81,6 @@ def pick_sample(dataset: Dataset, bar, place) -> Input:
         )
     thumbnails.row(dataset, choices, number, place)
     return Input(dataset.test.images[choices[number - 1]], label, dataset.name)
-
-
-def offer_download(checkpoint: Checkpoint, follow: Callable[[], None]) -> None:
-    """A button that downloads the test images of a model, if they are not available."""
-    name = checkpoint.config.dataset
-    if name not in DATASETS or is_available(name):
-        return
-    source = DATASETS[name]
-    if st.button(
-        f"Download the test images of {source.title}",
-        help=f"Downloads the data set once, {source.download_size}.",
-    ):
-        try:
-            with st.spinner(f"Downloading {source.title} …"):
-                load_dataset(name)
-        except DataError as error:
-            st.warning(plain(str(error)))
-        else:
-            follow()
-            st.rerun()
 
 
 def takes_pictures(parameters: Mapping[str, str]) -> bool:

@@ -6,7 +6,7 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from densembed.data import is_signals, title
+from densembed.data import is_signals
 from densembed.fields.field import view
 from densembed.figures.curves import Course, course_figure
 from densembed.figures.theme import AFTER, BEFORE
@@ -33,6 +33,7 @@ from pages.widgets.common.page import CHART, panel
 from pages.widgets.common.zoom import DOUBLE_CLICK, keep_zoom
 from pages.widgets.inputs.choose import pick_sample, show_picture, show_signal
 from pages.widgets.inputs.compare_with import compare_with
+from pages.widgets.inputs.download import download_progress
 from pages.widgets.inputs.test_images import test_images
 from pages.widgets.train.cluster import (
     ELSEWHERE,
@@ -167,10 +168,7 @@ def _starting(events: list[dict], config: RunConfig) -> tuple[float, str]:
     """Share and text for a progress bar before the first step, for example of a download."""
     if not events or events[-1]["kind"] != "download":
         return 0.0, "starting …"
-    received, size = events[-1]["received"], events[-1]["size"]
-    of = f" of {size / 1e6:,.1f}" if size else ""
-    line = f"downloading {plain(title(config.dataset))} · {received / 1e6:,.1f}{of} MB"
-    return (min(1.0, received / size) if size else 0.0), line
+    return download_progress(config.dataset, events[-1]["received"], events[-1]["size"])
 
 
 def _waiting(run: Run, place: int) -> str:
