@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,17 +62,12 @@ def read(options: argparse.Namespace) -> int:
     name = printable(options.checkpoint.name)
     model = on_grid(checkpoint.model(), options.grid, name)
     size = options.grid or checkpoint.header.input_shape[1:]
-    labels = _read_labels(options.labels) if options.labels else {}
+    labels = _labels_of(options.image, options.labels) if options.labels else {}
     results = [
-        _predict(checkpoint, model, size, path, labels, options.data_dir)
+        _predict(checkpoint, model, size, path, labels.get(path), options.data_dir)
         | {"file": _shown(path, options.image)}
         for path in options.image
     ]
-    if options.labels and not any(result["label"] for result in results):
-        warn(
-            f"{printable(options.labels.name)} has no label for any of the files. Its column file "
-            "must contain their names without folders."
-        )
     _note_unknown(results, checkpoint)
     status = 2 if any(result["error"] for result in results) else 0
     if options.json:
@@ -94,7 +89,7 @@ def _predict(
     model: nn.Module,
     size: tuple[int, ...],
     path: Path,
-    labels: dict[str, str],
+    label: str | None,
     data_dir: Path | None,
 ) -> dict[str, Any]:
     """The object that `--json` prints for an image, with None for missing values.
@@ -104,7 +99,7 @@ def _predict(
     """
     name = printable(path.name or path)
     result: dict[str, Any] = dict.fromkeys(KEYS)
-    result["label"] = labels.get(_key(name))
+    result["label"] = label
     channels = checkpoint.header.input_shape[0]
     try:
         data = read_bytes(path)
@@ -256,8 +251,38 @@ def _key(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
+def _labels_of(paths: Sequence[Path], table: Path) -> dict[Path, str | None]:
+    """The label of each file, by its path as in the table, else by its name without folders.
+
+    Raises UsageError if one row would stand for several files.
+    """
+    labels, title = _read_labels(table), printable(table.name)
+    rows = {path: _row_of(path, labels) for path in dict.fromkeys(paths)}
+    files: dict[str, Path] = {}
+    for path, row in rows.items():
+        if row is not None and files.setdefault(row, path) is not path:
+            raise UsageError(
+                f"The row of {quoted(row)} in {title} stands for {printable(files[row])} and "
+                f"{printable(path)}: write the paths of both in the column file, as you give them."
+            )
+    missing = [printable(path.name or path) for path, row in rows.items() if row is None]
+    if len(missing) == len(rows):
+        warn(
+            f"{title} has no row for any of the files. Its column file must contain their names, "
+            "or their paths as you give them."
+        )
+    elif missing:
+        warn(f"{title} has no row for {listed(missing)}.")
+    return {path: (row and labels[row]) or None for path, row in rows.items()}
+
+
+def _row_of(path: Path, rows: Collection[str]) -> str | None:
+    keys = (_key(printable(path)), _key(printable(path.name or path)))
+    return next((key for key in keys if key in rows), None)
+
+
 def _read_labels(path: Path) -> dict[str, str]:
-    """The label of each file. A dash or an empty cell stands for an unknown label."""
+    """The label of each file, "" for an unknown one: a dash or an empty cell."""
     try:
         text = read_regular(path).decode("utf-8-sig")  # spreadsheets begin with a mark
     except UnicodeDecodeError as error:
@@ -271,9 +296,12 @@ def _read_labels(path: Path) -> dict[str, str]:
     for _, row in table:
         cells = dict(zip(headings, row, strict=False))  # a row may be cut
         name, label = _key(cells.get("file", "")), _key(printable(cells.get("digit", "").strip()))
-        if label not in ("", "-") and labels.setdefault(name, label) != label:
+        label = "" if label == "-" else label
+        before = labels.get(name, "")
+        if before and label not in ("", before):
             raise UsageError(
-                f"{title} has two labels for {quoted(name)}, {quoted(labels[name])} and "
+                f"{title} has two labels for {quoted(name)}, {quoted(before)} and "
                 f"{quoted(label)}: delete the wrong one."
             )
+        labels[name] = before or label
     return labels

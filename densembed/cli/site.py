@@ -4,8 +4,9 @@ import argparse
 import os
 import unicodedata
 
-from densembed.cli.common import UsageError
+from densembed.cli.common import UsageError, warn
 from densembed.cli.data import load
+from densembed.data import noun
 from densembed.paths import gallery_folder
 from densembed.runs.gallery import Entry, shipped
 from densembed.text import printable, quoted
@@ -52,8 +53,18 @@ def site(options: argparse.Namespace) -> None:
         )
     own = {Checkpoint.open(entry.path).config.dataset for entry in entries}
     datasets = dict.fromkeys([options.dataset, *({SIGNALS} & own)])
-    written = write_site(options.out, entries, [load(name, options) for name in datasets])
+    examples = [load(name, options) for name in datasets]
+    written = write_site(options.out, entries, examples)
     size = sum(path.stat().st_size for path in written)
+    for entry in entries:
+        header = Checkpoint.open(entry.path).header
+        if not any(header.input_shape == dataset.input_shape for dataset in examples):
+            shape = " × ".join(map(str, header.input_shape))
+            warn(
+                f"The site has no examples for {printable(entry.path.name)}, which takes "
+                f"{noun(header.input_shape)}s of {shape}. Name the data of the examples with "
+                "--dataset."
+            )
     print(f"saved: {len(written)} files, {size / 1e6:.1f} MB; open {printable(written[0])}")
 
 

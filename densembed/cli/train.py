@@ -36,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) -> int:
     check_data_kept(out, config.dataset, options)
+    if out.suffix.lower() != ".safetensors":
+        raise UsageError("--out must end in .safetensors, as it is a checkpoint.")
     dataset = load(config.dataset, options)
     recorder = Recorder(config, dataset)
     diverged: Diverged | None = None

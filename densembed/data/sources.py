@@ -58,13 +58,17 @@ def default_data_dir() -> Path:
 def is_outside(name: str, data_dir: str | Path | None = None) -> bool:
     """Whether a name refers to files of the user outside of the data folder.
 
-    A checkpoint may be a file of another author, so it must not select such files.
+    A checkpoint may be a file of another author, so it must not select such files. A link in the
+    data folder was made by its owner, so that what it leads to counts as inside.
     """
     if not is_path(name):
         return False
     place = Path(data_dir) if data_dir else default_data_dir()
     try:
-        return not files_of(name, data_dir).resolve().is_relative_to(place.resolve())
+        files = files_of(name, data_dir)
+        if ".." not in files.parts and files.absolute().is_relative_to(place.absolute()):
+            return False
+        return not files.resolve().is_relative_to(place.resolve())
     except (DataError, OSError, RuntimeError):  # an invalid name, or a loop of links
         return True
 

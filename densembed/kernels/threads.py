@@ -35,11 +35,16 @@ def limit(otherwise: int) -> int:
 
 
 def allowed() -> int:
-    """Number of threads for a training: from the environment, or one per core of this process."""
+    """Number of threads for a training: from the environment, or one per core of this process.
+
+    Raises ValueError if `DENSEMBED_THREADS` is no number. OMP_NUM_THREADS may be a list.
+    """
     for name in (VARIABLE, "OMP_NUM_THREADS"):
         text = os.environ.get(name, "")
         if text.isascii() and text.isdecimal() and int(text):
             return int(text)
+        if text and name == VARIABLE:
+            raise ValueError(f"{VARIABLE} must be a number of threads, at least 1; got {text!r}.")
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

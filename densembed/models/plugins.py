@@ -112,6 +112,10 @@ def _load(name: str) -> None:
         raise PluginError(f"The plugin {name} failed to load: {what}.") from error
     finally:
         _loading.pop()
+    if name not in _origins.values():
+        raise PluginError(
+            f"The module {name} registers no density and no model, so it is no plugin."
+        )
     _loaded[name] = None
 
 

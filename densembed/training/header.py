@@ -122,6 +122,8 @@ class Header(BaseModel):
     def _distinct(cls, classes: list[str]) -> list[str]:
         if len(set(classes)) < len(classes):
             raise ValueError("two classes have the same name")
+        if not all(name.strip() for name in classes):
+            raise ValueError("a class has an empty name")
         return classes
 
     @field_validator("input_shape")

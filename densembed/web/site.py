@@ -82,7 +82,8 @@ def _check(name: str, checkpoint: Checkpoint) -> None:
     """Raise CheckpointError for a network that JavaScript cannot compute."""
     if plugins := checkpoint.header.plugins:
         raise CheckpointError(
-            f"{name} needs the plugin {plugins[0]}, which a browser cannot run: leave it out."
+            f"{name} needs the plugin {plugins[0]}, which a browser cannot run, so that it cannot "
+            "be part of a page."
         )
 
 

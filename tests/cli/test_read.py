@@ -205,7 +205,7 @@ def test_labels_with_spaces_and_none_that_fit(run, trained_file, pictures, label
     status, text, errors = run("read", trained_file, pictures["digit"], "--labels", labels)
     assert status == 0
     assert "correct" not in text
-    assert errors.startswith("densembed: labels.tsv has no label for any of the files")
+    assert errors.startswith("densembed: labels.tsv has no row for any of the files")
 
 
 def test_files_of_one_name_are_told_apart(run, trained_file, pictures, labels, tmp_path):
@@ -213,14 +213,14 @@ def test_files_of_one_name_are_told_apart(run, trained_file, pictures, labels, t
         (tmp_path / name).mkdir()
         shutil.copy(pictures["digit"], tmp_path / name)
     files = [tmp_path / "a" / "digit.png", tmp_path / "b" / "digit.png", pictures["empty"]]
-    lines = run("read", trained_file, *files, "--labels", labels)[1].splitlines()
-    assert [line.partition(":")[0] for line in lines] == [
-        *map(str, files[:2]),
-        "empty.png",
-        lines[3],
-    ]
-    results = json.loads(run("read", trained_file, *files, "--labels", labels, "--json")[1])
-    assert results[0]["label"] == results[1]["label"] is not None
+    lines = run("read", trained_file, *files)[1].splitlines()
+    assert [line.partition(":")[0] for line in lines] == [*map(str, files[:2]), "empty.png"]
+    line = fails(run("read", trained_file, *files, "--labels", labels))
+    assert line.startswith("densembed: The row of 'digit.png' in labels.tsv stands for ")
+    labels.write_text(f"file\tdigit\n{files[0]}\t3\n{files[1]}\t-\ndigit.png\t5\n")
+    _, text, errors = run("read", trained_file, *files, "--labels", labels, "--json")
+    assert [result["label"] for result in json.loads(text)] == ["3", None, None]
+    assert errors == "densembed: labels.tsv has no row for 'empty.png'.\n"
 
 
 def test_a_label_that_is_no_class_is_named(run, trained_file, pictures, labels):

@@ -13,6 +13,7 @@ from PIL import Image
 from densembed.cli.main import main
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
+from tests.browser.gallery import made
 
 
 @pytest.fixture
@@ -48,6 +49,14 @@ def test_the_page_finds_its_files_whatever_their_names(site, trained_file, tmp_p
         encoded = re.findall(r'"([A-Za-z0-9+/]{100,}=*)"', content)[0]
         assert base64.b64decode(encoded) == trained_file.read_bytes()
         assert not set(script) & set('?#\\"<')
+
+
+def test_models_without_examples_are_named(site, tmp_path):
+    (tmp_path / "colour.safetensors").write_bytes(made("logistic-el-3", (3, 12, 21)))
+    status, errors, _ = site(tmp_path / "colour.safetensors")
+    assert status == 0
+    assert errors.startswith("densembed: The site has no examples for colour.safetensors, which ")
+    assert "takes images of 3 × 12 × 21." in errors
 
 
 def test_a_file_that_is_named_twice_is_shown_once(site, trained_file):

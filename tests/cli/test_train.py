@@ -107,6 +107,14 @@ def test_train_in_a_folder_refuses_bad_values_too(run, runs_root):
     )
 
 
+def test_the_file_is_one_of_a_checkpoint(run, tmp_path):
+    """A training overwrote what was meant to be a figure."""
+    for name in ("field.pdf", "model"):
+        line = fails(run("train", "linear", *FAST, "--out", tmp_path / name))
+        assert line.endswith("--out must end in .safetensors, as it is a checkpoint.")
+        assert not (tmp_path / name).exists()
+
+
 def refuse(**_):
     raise OSError(30, "Read-only file system")
 

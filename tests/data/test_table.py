@@ -348,6 +348,11 @@ def test_names(tmp_path):
     assert not is_outside("csv:Own data.csv", tmp_path)
     assert is_outside("csv:/etc/passwd", tmp_path)
     assert is_outside("csv:../other.csv", tmp_path)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "link.csv").symlink_to(tmp_path / "a@b.csv")  # by whom the folder belongs to
+    assert not is_outside("csv:link.csv", data)
+    assert is_outside(f"csv:{data}/../a@b.csv", data)
     for name, says in (
         ("csv:", "path of the table is missing"),
         ("csv:@class", "path of the table is missing"),

@@ -45,3 +45,21 @@ def test_use_takes_precedence(monkeypatch):
     assert threads.limit(3) == 3
     threads.use(2)
     assert threads.limit(3) == 2
+
+
+@pytest.mark.parametrize("text", ["abc", "0", "2.5", "-1", " "])
+def test_what_is_no_number_of_threads_is_named(monkeypatch, text):
+    monkeypatch.setenv(threads.VARIABLE, text)
+    with pytest.raises(ValueError, match="DENSEMBED_THREADS must be a number of threads"):
+        threads.allowed()
+
+
+def test_the_number_of_threads_is_that_of_the_environment(monkeypatch):
+    monkeypatch.delenv(threads.VARIABLE, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert threads.allowed() == 3
+    monkeypatch.setenv(threads.VARIABLE, "5")
+    assert threads.allowed() == 5
+    monkeypatch.setenv(threads.VARIABLE, "")
+    monkeypatch.setenv("OMP_NUM_THREADS", "4,2")  # as OpenMP takes for nested loops
+    assert threads.allowed() >= 1

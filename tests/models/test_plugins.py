@@ -198,6 +198,7 @@ REFUSED = {
     "leaving": "plugin leaving failed to load: SystemExit",
     "needing": "plugin needing needs the module no_such_module_at_all",
     "taking": "name 'logistic' is taken by densembed",
+    "colorsys": "module colorsys registers no density and no model",
     "../my_densities": "the name of a Python module",
     "my_densities.py; rm": "the name of a Python module",
     "": "the name of a Python module",

@@ -353,6 +353,11 @@ def test_classes_of_the_same_name_are_refused():
         Checkpoint.from_bytes(content(header(classes=["7"] * 10)))
 
 
+def test_classes_without_a_name_are_refused():
+    with pytest.raises(CheckpointError, match="a class has an empty name"):
+        Checkpoint.from_bytes(content(header(classes=[*"012345678", " "])))
+
+
 # Saving
 
 
