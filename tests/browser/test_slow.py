@@ -156,18 +156,25 @@ def test_a_page_can_be_left_before_streamlit_sends_its_report(visit, server, way
     page.add_init_script(
         """
         const { setTimeout } = window;
+        window.sent = 0;
         window.setTimeout = (task, ...rest) => {
           const timer = setTimeout(task, ...rest);
-          if (window.leave && String(task).includes("sendUpdateWidgetsMessage"))
-            queueMicrotask(() => { window.leave?.(); window.leave = undefined; });
+          if (String(task).includes("sendUpdateWidgetsMessage")) {
+            window.sent++;
+            if (window.leave)
+              queueMicrotask(() => { window.leave?.(); window.leave = undefined; });
+          }
           return timer;
         };"""
     )
     page.goto(server + "/compare?class=3")
     settle(page)
     page.wait_for_url("**field=*")  # the view has reported
-    go(page, "Explore")
-    go(page, "Compare")
+    for name in ("Explore", "Compare"):
+        before = page.evaluate("window.sent")
+        go(page, name)
+        # The view has reported where it opened, or this report would be the one that is left.
+        until(page, lambda before=before: page.evaluate("window.sent") > before)
     link = page.get_by_role("link", name="Paper", exact=True).element_handle()
     leave = "history.back()" if way == "back" else "link.click()"
     page.evaluate(f"link => {{ window.leave = () => {leave}; }}", link)

@@ -7,15 +7,17 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 
-def page(how):
+def page(how, anywhere=False):
     import streamlit as st
     from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
 
-    from pages.widgets.common.callbacks import callback, run_callbacks
+    from pages.widgets.common.callbacks import VISIT, callback, run_callbacks
 
-    run_callbacks()
     state = st.session_state
     state.setdefault("begun", 0)
+    if how == "leaves" and state["begun"]:
+        state[VISIT] = 1  # as when the visitor opens another page
+    run_callbacks()
 
     def act(number):
         state["begun"] += 1
@@ -27,7 +29,7 @@ def page(how):
             raise ValueError("It cannot be done.")
         return (lambda: state.update(rest=number)) if how == "rest" else None
 
-    st.button("Act", on_click=callback(act, 7))
+    st.button("Act", on_click=callback(act, 7, anywhere=anywhere))
 
 
 @pytest.mark.parametrize("how", ["all", "rest"])
@@ -39,6 +41,14 @@ def test_an_action_that_a_request_ends_is_begun_again(how):
     assert ("rest" in state) == (how == "rest")
     app.run()
     assert state["begun"] == 2
+
+
+@pytest.mark.parametrize("anywhere", [False, True])
+def test_another_page_finishes_only_what_is_not_about_the_first(anywhere):
+    app = AppTest.from_function(page, args=("leaves", anywhere)).run()
+    app.button[0].click().run()
+    assert app.session_state["begun"] == 1 + anywhere
+    assert ("done" in app.session_state) == anywhere
 
 
 def test_an_action_that_fails_is_not_begun_again():
@@ -57,7 +67,7 @@ def test_all_callbacks_of_the_pages_are_such():
         for keyword in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(keyword, ast.keyword) and (keyword.arg or "").startswith("on_")
     ]
-    known = ("callback(", "'", "lambda: None")
+    known = ("callback(", "stop", "'", "lambda: None")
     others = [value for value in values if not value.startswith(known)]
     # Of `st.cache_resource`, and the pad's own argument.
     assert set(others) <= {"drop", "on_draw"}

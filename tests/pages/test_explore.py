@@ -218,6 +218,7 @@ def test_the_fault_of_a_download_stands_below_its_button(mnist_model, monkeypatc
     (warning,) = settle(app.run()).warning
     assert is_sentence(as_read(warning.value))
     assert "127.0.0.1" in as_read(warning.value)
+    assert not visit(model="other").warning  # of a visitor who has not asked
 
 
 # The visitor's own picture

@@ -8,34 +8,51 @@ done again from its beginning by the run for that request.
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import streamlit as st
 
 NOTED = "noted-actions"
+VISIT = "visit"
+"""In the session: the number of pages that were opened so far."""
 
 
-def callback(action: Callable[..., object], *args) -> Callable[[], None]:
+@dataclass(frozen=True)
+class Action:
+    """What is to be done, and the visit to a page that it belongs to, None for any."""
+
+    do: Callable[[], object]
+    visit: int | None
+
+
+def callback(action: Callable[..., object], *args, anywhere: bool = False) -> Callable[[], None]:
     """A callback for a widget: the page does `action(*args)`, as of its next run.
 
-    The action must be safe to begin again wherever it uses `st.session_state` or `st.query_params`.
-    What is not, such as to start a training, comes before that: the action then returns what is
-    left to do as another one, which takes its place.
+    Args:
+        action: is safe to begin again wherever it uses `st.session_state` or `st.query_params`.
+            What is not, such as to start a training, comes before that: the action then returns
+            what is left to do as another one.
+        anywhere: whether it is done even if the visitor opens another page, which does not have the
+            state of the widgets.
     """
     noted = st.session_state.setdefault(NOTED, deque())
-    return lambda: noted.append((action, args))  # without Streamlit's state, so it is not ended
+    own = Action(lambda: action(*args), None if anywhere else st.session_state.get(VISIT, 0))
+    return lambda: noted.append(own)  # without Streamlit's state, so that it is not ended
 
 
 def run_callbacks() -> None:
     """Do what the callbacks noted: first of all in a page, and in a fragment with such widgets."""
-    noted = st.session_state.get(NOTED)
+    noted, visit = st.session_state.get(NOTED), st.session_state.get(VISIT, 0)
     while noted:
-        action, args = noted[0]
+        action = noted[0]
+        rest = None
         try:
-            rest = action(*args)
+            if action.visit in (None, visit):
+                rest = action.do()
         except Exception:
             noted.popleft()  # begun again, it would fail again
             raise
         if callable(rest):
-            noted[0] = (rest, ())
+            noted[0] = Action(rest, action.visit)
         else:
             noted.popleft()

@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from densembed.figures.web import CONFIG
-from pages.widgets.common.callbacks import run_callbacks
+from pages.widgets.common.callbacks import VISIT, run_callbacks
 from pages.widgets.common.link import open_notices
 
 STYLE = """
@@ -68,8 +68,10 @@ def begin(question: str, answer: str = "") -> None:
         # as the first request would come without the menu.
         runpy.run_path(str(ROUTER), run_name="__main__")
         st.stop()
-    run_callbacks()
     last = st.session_state.get("page")
+    if last != question:
+        st.session_state[VISIT] = st.session_state.get(VISIT, 0) + 1
+    run_callbacks()
     st.session_state["arrived"] = last != question
     if last != question:
         # Before the page is noted: another request may end this run at any time.

@@ -13,7 +13,7 @@ from pages.widgets.common.link import plain
 
 LOOK_EVERY = 0.5
 AWAITED = "awaited-images"
-"""In the session: the data set whose download the page shows."""
+"""In the session: the data set whose download the page has shown."""
 
 
 class Download:
@@ -64,6 +64,8 @@ def offer_download(checkpoint: Checkpoint, follow: Callable[[], None]) -> None:
     name = checkpoint.config.dataset
     if name not in DATASETS:
         return
+    if st.session_state["arrived"]:
+        st.session_state.pop(AWAITED, None)
     download = _downloads.get(name)
     if download and download.thread.is_alive():
         st.session_state[AWAITED] = name
@@ -78,13 +80,14 @@ def offer_download(checkpoint: Checkpoint, follow: Callable[[], None]) -> None:
     st.button(
         f"Download the test images of {DATASETS[name].title}",
         help=f"Downloads the data set once, {DATASETS[name].download_size}.",
-        on_click=callback(_begin, name),
+        on_click=callback(_begin, name, anywhere=True),
     )
-    if download and download.error:
+    if download and download.error and st.session_state.get(AWAITED) == name:
         st.warning(plain(download.error))
 
 
 def _begin(name: str) -> None:
+    st.session_state[AWAITED] = name
     if not (name in _downloads and _downloads[name].thread.is_alive()):
         _downloads[name] = Download(name)
 
@@ -95,4 +98,8 @@ def _progress(download: Download) -> None:
         st.rerun()
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(*download_progress(download.name, download.received, download.size))
-        st.button("Stop the download", key="stop-download", on_click=callback(download.stopped.set))
+        st.button(
+            "Stop the download",
+            key="stop-download",
+            on_click=callback(download.stopped.set, anywhere=True),
+        )

@@ -206,7 +206,6 @@ def _of_page() -> dict[str, str]:
 
 
 def _keep(view: str) -> None:
-    st.session_state["arrived"] = False  # callbacks run before the page begins
     report = st.session_state[view].report
     if isinstance(report, dict) and report.get("order") != st.session_state.get("order", 0):
         return  # made before the page changed its link

@@ -78,7 +78,7 @@ def train_form() -> None:
         st.error(plain(str(error)))
         return
     if bottom[1].button("Start training", type="primary", width="stretch"):
-        callback(_start, config)()
+        callback(_start, config, anywhere=True)()
         st.rerun()
     st.caption(note)
     st.caption(f"`{model}`{size}")

@@ -89,7 +89,7 @@ def action_button(
     row.button(
         name,
         key=key or name.lower().replace(" ", "-"),
-        on_click=callback(_do, changed, action, *args),
+        on_click=callback(_do, changed, action, *args, anywhere=True),
         **kwargs,
     )
 
@@ -106,7 +106,8 @@ def _resume(run: Run, epochs: int | None = None, data: str = "") -> None:
 
 
 def _rename(run: Run, key: str) -> None:
-    run.rename(st.session_state[key])
+    if key in st.session_state:  # not on another page
+        run.rename(st.session_state[key])
 
 
 def _delete(run: Run) -> Callable[[], object]:

@@ -92,7 +92,7 @@ def sweep_form() -> None:
         return
     bar = st.container(horizontal=True, vertical_alignment="center")
     if bar.button("Start sweep", type="primary", key="start-sweep"):
-        callback(_start, plan)()
+        callback(_start, plan, anywhere=True)()
         st.rerun()
     count = len(plan.combinations()) * seeds
     bar.caption(f"{counted(count, 'training')}. Models of the same shape are trained together.")
