@@ -10,6 +10,7 @@ from densembed.runs import Run, gallery, read_only
 from densembed.runs.folder import creation_time, is_identifier
 from densembed.runs.sweep import Sweep
 from densembed.training.header import CheckpointError
+from pages.widgets.common.callbacks import forget_press
 from pages.widgets.common.link import close_link, in_link, notice, quoted
 from pages.widgets.common.page import begin
 from pages.widgets.inputs.checkpoints import first_choice
@@ -55,6 +56,7 @@ def main() -> None:
         if read_only():
             st.info("This is a public demonstration, where you cannot train or delete models.")
         (_one if one.open else _several)()
+    forget_press()
     close_link()
 
 
@@ -69,7 +71,7 @@ def _follow_link() -> None:
 
 def _one() -> None:
     _report_missing("sweep", Sweep.find)
-    identifier = in_link("run", "")
+    identifier = _chosen("run", other="sweep")
     run = Run.find(identifier)
     st.html(STYLE)
     with st.container(horizontal=True, key="with-run" if run else "without-run"):
@@ -93,7 +95,7 @@ def _several() -> None:
     if not read_only():
         sweep_form()
         show_error()
-    identifier = in_link("sweep", "")
+    identifier = _chosen("sweep", other="run")
     if sweep := Sweep.find(identifier):
         st.query_params["sweep"] = identifier
         st.session_state[SHOWN] = identifier
@@ -101,6 +103,20 @@ def _several() -> None:
     else:
         _report_missing("sweep", Sweep.find)
     sweep_list(identifier)
+
+
+def _chosen(key: str, other: str) -> str:
+    """The run or sweep in the link, or the one of before the visitor opened the other tab.
+
+    The link names what this tab shows, and nothing of the other tab.
+    """
+    if text := in_link(other):
+        st.session_state[f"left-{other}"] = text
+        del st.query_params[other]
+    if text := in_link(key):
+        st.session_state.pop(f"left-{key}", None)
+        return text
+    return st.session_state.get(f"left-{key}", "")
 
 
 def _report_missing(key: str, find: Callable[[str], object]) -> None:

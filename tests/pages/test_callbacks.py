@@ -58,6 +58,33 @@ def test_an_action_that_fails_is_not_begun_again():
     assert not app.run().exception
 
 
+def form():
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
+
+    from pages.widgets.common.callbacks import PRESSED, forget_press, pressed, run_callbacks
+
+    run_callbacks()
+    state = st.session_state
+    if state.get(PRESSED) and not state.get("asked"):
+        state["asked"] = True
+        get_script_run_ctx().script_requests.request_rerun(RerunData())
+    typed = st.text_input("Name", key="name")  # the first time, the run is ended here
+    if pressed(st, "Start", "start"):
+        state["started"] = [*state.get("started", []), typed]
+    forget_press()
+
+
+def test_a_press_is_known_until_the_page_has_come_to_its_button():
+    app = AppTest.from_function(form).run()
+    app.text_input[0].set_value("now")
+    app.button[0].click().run()
+    assert app.session_state["asked"]
+    assert app.session_state["started"] == ["now"]
+    app.run()
+    assert app.session_state["started"] == ["now"]
+
+
 def test_all_callbacks_of_the_pages_are_such():
     """Or texts that Streamlit knows, such as "rerun", and those that do nothing."""
     folder = Path(__file__).parents[2] / "pages"
@@ -67,7 +94,7 @@ def test_all_callbacks_of_the_pages_are_such():
         for keyword in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(keyword, ast.keyword) and (keyword.arg or "").startswith("on_")
     ]
-    known = ("callback(", "stop", "'", "lambda: None")
+    known = ("callback(", "stop", "press", "'", "lambda: None")
     others = [value for value in values if not value.startswith(known)]
     # Of `st.cache_resource`, and the pad's own argument.
     assert set(others) <= {"drop", "on_draw"}

@@ -9,9 +9,11 @@ import pytest
 from densembed.cli.sweep import _line as in_terminal
 from densembed.experiments.report import plus_minus, summary
 from densembed.figures.sweep import sweep_figure
+from densembed.runs import Run
 from densembed.runs.sweep import Row, Sweep, all_sweeps, train_group
 from densembed.runs.sweep_plan import make_plan
 from densembed.training.checkpoint import Checkpoint
+from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
 from pages.widgets.train import sweep_view
 from pages.widgets.train.sweep_summary import heading
@@ -304,3 +306,22 @@ def test_read_only(sweep, handed, monkeypatch):
     app = visit("train", sweep=sweep.identifier)
     assert not app.button
     assert "sweep-plot" in charts(app)
+
+
+def test_the_link_names_what_the_open_tab_shows(sweep):
+    app = visit("train", sweep=sweep.identifier)
+    run = Run.create(RunConfig(model="linear", epochs=1))
+    app.session_state["kind"] = "One model"
+    assert "sweep" not in settle(app.run()).query_params
+    app.query_params["run"] = run.identifier
+    settle(app.run())
+    for kind, key, other, shown in (
+        ("A sweep", "sweep", "run", sweep.identifier),
+        ("One model", "run", "sweep", run.identifier),
+    ):
+        app.session_state["kind"] = kind
+        settle(app.run())
+        assert shown in app.query_params[key]
+        assert other not in app.query_params
+        settle(app.run())
+        assert shown in app.query_params[key]

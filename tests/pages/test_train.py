@@ -599,9 +599,9 @@ def test_a_text_that_is_too_long_is_named(small_gallery, runs_root):
     assert "at most 60 characters; this one has 75." in as_read(app.error[0].value)
     app = visit("train")
     app.selectbox(key="new-data").select("folder:").run()
-    app.text_input(key="new-folder").set_value("/srv/" + "a" * 250)
+    app.text_input(key="new-folder").set_value("/srv/" + "a" * 1000)
     settle(app.run())
-    assert any("at most 200 characters" in as_read(error.value) for error in app.error)
+    assert any("at most 1,000 characters" in as_read(error.value) for error in app.error)
     assert all(is_sentence(error.value) for error in app.error)
 
 

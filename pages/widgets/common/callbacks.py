@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 NOTED = "noted-actions"
+PRESSED = "pressed-button"
 VISIT = "visit"
 """In the session: the number of pages that were opened so far."""
 
@@ -56,3 +57,19 @@ def run_callbacks() -> None:
             noted[0] = Action(rest, action.visit)
         else:
             noted.popleft()
+
+
+def pressed(place, label: str, key: str, **options) -> bool:
+    """Draw the button of a form; returns whether it was pressed since the page last came to an end.
+
+    Streamlit's own button is forgotten if a request ends the run before it comes to the button. An
+    action that was noted before the form is read would not know what the visitor typed last.
+    """
+    press = callback(st.session_state.__setitem__, PRESSED, key)
+    place.button(label, key=key, on_click=press, **options)
+    return st.session_state.get(PRESSED) == key
+
+
+def forget_press() -> None:
+    """At the end of a page with such buttons, and first of all in the action of one."""
+    st.session_state.pop(PRESSED, None)

@@ -10,7 +10,7 @@ from densembed.data.grids import OWN as OWN_GRID
 from densembed.models.registry import build, parameter_count
 from densembed.training.config import RunConfig, explain
 from densembed.training.device import pick_device
-from pages.widgets.common.callbacks import callback
+from pages.widgets.common.callbacks import callback, forget_press, pressed
 from pages.widgets.common.link import plain
 from pages.widgets.train.cluster import cluster, duration, estimate, start
 from pages.widgets.train.network import network_fields, pick_network
@@ -77,7 +77,7 @@ def train_form() -> None:
     except ValueError as error:  # pictures too small for the model
         st.error(plain(str(error)))
         return
-    if bottom[1].button("Start training", type="primary", width="stretch"):
+    if pressed(bottom[1], "Start training", "start-training", type="primary", width="stretch"):
         callback(_start, config, anywhere=True)()
         st.rerun()
     st.caption(note)
@@ -86,6 +86,7 @@ def train_form() -> None:
 
 def _start(config: RunConfig) -> Callable[[], None] | None:
     """Queue a run; returns the action that shows it and forgets the settings of an earlier run."""
+    forget_press()
     show = start(config)
 
     def follow() -> None:

@@ -59,7 +59,7 @@ def run_view(run: Run) -> None:
     st.session_state.pop(CHANGED, None)  # the whole page is being redrawn anyway
     before = _changeable(run)
     live = is_live(run, before[0])
-    st.fragment(_follow, run_every=1.0 if live else None)(run, live)
+    st.fragment(_follow, run_every=1.0 if live else None)(run, before[0], live)
     if not live:
         watch(lambda: _changeable(run), before)
 
@@ -69,12 +69,12 @@ def _changeable(run: Run) -> tuple[str, str, bool]:
     return run.state(), run.name, run.path.is_dir()
 
 
-def _follow(run: Run, was_live: bool) -> None:
+def _follow(run: Run, before: str, was_live: bool) -> None:
     run_callbacks()
     events = run.events()
     state = run.state()
     changed = st.session_state.pop(CHANGED, False) or not run.path.is_dir()
-    if changed or (was_live and not is_live(run, state)):
+    if changed or state != before or (was_live and not is_live(run, state)):
         st.rerun()  # the whole page, to end the polling and update the list
     config = run.config
     if config is None:

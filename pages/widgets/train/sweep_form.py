@@ -10,7 +10,7 @@ from densembed.runs.sweep import Sweep
 from densembed.runs.sweep_plan import FIXED, Plan, make_plan, read_values
 from densembed.text import counted
 from densembed.training.config import RunConfig
-from pages.widgets.common.callbacks import callback
+from pages.widgets.common.callbacks import callback, forget_press, pressed
 from pages.widgets.common.link import plain
 from pages.widgets.train.cluster import cluster, follow, model_name, reporting_errors
 from pages.widgets.train.form import INCLUDED
@@ -91,7 +91,7 @@ def sweep_form() -> None:
         st.error(plain(str(error)))
         return
     bar = st.container(horizontal=True, vertical_alignment="center")
-    if bar.button("Start sweep", type="primary", key="start-sweep"):
+    if pressed(bar, "Start sweep", "start-sweep", type="primary"):
         callback(_start, plan, anywhere=True)()
         st.rerun()
     count = len(plan.combinations()) * seeds
@@ -105,6 +105,7 @@ def sweep_form() -> None:
 
 def _start(plan: Plan) -> Callable[[], None] | None:
     """Queue a sweep; returns the action that shows it, or None if it was not possible."""
+    forget_press()
     with reporting_errors():
         sweep = Sweep.create(plan)
         sweep.submit(cluster())
