@@ -44,6 +44,9 @@ function inkOf({ input, size: [width, height] }) {
   return ink;
 }
 
+/** What the input is called, which is blank without test images. @param {Response} response */
+const nameOf = ({ pixels }) => pixels.some(Boolean) ? "this picture" : "a blank picture";
+
 export class Story {
   /** Place and width of the bump, in shares of the picture. */
   bump = { across: 0.5, down: 0.36, width: 0.06 };
@@ -242,7 +245,8 @@ export class Story {
     const says = tie(classes, logits)
       ?? `Here the [score] of ${plain} is ${fixed(logits[label], 1)}, the highest: the `
       + `network predicts *${plain}*, with ${percentage(probabilities[label])}.`;
-    const equation = "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)";
+    const equation = checkpoint.hasDensities ? "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)"
+      : "score of class c = Σᵢ w_ci hᵢ + b_c, where h is what the last layer reads";
     const other = this.others ? " To see many bumps, choose a model with EL in its name." : "";
     if (!checkpoint.hasDensities) return { title: "Many readings", equation, say: says,
       text: `${withoutDensities(anatomy.network.onPixels, "pixel")}.${other}`,
@@ -296,7 +300,7 @@ export class Story {
     const others = names.filter((_, k) => k % Math.ceil(names.length / OTHERS) === 0)
       .slice(0, OTHERS);
     whenLoaded(this.host, samples.need(others), () => this.set({}));
-    const inputs = [{ title: "this picture", pixels: response.pixels }, ...others.map((name) => (
+    const inputs = [{ title: nameOf(response), pixels: response.pixels }, ...others.map((name) => (
       { title: `a test image of ${name}`,
         pixels: onGrid(samples.image(name, 1), samples.shape, checkpoint.inputShape.slice(1)) }))];
     const fields = inputs.map(({ pixels }) =>
@@ -348,7 +352,7 @@ export class Story {
         + "step, the network sees a few pictures with their right answers. Then "
         + `${moves}every weight changes a little, so that the right [class] gets a higher `
         + `score.${error}`,
-      say: `This picture: ${said.join(", ")}.`,
+      say: `Prediction for ${nameOf(response)}: ${said.join(", ")}.`,
       equation: "Adam: θ ← θ − η m̂ / (√v̂ + ε), with the gradient of the cross-entropy "
         + "−log p(right class) with respect to all parameters θ" };
   }
