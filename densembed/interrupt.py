@@ -2,9 +2,12 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+
+ENDS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Ctrl-C, the end that a scheduler or `timeout` asks for, and a terminal that is closed."""
 
 
 class Interrupt:
@@ -14,26 +17,36 @@ class Interrupt:
 
     Args:
         request_stop: called at the first Ctrl-C.
+        signals: those that count as Ctrl-C.
     """
 
-    def __init__(self, request_stop: Callable[[], None] = lambda: None):
+    def __init__(
+        self,
+        request_stop: Callable[[], None] = lambda: None,
+        signals: Sequence[signal.Signals] = (signal.SIGINT,),
+    ):
         self.request_stop = request_stop
+        self.signals = signals
         self.requested = False
         # Python handles signals in the main thread only.
         self._main_thread = threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> "Interrupt":
         if self._main_thread:
-            self._before = signal.signal(signal.SIGINT, self._handle)
+            self._before = [(each, signal.signal(each, self._handle)) for each in self.signals]
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._main_thread:
-            signal.signal(signal.SIGINT, self._before)
+            self._restore()
+
+    def _restore(self) -> None:
+        for each, before in self._before:
+            signal.signal(each, before)
 
     def _handle(self, *_: object) -> None:
         self.requested = True
-        signal.signal(signal.SIGINT, self._before)
+        self._restore()
         self.request_stop()
 
 

@@ -9,7 +9,7 @@ from densembed.cli.common import INTERRUPTED, UsageError, warn
 from densembed.cli.data import check_data_kept, load
 from densembed.cli.progress import Bar
 from densembed.data import noun
-from densembed.interrupt import Interrupt
+from densembed.interrupt import ENDS, Interrupt
 from densembed.runs import Run, execute
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
@@ -41,7 +41,7 @@ def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) ->
     dataset = load(config.dataset, options)
     recorder = Recorder(config, dataset)
     diverged: Diverged | None = None
-    with Interrupt() as interrupt, Bar(config.epochs) as bar:
+    with Interrupt(signals=ENDS) as interrupt, Bar(config.epochs) as bar:
         try:
             for event in train(config, dataset, stop=lambda: interrupt.requested):
                 recorder.add(event)
@@ -90,7 +90,7 @@ def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
         run.delete()  # nothing would ever start it
         raise
     try:
-        with Interrupt(run.stop), Bar(config.epochs) as bar, bar.following(run):
+        with Interrupt(run.stop, ENDS), Bar(config.epochs) as bar, bar.following(run):
             if options.scheduler:
                 state = _train_on_worker(run, options.scheduler, options.data_dir)
             else:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from densembed.cli.progress import Bar
+from densembed.interrupt import ENDS
 from densembed.runs import Run, all_runs
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.loop import error_rate
@@ -204,9 +205,13 @@ def test_a_diverging_training_saves_the_last_good_snapshot(run, tmp_path):
     assert Checkpoint.open(out).header.outcome == "diverged"
 
 
+@pytest.mark.parametrize("number", ENDS)
 @pytest.mark.parametrize("place", ["file", "folder"])
-def test_ctrl_c_keeps_the_latest_snapshot(run, tmp_path, runs_root, monkeypatch, place):
-    """With and without --out: one status, one sentence, and the file that it names."""
+def test_ctrl_c_keeps_the_latest_snapshot(run, tmp_path, runs_root, monkeypatch, place, number):
+    """With and without --out: one status, one sentence, and the file that it names.
+
+    A scheduler that ends a job and a terminal that is closed are as Ctrl-C.
+    """
     from densembed.cli import train as module
     from densembed.runs import execution
 
@@ -216,11 +221,11 @@ def test_ctrl_c_keeps_the_latest_snapshot(run, tmp_path, runs_root, monkeypatch,
         for event in real(*arguments, **options):
             yield event
             if getattr(event, "epoch", 0) == 1:
-                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(number)
 
     monkeypatch.setattr(module, "train", interrupted)
     monkeypatch.setattr(execution, "train", interrupted)
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.getsignal(number)
     out = tmp_path / "a.safetensors"
     more = ["--out", out] if place == "file" else []
     status, text, errors = run("train", "linear", *FAST, "--epochs", "1000", *more)
@@ -231,7 +236,7 @@ def test_ctrl_c_keeps_the_latest_snapshot(run, tmp_path, runs_root, monkeypatch,
     assert kept.header.outcome == "stopped"
     assert kept.steps[-1] == kept.header.steps_per_epoch
     assert f"test error: {kept.errors[0]:.2f} %" in text
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(number) is before
 
 
 def test_ctrl_c_before_anything_is_trained(run, tmp_path, monkeypatch):
