@@ -208,6 +208,12 @@ def _is_writable(folder: Path) -> bool:
         return False
 
 
+def shown(path: Path, paths: Iterable[Path]) -> str:
+    """The name of a file, with its folder if another of the files has the same name."""
+    alone = sum(other.name == path.name for other in paths) == 1
+    return printable((path.name if alone else "") or path)
+
+
 def as_checkpoint(text: str) -> Path:
     """The type of arguments that are checkpoints: paths, or names of models that ship."""
     path = checkpoint_path(str(as_path(text)))

@@ -21,7 +21,7 @@ from densembed.data.decode import read_bytes
 from densembed.data.frames import frames_note
 from densembed.data.images import read_picture
 from densembed.data.names import TABLE
-from densembed.data.table import Rows, SignalTable, as_inputs, read_rows
+from densembed.data.table import ColumnError, Rows, SignalTable, as_inputs, read_rows
 from densembed.models.registry import at_grid
 from densembed.text import printable, quoted
 from densembed.training.checkpoint import Checkpoint
@@ -124,9 +124,7 @@ def read_signals(checkpoint: Checkpoint, path: Path) -> tuple[Tensor, Rows]:
         column = ""
     try:
         rows = read_rows(path, column or None, length)
-    except DataError as error:
-        if not column:
-            raise
+    except ColumnError as error:
         raise DataError(
             f"{error} The model's own data have their class in the column {quoted(column)}."
         ) from error

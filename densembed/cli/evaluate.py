@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import nn
 
-from densembed.cli.common import UsageError, warn
+from densembed.cli.common import UsageError, shown, warn
 from densembed.cli.data import load, on_grid
 from densembed.cli.info import read_all
 from densembed.data import DataError, Split, as_input, is_outside, noun
@@ -22,7 +22,7 @@ def evaluate(options: argparse.Namespace) -> int:
     """Print the test error of each checkpoint."""
     failed: list[Path] = []
     for path, checkpoint in read_all(Checkpoint.open, options.checkpoint, failed):
-        name = printable(path.name or path)
+        name = shown(path, options.checkpoint)
         prefix = f"{name}: " if len(options.checkpoint) > 1 else ""
         try:
             errors, images = _errors(name, checkpoint, options)
@@ -46,6 +46,9 @@ def _errors(
             f"--dataset {shlex.quote(printable(own))}."
         )
     dataset = load(options.dataset or own, options)
+    trained = checkpoint.header.provenance.dataset_title
+    if not options.dataset and dataset.title != trained:
+        warn(f"{name} was trained on {trained}, but this is its error on {dataset.title}.")
     if dataset.input_shape != checkpoint.header.input_shape:
         raise UsageError(
             f"The model takes {noun(checkpoint.header.input_shape)}s of shape "

@@ -2,11 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from densembed.cli.common import warn
+from densembed.cli.common import shown, warn
 from densembed.text import printable
 from densembed.training.errors import Errors
 from densembed.training.header import CheckpointError, summarise
@@ -15,14 +15,15 @@ T = TypeVar("T")
 
 
 def read_all(
-    read: Callable[[Path], T], paths: Iterable[Path], failed: list[Path]
+    read: Callable[[Path], T], paths: Sequence[Path], failed: list[Path]
 ) -> Iterator[tuple[Path, T]]:
     """Read checkpoints. Those that cannot be read are reported and added to `failed`."""
     for path in paths:
         try:
             yield path, read(path)
         except CheckpointError as error:
-            warn(error)
+            name = shown(path, paths)
+            warn(error if name == printable(path.name) else f"{name}: {error}")
             failed.append(path)
 
 
@@ -41,7 +42,7 @@ def info(options: argparse.Namespace) -> int:
     for path, summary in read_all(summarise, options.checkpoint, failed):
         header = summary.header
         cells = (
-            printable(path.name or path),
+            shown(path, options.checkpoint),
             header.config.model,
             str(summary.parameters),
             header.provenance.dataset_title,

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from densembed.cli.common import warn
+from densembed.cli.common import shown, warn
 from densembed.cli.data import load
 from densembed.cli.info import read_all
 from densembed.data import DataError, is_outside
@@ -17,7 +17,7 @@ def novelty(options: argparse.Namespace) -> int:
     """Write the statistics of the training images beside each checkpoint that has none."""
     failed: list[Path] = []
     for path, checkpoint in read_all(Checkpoint.open, options.checkpoint, failed):
-        name = printable(path.name)
+        name = shown(path, options.checkpoint)
         if checkpoint.header.scaling:
             print(f"{name}: takes signals, which have no such statistics; nothing written")
             continue

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from densembed.cli.common import UsageError, warn
+from densembed.cli.common import UsageError, shown, warn
 from densembed.cli.data import note_member, on_grid, read_signals
 from densembed.data import DataError, as_input, is_outside
 from densembed.data.decode import read_bytes
@@ -65,7 +65,7 @@ def read(options: argparse.Namespace) -> int:
     labels = _labels_of(options.image, options.labels) if options.labels else {}
     results = [
         _predict(checkpoint, model, size, path, labels.get(path), options.data_dir)
-        | {"file": _shown(path, options.image)}
+        | {"file": shown(path, options.image)}
         for path in options.image
     ]
     _note_unknown(results, checkpoint)
@@ -181,7 +181,7 @@ def _read_signals(checkpoint: Checkpoint, options: argparse.Namespace) -> int:
             else "--grid is for images. Leave it out for signals."
         )
     results = [
-        each | {"file": _shown(path, options.image)}
+        each | {"file": shown(path, options.image)}
         for path in options.image
         for each in _signals(checkpoint, path)
     ]
@@ -238,12 +238,6 @@ def _note_unknown(results: list[dict[str, Any]], checkpoint: Checkpoint) -> None
     }
     if wrong:
         warn(f"No class of the model, so counted as wrong: {listed(sorted(wrong, key=natural))}.")
-
-
-def _shown(path: Path, paths: Sequence[Path]) -> str:
-    """The name of a file, with its folder if another file has the same name."""
-    alone = sum(other.name == path.name for other in paths) == 1
-    return printable((path.name if alone else "") or path)
 
 
 def _key(name: str) -> str:

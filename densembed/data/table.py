@@ -46,6 +46,9 @@ MISSING = {"", "-", "?", "inf", "-inf", "na", "nan", "n/a", "none", "null"}
 SEPARATORS = ";\t,"
 """In the order in which they are looked for: a comma may be a decimal comma."""
 EXAMPLE = "csv:signals.csv, or csv:signals.csv@COLUMN for the column of the class"
+NAMED = "name it, as in csv:signals.csv@COLUMN"
+MOVE = f"move it to the last column, or put a line of headings above the columns and {NAMED}"
+"""What to do if the class is in another column: the first for a table with headings."""
 
 
 @dataclass(frozen=True)
@@ -118,12 +121,12 @@ def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]
     if (classes := len(set(rows.classes))) < 2:
         raise DataError(
             f"All signals of {title} are of the class {quoted(rows.classes[0][:40])}, but a model "
-            f"needs two classes: name the column of the class, as in {EXAMPLE}."
+            f"needs two classes. If the class is in another column, {rows.advice}."
         )
     if classes > MAX_CLASSES:
         raise DataError(
             f"{title} has {classes:,} classes, more than {MAX_CLASSES:,}: if the class is in "
-            f"another column, name it, as in {EXAMPLE}."
+            f"another column, {rows.advice}."
         )
     names = tuple(sorted(set(rows.classes), key=natural))
     number = {each: k for k, each in enumerate(names)}
@@ -137,7 +140,7 @@ def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]
             else f"a class needs at least {TEST_SHARE} rows, and it has {classes:,} classes"
         )
         if not (rows.tested or column):
-            remedy += f" in the last column. If the class is in another, name it, as in {EXAMPLE}"
+            remedy += f" in the last column. If the class is in another, {rows.advice}"
         raise DataError(f"{title} has no {part} signals: {remedy}.")
     untrained, untested = (
         [each for k, each in enumerate(names) if k not in set(labels[part].tolist())]
@@ -201,12 +204,16 @@ def _every_fifth(classes: Sequence[str]) -> list[bool]:
     return tested
 
 
+class ColumnError(DataError):
+    """A table does not have the column that was named for the class."""
+
+
 @dataclass
 class Rows:
     """The rows of a table: `values` (count, length) float64, and what else they have.
 
     `classes` and `tested` are empty if the table has no such column. `lines` are the numbers of
-    the rows in the file.
+    the rows in the file, and `advice` is what to do if the class is in another column.
     """
 
     values: np.ndarray
@@ -214,6 +221,7 @@ class Rows:
     tested: list[bool]
     lines: list[int]
     notes: list[str] = field(default_factory=list)
+    advice: str = NAMED
 
 
 def read_rows(path: Path, column: str | None = None, length: int | None = None) -> Rows:
@@ -243,6 +251,7 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
             f"A signal has 1 to {MAX_LENGTH:,} values; those of {title} have {len(used):,}."
         )
     found, numbers = Rows(np.empty(0), [], [], []), array("d")
+    found.advice = NAMED if headings else MOVE
     comma = point = 0  # the first lines with numbers that have them
     for line, row in table if headings else chain([(first_line, first)], table):
         if len(row) != width:
@@ -269,8 +278,7 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
             moved = CLASS in places and not column and _number(row[places[CLASS]]) is not None
             raise DataError(
                 f"Line {line:,} of {title} has {_shown(row[wrong])} in column {wrong + 1:,}, where "
-                "a number is expected."
-                + (f" If it is the class, name its column, as in {EXAMPLE}." if moved else "")
+                "a number is expected." + (f" If it is the class, {found.advice}." if moved else "")
             )
         numbers.extend(own)
         found.lines.append(line)
@@ -392,12 +400,15 @@ def _headings(row: list[str]) -> list[str]:
 
 def _named(column: str, headings: list[str], title: str) -> int:
     if not headings:
-        raise DataError(f"{title} has no headings, so it has no column {quoted(column[:40])}.")
+        raise ColumnError(
+            f"{title} has no headings, so it has no column {quoted(column[:40])}: put a line of "
+            "headings above the columns."
+        )
     column, headings = _name(column), [_name(heading) for heading in headings]
     if headings.count(column) != 1:
         meant = closest(column, headings)
         number = "several columns" if column in headings else "no column"
-        raise DataError(
+        raise ColumnError(
             f"{title} has {number} {quoted(column[:40])}"
             + (f" (did you mean {quoted(meant)}?)." if meant and meant != column else ".")
         )

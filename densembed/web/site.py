@@ -45,7 +45,7 @@ def write_site(folder: Path, entries: Sequence[Entry], datasets: Sequence[Datase
     but no data.
 
     Args:
-        folder: is created if it does not exist.
+        folder: is created if it does not exist. Scripts of an earlier site in it are removed.
         entries: the checkpoints. The first one is shown first.
         datasets: whose first test images and signals are examples, one of each shape.
     """
@@ -62,6 +62,9 @@ def write_site(folder: Path, entries: Sequence[Entry], datasets: Sequence[Datase
         story = DESCRIPTIONS.get(entry.key, "")
         models[entry.key] = {"title": entry.title, "story": story, "script": quote(file.name)}
     replace_file(files[0], html_page(models, map(samples, datasets)).encode())
+    for file in set(folder.glob("*.js")) - set(files):
+        if file.read_bytes().startswith(SCRIPT.encode()):
+            file.unlink()  # of an earlier site, which would be published with this one
     return files
 
 

@@ -28,6 +28,32 @@ def test_evaluate_several(run, trained_file, tmp_path):
     assert text == f"small.safetensors: {single}other.safetensors: {single}"
 
 
+def test_files_of_one_name_are_told_apart(run, trained_file, tmp_path):
+    """Every run has its file under the same name."""
+    files = [tmp_path / name / "checkpoint.safetensors" for name in "abc"]
+    for file in files:
+        file.parent.mkdir()
+        shutil.copy(trained_file, file)
+    files[2].write_bytes(b"damaged")
+    _, single, _ = run("evaluate", trained_file)
+    status, text, errors = run("evaluate", *files)
+    assert status == 2
+    assert text == f"{files[0]}: {single}{files[1]}: {single}"
+    assert errors.startswith(f"densembed: {files[2]}: ")
+    rows = run("info", *files)[1]
+    assert all(str(file) in rows for file in files[:2])
+
+
+def test_an_error_on_data_of_another_title_says_so(run, trained, tmp_path):
+    header = trained.header.model_copy(deep=True)
+    header.provenance.dataset_title = "My digits"
+    Checkpoint(header, trained.tensors).save(tmp_path / "a.safetensors")
+    status, text, errors = run("evaluate", tmp_path / "a.safetensors")
+    assert (status, text[:12]) == (0, "test error: ")
+    assert "a.safetensors was trained on My digits, but this is its error on " in errors
+    assert run("evaluate", tmp_path / "a.safetensors", "--dataset", "digits")[2] == ""
+
+
 def test_evaluate_on_another_data_set(run, trained_file, tmp_path):
     status, text, _ = run("evaluate", trained_file, "--dataset", "digits")
     assert status == 0

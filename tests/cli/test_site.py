@@ -80,6 +80,17 @@ def test_a_site_names_no_folder_of_this_machine(site, trained, tmp_path):
     assert shown.digest == Checkpoint.open(path).without_data().digest
 
 
+def test_scripts_of_an_earlier_site_are_removed(site, trained_file, tmp_path):
+    """They would be published with the new one."""
+    first = tmp_path / "first.safetensors"
+    first.write_bytes(trained_file.read_bytes())
+    out = site(first)[2]
+    (out / "own.js").write_text("// of the person who publishes the site")
+    assert site(trained_file)[0] == 0
+    names = sorted(path.name for path in out.iterdir())
+    assert names == ["index.html", "own.js", f"{trained_file.stem}.js"]
+
+
 @pytest.mark.parametrize("kind", ["page", "script"])
 def test_only_a_file_of_its_own_is_replaced(site, trained_file, kind):
     out = site(trained_file)[2]

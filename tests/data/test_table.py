@@ -202,11 +202,15 @@ WRONG = {
     "few": (text(rows(6)), "no test signals: a class needs at least 5 rows, and it has 3 classes"),
     "class first": (
         text([[row[-1], *row[:-1]] for row in rows()]),
-        "Line 1 .* 'rest' in column 1, where a number is expected. If it is the class, name its",
+        "Line 1 .* 'rest' in column 1, where a number is expected. If it is the class, move it to",
+    ),
+    "class first, below headings": (
+        "class,a,b\nmove,1,2\nrest,3,4\n",
+        "Line 2 .* 'move' in column 1, where a number is expected. If it is the class, name it, as",
     ),
     "numbers of classes first": (
         text([[k % 2, *row[:-1]] for k, row in enumerate(rows())]),
-        "it has [0-9]+ classes in the last column. If the class is in another, name it",
+        "it has [0-9]+ classes in the last column. If the class is in another, move it to",
     ),
     "many classes": (text([[*row[:-1], k] for k, row in enumerate(rows(1200))]), "1,200 classes"),
     "UTF-16": (text(rows()).encode("utf-16"), "not UTF-8"),
