@@ -9,6 +9,7 @@
 
 import base64
 import gzip
+import io
 import os
 import sys
 import warnings
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import PIL.Image
+import PIL.ImageOps
 import plotly.graph_objects as go
 import torch
 from plotly.subplots import make_subplots
@@ -36,7 +39,8 @@ from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import view_page
 
-Image = Tensor | np.ndarray | str | os.PathLike | None
+Image = Tensor | np.ndarray | PIL.Image.Image | str | os.PathLike | None
+PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
 HEIGHT = 1000
 SCREEN_DPI = 110
 EXAMPLES = 3
@@ -78,9 +82,9 @@ def show(
     The browser computes the network: the step, the input and the views can be changed in place.
 
     Args:
-        x: the input: pixels (C, H, W) or (1, C, H, W), uint8, bool or with ink from 0 to 1; or the
-            path of an image file. By default the first test image of the built-in digits, or a
-            blank image if the model takes images of another shape.
+        x: the input: pixels (C, H, W) or (1, C, H, W), uint8, bool or with ink from 0 to 1; an
+            image of PIL; or the path of an image file. By default the first test image of the
+            built-in digits, or a blank image if the model takes images of another shape.
         height: height of the frame in pixels, an integer.
         link: parameters of the view, as in the links of the page: `step="100"`.
     """
@@ -148,6 +152,8 @@ def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
         images = load_dataset("digits").test.images
         same = tuple(images.shape[1:]) == shape
         return images[0] if same else torch.zeros(shape, dtype=torch.uint8)
+    if isinstance(x, PIL.Image.Image):
+        return read_picture(_as_file(x), shape, checkpoint.reads_digits).pixels
     if isinstance(x, (str, os.PathLike)):
         data = read_bytes(x)
         image = read_picture(data, shape, checkpoint.reads_digits)
@@ -173,6 +179,14 @@ def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
             f"{pixels.dtype}{span}. Divide values of 0 to 255 by 255."
         )
     return (ink * 255).round().to(torch.uint8)
+
+
+def _as_file(image: PIL.Image.Image) -> bytes:
+    """An image as a file, upright as a page shows it."""
+    upright = PIL.ImageOps.exif_transpose(image)
+    file = io.BytesIO()
+    (upright if upright.mode in PNG_MODES else upright.convert("RGB")).save(file, "PNG")
+    return file.getvalue()
 
 
 def _plotly(

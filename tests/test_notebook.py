@@ -15,7 +15,7 @@ from PIL import Image
 
 import densembed
 from densembed.data import as_input
-from densembed.data.images import read_picture
+from densembed.data.images import ImageError, read_picture
 from densembed.data.scaling import Scaling
 from densembed.fields.field import view
 from densembed.notebook import EXAMPLES, as_pixels, figure, show
@@ -40,6 +40,29 @@ def test_frames_that_are_not_read_are_named(trained, pictures, tmp_path):
     page.save(tmp_path / "a.gif", save_all=True, append_images=[page.rotate(20)])
     with pytest.warns(UserWarning, match=r"^a\.gif has 2 frames: only the first was read\.$"):
         densembed.show(trained, tmp_path / "a.gif")
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "CMYK", "1"])
+def test_an_image_of_pil_is_read_as_its_file(trained, pictures, tmp_path, mode):
+    image = Image.open(pictures["digit"]).convert(mode)
+    path = tmp_path / "a.tiff"
+    image.save(path)
+    assert torch.equal(as_pixels(trained, image), as_pixels(trained, path))
+
+
+def test_a_photograph_of_pil_is_upright(trained, pictures, tmp_path):
+    image = Image.open(pictures["digit"]).convert("L")
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was turned
+    image.save(tmp_path / "a.png", exif=exif)
+    opened = Image.open(tmp_path / "a.png")
+    assert torch.equal(as_pixels(trained, opened), as_pixels(trained, tmp_path / "a.png"))
+    assert not torch.equal(as_pixels(trained, opened), as_pixels(trained, image))
+
+
+def test_a_picture_file_that_is_not_there_is_named(trained):
+    with pytest.raises(ImageError, match=r"nowhere\.png cannot be read"):
+        figure(trained, "nowhere.png")
 
 
 def test_a_panel_is_small(trained):

@@ -20,6 +20,7 @@ from PIL import ExifTags, Image, ImageOps
 from PIL.WebPImagePlugin import WebPImageFile
 
 from densembed.files import read_regular
+from densembed.text import printable
 
 MAX_BYTES = 40 * 2**20
 """Largest image file, also in the app. Photographs of phones are smaller."""
@@ -125,7 +126,8 @@ def read_bytes(source: bytes | str | os.PathLike) -> bytes:
             data = read_regular(source, MAX_BYTES + 1)
         except OSError as error:
             raise UnreadableError(
-                f"The picture file cannot be read ({error.strerror}): check its name and place.",
+                f"The picture file {printable(source)} cannot be read ({error.strerror}): check "
+                "its name and place.",
                 f"that cannot be read ({error.strerror})",
             ) from error
         except MemoryError as error:

@@ -47,7 +47,7 @@ def mass_box(x: Tensor, pixel: Sequence[float] = (1.0, 1.0)) -> tuple[Tensor, Te
     mass = mass / top.reshape(-1, *(1 for _ in mass.shape[1:]))
     last = mass.dim() - 1
     centres, variances = [], []
-    sides = x.new_tensor(pixel[:last][::-1])
+    sides = top.new_tensor(pixel[:last][::-1])
     for axis in range(last, 0, -1):
         other = [dim for dim in range(1, last + 1) if dim != axis]
         profile = mass.sum(other) if other else mass
@@ -59,7 +59,7 @@ def mass_box(x: Tensor, pixel: Sequence[float] = (1.0, 1.0)) -> tuple[Tensor, Te
         variances.append((share * (t - centre[:, None]) ** 2).sum(1) + 1 / 12)
         centres.append(centre + size / 2)
     radius = (torch.stack(variances, -1) * sides**2).mean(-1, keepdim=True).sqrt()
-    whole = x.new_tensor(x.shape[:1:-1])
+    whole = top.new_tensor(x.shape[:1:-1])
     length = torch.where(empty[:, None], whole, SIDE * radius / sides)
     lower = torch.stack(centres, -1) - length / 2
     return lower[:, None, None], length[:, None, None]

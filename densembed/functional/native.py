@@ -196,7 +196,7 @@ def _array(part: Tensor, axes: int, lead: Sequence[int]) -> Any:
         members = lead[: part.dim() - axes]
         rest = part.shape[-axes:]
         part = part.expand(*members, *rest).reshape(prod(members), *rest)
-    array = part.contiguous().numpy()
+    array = part.contiguous().resolve_neg().numpy()
     return array if array.ndim > axes else array[None]
 
 

@@ -1,8 +1,9 @@
 """Builds networks by name, and registers families of densities and kinds of models."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from numbers import Integral
 from typing import Any, cast
 
 from torch import nn
@@ -55,6 +56,7 @@ def build(name: str, input_shape: tuple[int, ...] = (1, 28, 28), *, classes: int
             which B and B₀ are numbers of densities on the one axis.
         classes: number of outputs.
     Raises:
+        TypeError: for a name that is no text.
         ValueError: for an unknown name, sizes out of range, or inputs too small for the network.
 
     >>> parameter_count(build("logistic-el-5"))
@@ -62,14 +64,24 @@ def build(name: str, input_shape: tuple[int, ...] = (1, 28, 28), *, classes: int
     >>> parameter_count(build("logistic-el-25", (1, 40)))  # 25 densities on one axis
     310
     """
-    if len(input_shape) not in (2, 3) or min(*input_shape, classes) < 1:
+    if not _is_shape(input_shape) or not isinstance(classes, Integral) or classes < 1:
         raise ValueError(
             "Expected an input_shape (channels, height, width) or (channels, length) and classes, "
             "all at least 1; "
-            f"got {tuple(input_shape)} and {classes} classes."
+            f"got {input_shape!r} and {classes!r} classes."
         )
+    if not isinstance(name, str):
+        raise TypeError(f"Expected the name of a network, a str; got {type(name).__name__}.")
     template, arguments = parse(name)
     return BUILDERS[template](tuple(input_shape), classes, *arguments)
+
+
+def _is_shape(value: object) -> bool:
+    return (
+        isinstance(value, Sequence)
+        and len(value) in (2, 3)
+        and all(isinstance(size, Integral) and int(size) >= 1 for size in value)
+    )
 
 
 def at_grid(model: nn.Module, sizes: tuple[int, ...]) -> nn.Module:

@@ -24,6 +24,7 @@ from densembed.data.names import is_path
 from densembed.files import replace_file
 from densembed.models.initialisation import is_density
 from densembed.models.registry import build
+from densembed.paths import checkpoint_path
 from densembed.text import counted, index_of, printable
 from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
@@ -290,5 +291,9 @@ def _as_float32(tensor: Tensor, key: str, name: str) -> Tensor:
 
 
 def load(path: str | os.PathLike) -> nn.Module:
-    """The trained network of a checkpoint file, on the CPU, in evaluation mode."""
-    return Checkpoint.open(path).model()
+    """The trained network of a checkpoint file, on the CPU, in evaluation mode.
+
+    Args:
+        path: of the file, or the name of an included model such as "logistic-el-5".
+    """
+    return Checkpoint.open(checkpoint_path(os.fspath(path))).model()

@@ -30,7 +30,7 @@ class RunConfig(BaseModel):
     model: Annotated[str, AfterValidator(check_name)] = Field(
         "logistic-el-mnn-10-5", description="name of the network", max_length=60
     )
-    dataset: str = Field("digits", description="name of the data set", max_length=200)
+    dataset: str = Field("digits", description="name of the data set", max_length=1000)
     epochs: int = Field(20, ge=1, le=10_000, description="passes over the training data")
     grid: Annotated[str, AfterValidator(check_grids)] = Field(
         OWN,
@@ -126,7 +126,7 @@ def takes(name: str) -> str:
         if (value := getattr(rule, bound, None)) is not None
     }
     if kind is str:
-        return f"a text of at most {bounds['max_length']} characters"
+        return f"a text of at most {bounds['max_length']:,} characters"
     least = f"from {bounds['ge']:,}" if "ge" in bounds else f"above {bounds['gt']:,} and up"
     most = bounds["le"] if "le" in bounds else bounds["lt"] - 1
     return f"{'a whole number' if kind is int else 'a number'} {least} to {most:,.10g}"

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from densembed.data import Dataset, Split, as_input
 from densembed.data.grids import read_grids
+from densembed.data.names import NAMES
 from densembed.data.transform import shifted
 from densembed.models.initialisation import initialise, is_density, is_locator
 from densembed.models.registry import build
@@ -150,7 +151,9 @@ def build_seeded(config: RunConfig, dataset: Dataset) -> nn.Module:
 
 @torch.inference_mode()
 def error_rate(model: nn.Module, split: Split) -> float:
-    """Percentage of a split's images that the model misclassifies."""
+    """Percentage of a split's images that the model misclassifies. ValueError without images."""
+    if not len(split):
+        raise ValueError("Expected a split with inputs, as the error is a share of them; got none.")
     training = model.training
     model.eval()
     dtype = next(model.parameters()).dtype
@@ -196,11 +199,13 @@ def train_members(
         `DIVERGED_STEPS` consecutive steps.
 
     Raises:
-        ValueError: if `resume` does not fit, or the configs differ in other fields.
+        ValueError: if `resume` does not fit, the configs differ in other fields, or they name
+            another built-in data set.
     """
     config = configs[0]
     _check_alike(configs)
     device = pick_device(config.device)
+    check_data(config, dataset)
     data = dataset.to(device)
     count = len(data.train)
     per_epoch = math.ceil(count / config.batch_size)
@@ -325,6 +330,18 @@ def _steppers(
             stacked.add_grid(other)
         steps[grid] = stepper(stacked, adam, split, batch, config.compile, other)
     return [steps[grid] for grid in grids]
+
+
+def check_data(config: RunConfig, dataset: Dataset) -> None:
+    """Raise ValueError for a built-in data set that is not the one of the config.
+
+    The checkpoint would name the one, and its error would be that on the other.
+    """
+    if dataset.name in NAMES and dataset.name != config.dataset:
+        raise ValueError(
+            f"The config is for the data set {config.dataset!r}, but the data are those of "
+            f"{dataset.name!r}: write RunConfig(dataset={dataset.name!r})."
+        )
 
 
 def _check_alike(configs: Sequence[RunConfig]) -> None:

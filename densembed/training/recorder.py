@@ -13,7 +13,7 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.device import device_name, pick_device
 from densembed.training.header import EpochMetrics, Header, Outcome, Provenance
-from densembed.training.loop import Epoch, Event, Resume, Snapshot, snapshot_steps
+from densembed.training.loop import Epoch, Event, Resume, Snapshot, check_data, snapshot_steps
 from densembed.training.novelty import Novelty
 from densembed.version import __version__
 
@@ -22,6 +22,7 @@ class Recorder:
     """Collects the events of a training into a checkpoint."""
 
     def __init__(self, config: RunConfig, dataset: Dataset):
+        check_data(config, dataset)
         self.header = Header(
             config=config,
             input_shape=dataset.input_shape,

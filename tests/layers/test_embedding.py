@@ -628,3 +628,13 @@ def test_integers_are_refused():
     """They would come back cut to integers."""
     with pytest.raises(ValueError, match=r"floating-point input; got torch\.uint8"):
         DensityEmbedding2d((4, 4))(torch.zeros(1, 1, 4, 4, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("frame", ["input", "mass"])
+def test_views_that_torch_negates_late_are_inputs(frame):
+    """The imaginary part of a conjugate, as after a Fourier transform."""
+    x = torch.rand(2, 1, 6, 7)
+    layer = DensityEmbedding((6, 7), num_densities=3, frame=frame)
+    for view in (torch.complex(x, x).conj().imag, torch._neg_view(x)):
+        assert view.is_neg()
+        torch.testing.assert_close(layer(view), layer(-x))

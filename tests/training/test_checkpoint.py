@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 from copy import deepcopy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -356,6 +357,11 @@ def test_classes_of_the_same_name_are_refused():
 def test_classes_without_a_name_are_refused():
     with pytest.raises(CheckpointError, match="a class has an empty name"):
         Checkpoint.from_bytes(content(header(classes=[*"012345678", " "])))
+
+
+def test_an_included_model_is_loaded_by_its_name(monkeypatch):
+    monkeypatch.setenv("DENSEMBED_GALLERY", str(Path(__file__).parents[2] / "checkpoints/paper"))
+    assert parameter_count(load("logistic-el-5")) == 360
 
 
 # Saving

@@ -22,7 +22,7 @@ BAD = [
     ("model", "transformer"),
     ("model", "logistic-el-" + "0" * 60 + "5"),
     ("model", 5),
-    ("dataset", "x" * 201),
+    ("dataset", "x" * 1001),
     ("dataset", None),
     ("grid", ""),
     ("grid", "0"),

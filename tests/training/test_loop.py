@@ -30,6 +30,7 @@ from densembed.training.loop import (
     train,
     train_members,
 )
+from densembed.training.recorder import Recorder
 
 
 def config(**values) -> RunConfig:
@@ -626,3 +627,17 @@ def test_devices():
             pick_device("cuda")
         with pytest.raises(ValueError, match="no cuda device"):
             next(train(config(device="cuda"), None))
+
+
+def test_a_split_without_inputs_has_no_error():
+    empty = Split(torch.zeros(0, 1, 8, 8, dtype=torch.uint8), torch.zeros(0, dtype=torch.int64))
+    with pytest.raises(ValueError, match="Expected a split with inputs"):
+        loop.error_rate(build("linear", (1, 8, 8)), empty)
+
+
+def test_the_config_is_one_of_the_data(digits):
+    """The checkpoint would name one data set, and have the error on another."""
+    other = config(dataset="mnist")
+    for use in (lambda: next(train(other, digits)), lambda: Recorder(other, digits)):
+        with pytest.raises(ValueError, match="data set 'mnist', but the data are those of 'dig"):
+            use()
