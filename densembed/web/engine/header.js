@@ -91,7 +91,7 @@ const oneOf = (choices, absent) =>
 /** @param {number} most @param {any} [absent] */
 const text = (most, absent) =>
   rule(
-    `a text of at most ${most} characters`,
+    `a text of at most ${commas(most)} characters`,
     (value) => typeof value === "string" && [...value].length <= most,
     absent,
   );
@@ -203,6 +203,8 @@ const classes = {
   check: (value, path) => {
     const names = list(shortText, 1, 1000).check(value, path);
     if (new Set(names).size < names.length) throw new Damage("two classes have the same name.");
+    if (!names.every((/** @type {string} */ name) => name.trim()))
+      throw new Damage("a class has an empty name.");
     return names;
   },
 };
@@ -210,7 +212,7 @@ const classes = {
 /** @type {Record<string, Rule>} */
 const CONFIG = {
   model,
-  dataset: text(200, "digits"),
+  dataset: text(1000, "digits"),
   epochs: integer(1, 10_000, 20),
   grid,
   shift: integer(0, 64, 0),
