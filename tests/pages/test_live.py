@@ -42,11 +42,9 @@ def test_a_page_shows_whatever_the_browser_reports(small_gallery, view):
 
 def keep() -> None:
     """What Streamlit calls when a view reports."""
-    import streamlit as st
 
     from pages.widgets.live import live
 
-    st.session_state["arrived"] = False
     live._keep("explore")
 
 
@@ -70,6 +68,32 @@ def test_a_report_from_before_the_page_changed_its_link_is_not_taken():
     app.session_state["order"] = 1  # an uploaded picture, say
     before = settle(app.run()).session_state["explore-report"]
     assert before["link"] == "class=5"
+
+
+def test_what_the_visitor_changed_meanwhile_is_kept():
+    """A class that was chosen just after a model was uploaded was taken back."""
+    app = kept({**EMPTY, "link": "class=5&show=overlay"})
+    app.session_state["order"] = 1
+    app.query_params["model"] = "other"  # of the page, whose link the view has not heard of
+    app.session_state["explore"] = SimpleNamespace(
+        report={**EMPTY, "link": "class=3&model=small&contours=true"}
+    )
+    settle(app.run())
+    assert app.session_state["order"] == 2
+    expected = {"class": "3", "contours": "true", "model": "other"}
+    assert app.session_state["followed"] == expected
+    assert app.session_state["explore-report"]["link"] == "class=5&show=overlay"
+    # The view may have reported where it opened before this report arrives.
+    late = app.session_state["explore"]
+    app.session_state["explore"] = SimpleNamespace(
+        report={**EMPTY, "link": "class=5&show=overlay&model=other", "order": 2}
+    )
+    settle(app.run())
+    assert "followed" not in app.session_state
+    app.session_state["explore"] = late
+    settle(app.run())
+    assert app.session_state["order"] == 3
+    assert app.session_state["followed"] == expected
 
 
 def test_the_page_s_link_stays_until_the_view_has_reported_it(small_gallery):

@@ -75,7 +75,10 @@ def begin(question: str, answer: str = "") -> None:
     st.session_state["arrived"] = last != question
     if last != question:
         # Before the page is noted: another request may end this run at any time.
-        for key in ("followed", "explore-report", "compare-report"):  # of another link
+        reports = (
+            f"{view}-{one}" for view in ("explore", "compare") for one in ("report", "before")
+        )
+        for key in ("followed", *reports):  # of another link
             st.session_state.pop(key, None)
     st.session_state["page"] = question
     if last not in (None, question):

@@ -66,9 +66,13 @@ def _numbers(count: int) -> list[int]:
 
 
 def _pick() -> None:
-    st.session_state["example"] = st.session_state["thumbnails"].pick
+    number = st.session_state["thumbnails"].pick
+    if number is not None:  # a later run does not have it any more
+        st.session_state["example"] = number
 
 
 def _shuffle() -> None:
     """Show other examples."""
-    st.session_state["shuffled"] = int(st.session_state["thumbnails"].shuffle) % SEEDS
+    seed = st.session_state["thumbnails"].shuffle
+    if seed is not None:
+        st.session_state["shuffled"] = int(seed) % SEEDS

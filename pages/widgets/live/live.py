@@ -32,19 +32,9 @@ from pages.widgets.inputs.checkpoints import (
 from pages.widgets.inputs.test_images import test_images
 from pages.widgets.live.routes import urls_of
 
-OWN = (
-    "model",
-    "models",
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "field",
-    "more",
-    "open",
-    "density",
-    "grid",
-)
+MODELS = ("model", "models", "first", "second", "third", "fourth")
+"""Parameters that name models."""
+OWN = (*MODELS, "field", "more", "open", "density", "grid")
 """Parameters of its own that a view has again when the visitor comes back to it."""
 MODEL = {"explore": "model", "compare": "first"}
 """The parameter of each view that names the model whose inputs it shows."""
@@ -91,7 +81,11 @@ class Report:
 def reported(view: str) -> Report | None:
     """The last report of a view since the page was opened; None until the browser has sent one."""
     _restore_link()
-    report = st.session_state.get(f"{view}-report")
+    return _read(st.session_state.get(f"{view}-report"))
+
+
+def _read(report: object) -> Report | None:
+    """What a browser reported; None for anything else."""
     if not isinstance(report, dict) or not isinstance(report.get("link"), str):
         return None  # it comes from a browser
     try:
@@ -208,8 +202,12 @@ def _of_page() -> dict[str, str]:
 def _keep(view: str) -> None:
     report = st.session_state[view].report
     if isinstance(report, dict) and report.get("order") != st.session_state.get("order", 0):
-        return  # made before the page changed its link
+        _follow_late(view, report)
+        return
     st.session_state.pop("followed", None)
+    last = st.session_state.get(f"{view}-report")
+    if isinstance(last, dict) and last.get("order") != st.session_state.get("order", 0):
+        st.session_state[f"{view}-before"] = last
     st.session_state[f"{view}-report"] = report
     if report := reported(view):
         st.query_params.from_dict(_of_page() | report.parameters)
@@ -217,6 +215,24 @@ def _keep(view: str) -> None:
         _keep_own(view, report.parameters)
         detail = report.parameters.get(DETAIL[view])
         st.session_state["detail"] = detail if detail in COMMON else None
+
+
+def _follow_late(view: str, report: dict) -> None:
+    """Follow what the visitor changed in the view before it heard that the page changed its link.
+
+    The models are those that the page has chosen.
+    """
+    earlier = [st.session_state.get(f"{view}-{name}") for name in ("report", "before")]
+    order = report.get("order")
+    same = [one for one in earlier if isinstance(one, dict) and one.get("order") == order]
+    last, late = _read(same[0] if same else None), _read(report)
+    if not last or not late:
+        return
+    before, after = last.parameters, late.parameters
+    changed = {name for name in before | after if before.get(name) != after.get(name)} - {*MODELS}
+    if changed:
+        kept = {name: after[name] for name in changed if name in after}
+        follow_link(lambda link: {k: v for k, v in link.items() if k not in changed} | kept)
 
 
 def _keep_own(view: str, parameters: Mapping[str, str]) -> None:
