@@ -1,4 +1,4 @@
-"""Ctrl-C at moments where Python's KeyboardInterrupt would lose results or break a library."""
+"""Ctrl-C, SIGTERM and SIGHUP where Python's own answer would lose results or break a library."""
 
 import signal
 import threading

@@ -51,7 +51,7 @@ def info(options: argparse.Namespace) -> int:
             )
             if header.errors
             else "unknown",
-            str(header.steps[-1]),
+            str(header.steps[-1]) + ("" if header.outcome == "done" else f", {header.outcome}"),
             str(len(header.steps)),
         )
         table.add_row(*map(Text, cells))  # Text, so that brackets in a name are not markup

@@ -52,6 +52,7 @@ class Photograph:
 
     @property
     def content(self) -> Content:
+        """By the number of digits, which `marks.is_second_digit` tells apart."""
         if not self.digits:
             return Content.BLANK
         return Content.DIGIT if len(self.digits) == 1 else Content.SEVERAL_DIGITS

@@ -125,6 +125,13 @@ def test_info_shows_names_as_they_are(run, trained, tmp_path):
         assert "[/red] mine" in text
 
 
+@pytest.mark.parametrize("outcome", ["stopped", "diverged"])
+def test_info_tells_a_training_that_did_not_end(run, trained, tmp_path, outcome):
+    header = trained.header.model_copy(update={"outcome": outcome})
+    type(trained)(header, trained.tensors).save(tmp_path / "a.safetensors")
+    assert f" {trained.steps[-1]}, {outcome} " in run("info", tmp_path / "a.safetensors")[1]
+
+
 def test_info_before_the_first_epoch(run, trained, tmp_path):
     header = trained.header.model_copy(update={"epochs": []})
     type(trained)(header, trained.tensors).save(tmp_path / "a.safetensors")

@@ -6,7 +6,7 @@
  * @import { SamplesData } from "./samples.js"
  */
 import { describe, readCheckpoint } from "../engine/densembed.js";
-import { bytes } from "../panels/fields.js";
+import { bytes } from "../panels/unpack.js";
 import { compare } from "./compare.js";
 import { make } from "./controls.js";
 import { explore } from "./explore.js";

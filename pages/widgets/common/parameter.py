@@ -2,7 +2,8 @@
 
 Values in a link are slugs such as `overlay`, so that the text of a button can change. Streamlit's
 `bind="query-params"` is not used: it writes the text of a button, drops an invalid value without a
-message, and loses a parameter that two pages share when the browser goes back.
+message, and loses a parameter that two pages share when the browser goes back. The parameters of
+Explore and Compare are in `densembed/web/app/parameters.js` and the files that it names.
 """
 
 from abc import ABC, abstractmethod

@@ -16,7 +16,7 @@ import { messageOf, once } from "densembed/app/host.js";
 import { Samples } from "densembed/app/samples.js";
 import { ServedCheckpoint } from "densembed/app/served.js";
 import { find } from "densembed/panels/dom.js";
-import { bytes } from "densembed/panels/fields.js";
+import { bytes } from "densembed/panels/unpack.js";
 import { isLeft } from "../common/shell.js";
 
 /**
