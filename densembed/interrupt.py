@@ -17,7 +17,7 @@ class Interrupt:
 
     Args:
         request_stop: called at the first Ctrl-C.
-        signals: those that count as Ctrl-C.
+        signals: those that count as Ctrl-C, unless the process ignores them, as under `nohup`.
     """
 
     def __init__(
@@ -33,7 +33,12 @@ class Interrupt:
 
     def __enter__(self) -> "Interrupt":
         if self._main_thread:
-            self._before = [(each, signal.signal(each, self._handle)) for each in self.signals]
+            self._before = [
+                (each, signal.signal(each, self._handle))
+                for each in self.signals
+                # A script starts what runs in the background with SIGINT ignored, and may send it.
+                if each == signal.SIGINT or signal.getsignal(each) != signal.SIG_IGN
+            ]
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from densembed.cli import common
 from densembed.cli.main import main
-from densembed.interrupt import blocked
+from densembed.interrupt import ENDS, Interrupt, blocked
 from densembed.workers import local_workers
 
 
@@ -27,6 +27,20 @@ def test_ctrl_c_while_a_command_is_imported(monkeypatch, capsys):
     assert main(["info", "logistic-el-5"]) == 130
     assert capsys.readouterr().err == "densembed: Interrupted.\n"
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signal")
+def test_what_nohup_ignores_does_not_end_a_training():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupt(signals=ENDS) as interrupt:
+            signal.raise_signal(signal.SIGHUP)
+            assert not interrupt.requested
+            signal.raise_signal(signal.SIGTERM)
+            assert interrupt.requested
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such mask")

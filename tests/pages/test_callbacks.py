@@ -94,7 +94,7 @@ def test_all_callbacks_of_the_pages_are_such():
         for keyword in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(keyword, ast.keyword) and (keyword.arg or "").startswith("on_")
     ]
-    known = ("callback(", "stop", "press", "'", "lambda: None")
+    known = ("callback(", "press", "'", "lambda: None")
     others = [value for value in values if not value.startswith(known)]
     # Of `st.cache_resource`, and the pad's own argument.
     assert set(others) <= {"drop", "on_draw"}

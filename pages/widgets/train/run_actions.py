@@ -1,7 +1,7 @@
 """Buttons for the actions that the state of a run allows.
 
-A page that follows a run is redrawn every second; code after a button would be lost if the redraw
-interrupts the script.
+The actions are callbacks. A page that follows a run is redrawn every second; code after a button
+would be lost if the redraw interrupts the script.
 """
 
 import contextlib
@@ -95,6 +95,7 @@ def action_button(
 
 
 def _do(changed: str, action, *args):
+    """Do the action; returns what is left to do, as `callback` expects it."""
     st.session_state[changed] = True
     with reporting_errors():
         return action(*args)
