@@ -9,7 +9,7 @@ from densembed.cli.data import load
 from densembed.data import noun
 from densembed.paths import gallery_folder
 from densembed.runs.gallery import Entry, shipped
-from densembed.text import printable, quoted
+from densembed.text import listed, printable, quoted
 from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import is_foreign, site_files, write_site
 
@@ -59,11 +59,11 @@ def site(options: argparse.Namespace) -> None:
     for entry in entries:
         header = Checkpoint.open(entry.path).header
         if not any(header.input_shape == dataset.input_shape for dataset in examples):
-            shape = " × ".join(map(str, header.input_shape))
+            inputs = f"{noun(header.input_shape)}s of {' × '.join(map(str, header.input_shape))}"
             warn(
-                f"The site has no examples for {printable(entry.path.name)}, which takes "
-                f"{noun(header.input_shape)}s of {shape}. Name the data of the examples with "
-                "--dataset."
+                f"The site has no examples for {printable(entry.path.name)}, which takes {inputs}: "
+                f"those of {listed(list(datasets))} have another shape. Name data of this shape "
+                "with --dataset."
             )
     print(f"saved: {len(written)} files, {size / 1e6:.1f} MB; open {printable(written[0])}")
 

@@ -5,7 +5,7 @@ import os
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -36,9 +36,17 @@ def folder_name(root: Path) -> str:
 def subfolders(root: Path) -> list[os.DirEntry[str]]:
     with os.scandir(root) as entries:
         return sorted(
-            (entry for entry in entries if entry.is_dir() and not _is_hidden(entry.name)),
+            (entry for entry in entries if _is(entry.is_dir) and not _is_hidden(entry.name)),
             key=lambda entry: natural(printable(entry.name)),
         )
+
+
+def _is(kind: Callable[[], bool]) -> bool:
+    """Whether an entry is of a kind, a method of it. A link to itself is of none."""
+    try:
+        return kind()
+    except OSError:
+        return False
 
 
 def _is_hidden(name: str) -> bool:
@@ -168,7 +176,7 @@ def _visible(root: Path, folder: str | Path, listing: Listing) -> list[os.DirEnt
 def _note_loose(root: Path, folder: Path, listing: Listing) -> None:
     """Note the images outside of the folders of the classes."""
     entries = _visible(root, folder, listing)
-    if count := sum(not entry.is_dir() and has_image_suffix(entry.name) for entry in entries):
+    if count := sum(not _is(entry.is_dir) and has_image_suffix(entry.name) for entry in entries):
         place = f"directly in {shown_from(root, folder)}, outside the folders of the classes"
         listing.notes.append(f"Not used: {_images(count)} {place}.")
 
@@ -191,13 +199,13 @@ def _add_class(root: Path, listing: Listing, folder: os.DirEntry, part: str) -> 
     folders[part] = folder.name
     for entry in _visible(root, folder.path, listing):
         path = Path(entry.path).relative_to(root).as_posix()
-        if entry.is_dir():
+        if _is(entry.is_dir):
             listing.notes.append(
                 f"The folder {quoted(path)} ({count_images(entry.path)}) is not used: images of a "
                 "class must be directly in the folder of the class."
             )
         else:
-            stat = entry.stat(follow_symlinks=entry.is_file())  # a link may be broken
+            stat = entry.stat(follow_symlinks=_is(entry.is_file))  # a link may be broken
             # Archives store times in whole seconds.
             listing.files.append(ClassFile(path, label, stat.st_size, int(stat.st_mtime), part))
 

@@ -4,13 +4,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
+from hashlib import blake2b, sha256
 
 import torch
 from torch import Tensor
 
 from densembed.data.names import DataError
 from densembed.data.scaling import LARGEST, Scaling
+from densembed.text import counted
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,22 @@ class Dataset:
 
     def to(self, device: torch.device | str) -> "Dataset":
         return replace(self, train=self.train.to(device), test=self.test.to(device))
+
+
+def known_notes(train: Tensor, test: Tensor) -> list[str]:
+    """A sentence about test inputs that are equal to a training input, if there are any."""
+
+    def digests(inputs: Tensor) -> list[bytes]:
+        return [blake2b(one.tobytes(), digest_size=16).digest() for one in inputs.numpy()]
+
+    trained = set(digests(train))
+    if not (known := sum(one in trained for one in digests(test))):
+        return []
+    what = noun(test.shape[1:])
+    return [
+        f"Of {counted(len(test), f'test {what}')}, {known:,} {'are' if known > 1 else 'is'} the "
+        f"same as a training {what}: the test error is not one of new {what}s alone."
+    ]
 
 
 def full_scale(values: Tensor) -> int:

@@ -242,10 +242,13 @@ def _is_deep(image: Image.Image) -> bool:
 def _deep_colours(image: Image.Image) -> np.ndarray:
     """Colours of 16- or 32-bit grey, of which Pillow would clip all values over 255."""
     grey = np.nan_to_num(np.asarray(image, np.float64), posinf=0.0, neginf=0.0)
-    grey = grey - min(grey.min(), 0.0)
-    # The number of bits in use is not in the file; scans often use 12 of 16.
+    lowest = min(grey.min(), 0.0)
+    grey = grey - lowest
+    # The number of bits in use is not in the file; scans often use 12 of 16. Values below 0 are of
+    # no such scale.
     brightest = grey.max()
-    scale = next((s for s in (1.0, 255.0, 4095.0, 65535.0) if brightest <= s), brightest)
+    scales = (1.0, 255.0, 4095.0, 65535.0) if lowest == 0 else ()
+    scale = next((s for s in scales if brightest <= s), brightest)
     grey = (grey / scale).astype(np.float32)
     return np.stack([grey, grey, grey, np.ones_like(grey)], axis=-1)
 

@@ -43,7 +43,7 @@ from densembed.data.class_folders import (
     subfolders,
     unreadable,
 )
-from densembed.data.dataset import Dataset, Split
+from densembed.data.dataset import Dataset, Split, known_notes
 from densembed.data.decode import (
     FORMATS,
     ImageError,
@@ -68,7 +68,7 @@ TEST_SHARE = 5
 LEAST_TESTED, MOST_TESTED = 10, 3
 """At least a tenth and at most a third of a class are test images, but one in a class of two or
 more."""
-RULES = 6
+RULES = 7
 """Version of the decoding. A new version invalidates the cache."""
 CACHE = "folders"
 MAX_CACHES = 8
@@ -249,7 +249,8 @@ def _load(
         tuple(sorted(summary["left_out"], key=natural)),
     )
     folders = [name for parts in listing.classes.values() for name in parts.values()]
-    notes = (*_notes(dataset, folders), *summary["notes"], *listing.notes)
+    known = known_notes(dataset.train.images, dataset.test.images)
+    notes = (*_notes(dataset, folders), *known, *summary["notes"], *listing.notes)
     return replace(dataset, notes=notes)
 
 

@@ -237,11 +237,11 @@ def _working_size(rgba: np.ndarray) -> np.ndarray:
 
 def _alpha_ink(rgba: np.ndarray) -> np.ndarray | None:
     """The alpha channel if it contains the strokes, otherwise None."""
-    alpha = rgba[..., 3]
+    alpha = rgba[..., 3] / max(rgba[..., 3].max(), 1e-6)
     solid = alpha > 0.5
     if not solid.any():
         return np.zeros(alpha.shape, np.float32)
-    if solid.mean() > 0.995:
+    if solid.mean() > 0.995 or _is_translucent_sheet(rgba, alpha, solid):
         return None
     rows, columns = np.nonzero(solid)
     box = solid[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
@@ -249,7 +249,26 @@ def _alpha_ink(rgba: np.ndarray) -> np.ndarray | None:
     uniform = np.ptp(np.percentile(colours, (2, 98), axis=0), axis=0).max() < 0.3
     # Opaque, of two colours, and nearly filling its own box: a sheet with cut corners, not strokes.
     sheet = box.mean() > 0.7 and not uniform
-    return None if sheet else alpha
+    if sheet:
+        return None
+    ground = np.median(alpha[~solid])  # 0 unless the strokes are on a translucent ground
+    return np.clip((alpha - ground) / (1 - ground), 0, 1)
+
+
+def _is_translucent_sheet(rgba: np.ndarray, alpha: np.ndarray, solid: np.ndarray) -> bool:
+    """Whether colours make the strokes, although some or all of a sheet is translucent.
+
+    Either its ink is, inside of solid paper; or the sheet is uneven and nowhere clear, as a picture
+    whose transparency was taken from its brightness. In both, what is not solid has another colour
+    than what is. The soft edge or the halo of strokes on transparency is not a sheet.
+    """
+    edges = np.concatenate([solid[0], solid[-1], solid[:, 0], solid[:, -1]])
+    faint = alpha[~solid]
+    uneven = np.subtract(*np.percentile(faint, (75, 25))) > 0.05
+    if edges.mean() < 0.9 and not (faint.min() > 0.02 and uneven):
+        return False
+    other = np.abs(rgba[~solid][:, :3] - np.median(rgba[solid][:, :3], axis=0)).max(-1) > 0.3
+    return float((other & (faint > 0.02)).mean()) > 0.5
 
 
 def _fill_holes(rgba: np.ndarray, light_on_dark: bool | None) -> np.ndarray:
@@ -262,7 +281,8 @@ def _fill_holes(rgba: np.ndarray, light_on_dark: bool | None) -> np.ndarray:
         return rgba[..., :3]
     if light_on_dark is not None and _alpha_ink(rgba) is not None:
         return rgba[..., :3] * alpha + (0.0 if light_on_dark else 1.0) * (1 - alpha)
-    paper = np.median(rgba[alpha[..., 0] > 0.5][:, :3], axis=0)
+    solid = alpha[..., 0] > 0.5 * alpha.max()
+    paper = np.median(rgba[solid][:, :3], axis=0) if solid.any() else np.ones(3, np.float32)
     return rgba[..., :3] * alpha + paper * (1 - alpha)
 
 

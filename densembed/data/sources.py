@@ -68,7 +68,7 @@ def is_outside(name: str, data_dir: str | Path | None = None) -> bool:
         files = files_of(name, data_dir)
         if ".." not in files.parts and files.absolute().is_relative_to(place.absolute()):
             return False
-        return not files.resolve().is_relative_to(place.resolve())
+        return not Path(os.path.realpath(files)).is_relative_to(os.path.realpath(place))
     except (DataError, OSError, RuntimeError):  # an invalid name, or a loop of links
         return True
 

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from densembed.data.dataset import Dataset, Split
+from densembed.data.dataset import Dataset, Split, known_notes
 from densembed.data.names import MAX_CLASSES, MAX_NAME, TABLE, DataError
 from densembed.data.scaling import LARGEST, SMALLEST, Scaling
 from densembed.files import read_regular
@@ -43,6 +43,8 @@ CLASS, SPLIT, NUMBER = "class", "split", "number"
 PARTS = ("train", "test")
 MISSING = {"", "-", "?", "inf", "-inf", "na", "nan", "n/a", "none", "null"}
 """Cells of a signal without values, which are no headings."""
+NUMBERS = {"id", "index", "no", "no.", "nr", "nr.", "number", "row", "#"}
+"""Headings of a column that may number the signals."""
 SEPARATORS = ";\t,"
 """In the order in which they are looked for: a comma may be a decimal comma."""
 EXAMPLE = "csv:signals.csv, or csv:signals.csv@COLUMN for the column of the class"
@@ -165,6 +167,7 @@ def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]
         raise DataError(f"The values of the training signals of {title} {reason}.")
     scaling = Scaling(mean=mean, std=std)
     inputs = as_inputs(rows, scaling, title)
+    rows.notes.extend(known_notes(inputs[~tested], inputs[tested]))
     return Dataset(
         name=name,
         title=title,
@@ -291,6 +294,11 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
     found.values = np.frombuffer(numbers).reshape(-1, len(used))
     if NUMBER in places:
         found.notes.append(f"{title}: the first column has no heading, so it is not used.")
+    if names := [headings[k] for k in used if headings and headings[k].casefold() in NUMBERS]:
+        found.notes.append(
+            f"{title}: the column {quoted(names[0])} is read as a value of the signals. If it "
+            "numbers them, delete it, or its heading if it is the first column."
+        )
     if headings and (reason := _like_a_signal(headings, used, places, found.classes)):
         found.notes.append(
             f"{title}: the first line {reason}, so it is read as headings and not as a signal."
@@ -339,10 +347,13 @@ def _table(path: Path, title: str) -> tuple[Iterator[tuple[int, list[str]]], str
         raise DataError(f"{title} has more than {MAX_BYTES >> 20} MiB: keep fewer rows or digits.")
     try:
         text = data.decode("utf-8-sig")  # spreadsheets begin with a mark
-    except UnicodeDecodeError:
-        text = "\0"
+    except UnicodeDecodeError as error:
+        raise DataError(f"{title} is not UTF-8 text: save the table as CSV in UTF-8.") from error
     if "\0" in text:
-        raise DataError(f"{title} is not UTF-8 text: save the table as CSV in UTF-8.")
+        raise DataError(
+            f"{title} contains the character NUL, so it is no text, or text in UTF-16: save the "
+            "table as CSV in UTF-8."
+        )
     start = re.search(r".*\S.*", text)
     separator = next((each for each in SEPARATORS if start and each in start[0]), ",")
     return _stripped(split_rows(text, separator, title)), separator

@@ -56,7 +56,10 @@ def test_models_without_examples_are_named(site, tmp_path):
     status, errors, _ = site(tmp_path / "colour.safetensors")
     assert status == 0
     assert errors.startswith("densembed: The site has no examples for colour.safetensors, which ")
-    assert "takes images of 3 × 12 × 21." in errors
+    assert errors.endswith(
+        "takes images of 3 × 12 × 21: those of 'digits' have another shape. Name data of this "
+        "shape with --dataset.\n"
+    )
 
 
 def test_a_file_that_is_named_twice_is_shown_once(site, trained_file):

@@ -453,7 +453,7 @@ def test_parts_may_be_in_capitals_and_what_is_not_used_is_counted(tmp_path):
     for part, count in (("Train", 4), ("val", 3), ("TEST", 2)):
         for name in CLASSES:
             for n in range(count):
-                picture(root / part / name / f"{n}.png", seed=n)
+                picture(root / part / name / f"{n}.png", seed=n + 10 * (part == "TEST"))
     for n in range(5):
         picture(root / "Train" / "cats" / "more" / f"{n}.png", seed=n)
     picture(root / "loose.png")
@@ -487,6 +487,25 @@ def test_an_empty_class_and_pictures_too_deep_are_counted(photos, tmp_path):
         "Folders without a usable image directly in them are not used: 'toads'.",
         "The folder 'cats/old' (3 images) is not used: images of a class must be directly in the "
         "folder of the class.",
+    )
+
+
+def test_a_link_to_itself_is_no_image(photos, tmp_path):
+    for place in (photos / "cats" / "a.png", photos / "b", photos / "c.png"):
+        place.symlink_to(place.name)
+    data = load(photos, tmp_path)
+    assert (data.classes, data.left_out) == (CLASSES, ("cats/a.png",))
+
+
+def test_test_images_that_are_training_images_are_counted(tmp_path):
+    for part, seeds in (("train", range(6)), ("test", (4, 5, 6))):
+        for n in seeds:
+            picture(tmp_path / "p" / part / "cats" / f"{part}-{n}.png", seed=n)
+            picture(tmp_path / "p" / part / "dogs" / f"{part}-{n}.png", seed=n + 100)
+    (note,) = load(tmp_path / "p", tmp_path).notes
+    assert note == (
+        "Of 6 test images, 4 are the same as a training image: the test error is not one of new "
+        "images alone."
     )
 
 
@@ -624,7 +643,7 @@ def test_spaces_around_the_names_of_parts_and_classes(tmp_path):
 def test_a_class_named_like_a_part_is_named(photos, tmp_path):
     """Loose pictures in a folder `test` beside the classes; but a train is a vehicle, too."""
     picture(photos / "test" / "0.png")
-    picture(photos / "test" / "1.png")
+    picture(photos / "test" / "1.png", seed=1)
     data = load(photos, tmp_path)
     assert data.classes == (*CLASSES, "test")
     (note,) = data.notes

@@ -149,6 +149,25 @@ def float_tiff(ink: np.ndarray) -> bytes:
     return encoded(Image.fromarray((1 - ink).astype(np.float32)), "TIFF")
 
 
+def signed_tiff(ink: np.ndarray) -> bytes:
+    """Values as a network takes them, from −1 to 1."""
+    return encoded(Image.fromarray((1 - 2 * ink).astype(np.float32)), "TIFF")
+
+
+def translucent(ink: np.ndarray, alpha: np.ndarray) -> bytes:
+    return saved(np.dstack([1 - ink] * 3 + [np.broadcast_to(alpha, ink.shape)]))
+
+
+def with_halo(ink: np.ndarray) -> bytes:
+    """White strokes with a translucent dark rim, cut to what can be seen."""
+    near = ndimage.maximum_filter(ink, 5)
+    alpha = np.maximum(ink, 0.45 * near)
+    rows, columns = (np.nonzero(alpha.max(axis) > 0.05)[0] for axis in (1, 0))
+    part = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    colour = np.where(ink > 0.3, 1.0, 0.0)
+    return saved(np.dstack([colour[part]] * 3 + [alpha[part]]))
+
+
 def palette_with_transparency(ink: np.ndarray) -> bytes:
     image = Image.fromarray((ink > 0.5).astype(np.uint8), "P")
     image.putpalette([255, 255, 255, 0, 0, 0])
@@ -159,6 +178,11 @@ FILES = {
     "RGBA": lambda ink: saved(np.dstack([1 - ink] * 3 + [np.ones_like(ink)])),
     "LA": lambda ink: saved(np.dstack([1 - ink] * 3 + [np.ones_like(ink)]), mode="LA"),
     "LA strokes": lambda ink: saved(on_transparency(ink, 0.0), mode="LA"),
+    "faint strokes": lambda ink: saved(on_transparency(0.2 * ink, 0.0), mode="LA"),
+    "strokes with a halo": with_halo,
+    "translucent ink": lambda ink: translucent(ink, 1 - 0.65 * ink),
+    "translucent paper": lambda ink: translucent(ink, 0.2 + 0.8 * ink),
+    "all translucent": lambda ink: translucent(ink, np.float64(0.2)),
     "palette": lambda ink: saved(1 - ink, mode="P"),
     "palette with transparency": palette_with_transparency,
     "1 bit": lambda ink: saved(1 - ink, mode="1"),
@@ -167,6 +191,7 @@ FILES = {
     "12-bit TIFF": deep_dark_tiff,
     "32-bit TIFF": int_tiff,
     "float TIFF": float_tiff,
+    "signed TIFF": signed_tiff,
     "GIF": lambda ink: saved(1 - ink, "GIF"),
     "TIFF": lambda ink: saved(1 - ink, "TIFF"),
     "WebP": lambda ink: saved(1 - ink, "WEBP", quality=80),

@@ -66,6 +66,30 @@ def same(first, second) -> bool:
     )
 
 
+def test_test_signals_that_are_training_signals_are_counted(load):
+    table = rows(30)
+    data = load(text([HEADINGS, *table]))
+    assert data.notes == ()
+    known = data.scaling.measured(data.test.images[0, 0].double()).tolist()
+    again = [*(round(value, 3) for value in known), data.classes[data.test.labels[0]]]
+    assert load(text([HEADINGS, *table, again])).notes == (
+        "Of 6 test signals, 1 is the same as a training signal: the test error is not one of new "
+        "signals alone.",
+    )
+
+
+@pytest.mark.parametrize("heading", ["id", "Index"])
+def test_a_column_that_may_number_the_signals_is_named(load, heading):
+    table = [[k, *row] for k, row in enumerate(rows())]
+    (note,) = load(text([[heading, *HEADINGS], *table])).notes
+    assert note == (
+        f"signals.csv: the column '{heading}' is read as a value of the signals. If it numbers "
+        "them, delete it, or its heading if it is the first column."
+    )
+    (note,) = load(text([["", *HEADINGS], *table])).notes
+    assert note == "signals.csv: the first column has no heading, so it is not used."
+
+
 def test_every_fifth_row_of_each_class_is_tested(load):
     data = load(text([HEADINGS, *rows()]))
     assert data.classes == ("fall", "move", "rest")
@@ -215,7 +239,7 @@ WRONG = {
     "many classes": (text([[*row[:-1], k] for k, row in enumerate(rows(1200))]), "1,200 classes"),
     "UTF-16": (text(rows()).encode("utf-16"), "not UTF-8"),
     "Latin 1": (text(rows()).replace("move", "läuft").encode("latin-1"), "not UTF-8"),
-    "binary": (b"\x00\x01\x02,3\n", "not UTF-8"),
+    "binary": (b"\x00\x01\x02,3\n", "contains the character NUL, so it is no text"),
     "long cell": (f"1,{'x' * 200_000}\n2,b\n", "Line 1 .* is not a table"),
     "quote up to the end": (
         text(rows(10)) + '1,2,3,4,5,6,"rest\n' + text(rows(4)),
