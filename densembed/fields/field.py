@@ -59,7 +59,7 @@ def field(model: nn.Module, x: Tensor | None = None, resolution: int = RESOLUTIO
     Raises:
         ValueError: the resolution is no positive integer, or makes more than 2²⁶ cells.
     """
-    per_axis(resolution, 1, "resolution", 1)
+    (resolution,) = per_axis(resolution, 1, "resolution", 1)
     network = cast(DensityNetwork, model)
     cells = [size * resolution for size in network.embedding.sizes]
     if prod(cells) > MAX_CELLS**2:
@@ -105,7 +105,7 @@ def weighted_sum(
     Args:
         weights: (channels or 1, K).
     """
-    per_axis(resolution, 1, "resolution", 1)
+    (resolution,) = per_axis(resolution, 1, "resolution", 1)
     if isinstance(embedding, PixelEmbedding) and embedding.cells == embedding.sizes:
         # The products of K densities and K · resolution cells would exhaust the memory.
         values = embedding.lengths.new_ones(1, embedding.num_densities)

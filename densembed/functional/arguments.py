@@ -3,11 +3,12 @@
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, fx, nn
 from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.utils import parametrize
 
 
 def widened(tensor: Tensor) -> Tensor:
@@ -101,13 +102,49 @@ def positive(value: float, name: str) -> float:
 
 
 def check_source(module: nn.Module, kind: type[nn.Module]) -> None:
-    """Raises ValueError unless the module given to a layer's `from_torch` is of that kind."""
+    """Raises ValueError unless a layer's `from_torch` can compute the same as this module."""
     if not isinstance(module, kind):
         raise ValueError(f"Expected nn.{kind.__name__}; got {type(module).__name__}.")
     if isinstance(module, LazyModuleMixin) and module.has_uninitialized_params():
         raise ValueError(
             f"This {type(module).__name__} has no weights yet: call it once with an input first."
         )
+    for name in ("forward", "_conv_forward", "__call__"):
+        expected, found = getattr(kind, name, None), getattr(type(module), name, None)
+        ours = str(getattr(found, "__module__", "")).startswith("densembed.")
+        if name in vars(module) or (found is not expected and not ours):
+            raise ValueError(
+                f"Expected nn.{kind.__name__} itself; got {type(module).__name__} with its own "
+                "forward, which would be lost."
+            )
+    if module._forward_hooks or module._forward_pre_hooks:
+        raise ValueError(
+            f"This {type(module).__name__} has forward hooks, which would be lost: remove them. "
+            "Those of torch.nn.utils are removed with remove_weight_norm, remove_spectral_norm or "
+            "prune.remove."
+        )
+
+
+def take_weights(layer: nn.Module, module: nn.Module) -> None:
+    """Copy weight and bias from a module of torch, with their device, dtype and `requires_grad`.
+
+    The weights of a parametrization are copied as they are. The layer gets the mode of the module,
+    training or evaluation.
+    """
+    layer.to(cast(Tensor, module.weight))
+    for name in ("weight", "bias"):
+        source = getattr(module, name)
+        if source is not None:
+            parameter = getattr(layer, name)
+            parameter.data.copy_(source.detach())
+            # Without gradients, the result of a parametrization does not require one.
+            sources = (
+                module.get_submodule(f"parametrizations.{name}").parameters()
+                if parametrize.is_parametrized(module, name)
+                else [source]
+            )
+            parameter.requires_grad_(any(each.requires_grad for each in sources))
+    layer.train(module.training)
 
 
 def positions(size: int, span: int, stride: int, padding: tuple[int, int]) -> int:

@@ -16,6 +16,9 @@ from torch import Tensor
 from densembed.functional.arguments import per_axis
 from densembed.functional.gamma import outer
 
+MOST_CELLS = 2**24
+"""Integers up to here are exact in float32."""
+
 
 def bounded(logit: Tensor, low: float, high: float) -> Tensor:
     """p(λ) = a + (b − a) σ(λ), within [a, b] for every real λ (Section 3.3)."""
@@ -68,15 +71,28 @@ def overlap(lower: Tensor, upper: Tensor, starts: Tensor) -> Tensor:
     return covered(upper) - covered(lower)
 
 
+def cell_centres(size: int, resolution: int, like: Tensor) -> Tensor:
+    """Centres of `resolution` cells per pixel on [0, size], (size · resolution,), as `like`.
+
+    Raises ValueError unless the resolution is a positive integer and the cells are at most 2²⁴.
+    """
+    (resolution,) = per_axis(resolution, 1, "resolution", 1)  # a NumPy integer would overflow
+    if size * resolution > MOST_CELLS:
+        raise ValueError(
+            f"A resolution of {resolution:,} makes more than {MOST_CELLS:,} cells along an axis: "
+            "lower it."
+        )
+    cells = torch.arange(size * resolution, dtype=like.dtype, device=like.device)
+    return (cells + 0.5) / resolution
+
+
 def indicator(lower: Tensor, upper: Tensor, size: int, resolution: int) -> Tensor:
     """Δ(t; [lower, upper]) at the centres of `resolution` cells per pixel on [0, size].
 
     Returns:
         (..., size · resolution), zeros and ones; a centre on a shared end is in one interval.
     """
-    per_axis(resolution, 1, "resolution", 1)
-    cells = torch.arange(size * resolution, dtype=lower.dtype, device=lower.device)
-    t = (cells + 0.5) / resolution
+    t = cell_centres(size, resolution, lower)
     return ((lower[..., None] <= t) & (t < upper[..., None])).to(lower.dtype)
 
 

@@ -26,6 +26,7 @@ from densembed.functional.arguments import (
     per_axis,
     positions,
     positive,
+    take_weights,
     widened,
 )
 from densembed.functional.uniform import (
@@ -244,9 +245,13 @@ class _Convolution(nn.Module):
 class _DensityConv(_Convolution):
     @classmethod
     def from_torch(cls, module: nn.Conv1d | nn.Conv2d) -> Self:
-        """The same map with a copy of the weights, on the same device and in the same dtype."""
+        """The same map with a copy of the weights, on the same device and in the same dtype.
+
+        Raises ValueError for a module that computes another map: with another padding mode, a
+        subclass with its own forward, or one with forward hooks.
+        """
         layer = cls(**cls._torch_arguments(module))
-        layer.to(module.weight).load_state_dict(module.state_dict())
+        take_weights(layer, module)
         return layer
 
     def _ends(self, axis: int) -> tuple[Tensor, Tensor]:
@@ -345,11 +350,12 @@ class _AdaptiveConv(_Convolution):
         """A layer with a copy of the weights, on the same device and in the same dtype.
 
         It computes the same as `module` while p = K. `options` are the arguments that torch's
-        layer does not have, from `amplitude` to `lr_scale`.
+        layer does not have, from `amplitude` to `lr_scale`. Raises ValueError as for
+        `DensityConv2d.from_torch`.
         """
         arguments = cls._torch_arguments(module)
-        layer = cls(**arguments, **options).to(module.weight)
-        layer.load_state_dict(layer.state_dict() | module.state_dict())
+        layer = cls(**arguments, **options)
+        take_weights(layer, module)
         return layer
 
     def _width(self) -> Tensor:
@@ -412,6 +418,7 @@ class _AdaptiveConv(_Convolution):
     def extra_repr(self) -> str:
         return (
             f"{super().extra_repr()}, stride_mode={self.stride_mode}, "
+            f"amplitude={'channel' if len(self.amplitude_logit) > 1 else 'layer'}, "
             f"normalize={self.normalize}, bounds={self.bounds}"
         )
 

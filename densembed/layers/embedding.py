@@ -16,7 +16,7 @@ from densembed.functional.arguments import axis_sizes, check_input, per_axis, po
 from densembed.functional.densities import Density, Logistic, density
 from densembed.functional.frame import mass_box
 from densembed.functional.gamma import axes_gamma, negligible, outer
-from densembed.functional.uniform import cell_means, step_scaled
+from densembed.functional.uniform import cell_centres, cell_means, step_scaled
 
 ALPHA_STD = 0.4
 """α ~ N(0, 0.4) (appendix; read as a standard deviation)."""
@@ -214,14 +214,12 @@ class Embedding(nn.Module):
             For each axis of `sizes` the densities per pixel,
             (batch or 1, channels or 1, K, size · resolution).
         """
-        per_axis(resolution, 1, "resolution", 1)
         loc, scale = self.placement(x)
         factors = []
         for axis, size in enumerate(self.sizes):
             index = len(self.sizes) - 1 - axis
             mu, s = loc[..., index, None], scale[..., index, None]
-            centres = torch.arange(size * resolution, dtype=mu.dtype, device=mu.device)
-            phi = self.family.pdf(((centres + 0.5) / resolution - mu) / s) / s
+            phi = self.family.pdf((cell_centres(size, resolution, mu) - mu) / s) / s
             if self.truncate:
                 total = axes_gamma(self.family, loc, scale, self.sizes)[axis].sum(-1)[..., None]
                 empty = negligible(total)
@@ -244,7 +242,8 @@ class Embedding(nn.Module):
     def extra_repr(self) -> str:
         return (
             f"sizes={self.sizes}, in_channels={self.in_channels}, "
-            f"num_densities={self.num_densities}, family={self.family.name}, frame={self.frame}"
+            f"num_densities={self.num_densities}, family={self.family.name}, "
+            f"shared={self.groups < self.in_channels}, truncate={self.truncate}, frame={self.frame}"
         )
 
 

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from densembed.functional.arguments import check_input, check_source, per_axis
+from densembed.functional.arguments import check_input, check_source, per_axis, take_weights
 from densembed.functional.uniform import indicator, overlap
 
 
@@ -32,10 +32,14 @@ class DensityLinear(nn.Linear):
 
     @classmethod
     def from_torch(cls, module: nn.Linear) -> "DensityLinear":
-        """The same map with a copy of the weights, on the same device, in the same dtype."""
+        """The same map with a copy of the weights, on the same device, in the same dtype.
+
+        Raises ValueError for a module that computes another map: a subclass with its own forward,
+        or one with forward hooks.
+        """
         check_source(module, nn.Linear)
         layer = cls(module.in_features, module.out_features, bias=module.bias is not None)
-        layer.to(module.weight).load_state_dict(module.state_dict())
+        take_weights(layer, module)
         return layer
 
     def _ends(self) -> tuple[Tensor, Tensor]:

@@ -69,7 +69,8 @@ class _AdaptivePool(nn.Module):
         """A layer that initially computes this average pooling.
 
         `options` are keyword arguments of the constructor. Raises ValueError if the two cannot
-        agree: with ceil_mode, a divisor, or padding that is counted.
+        agree: with ceil_mode, a divisor, padding that is counted, forward hooks, or in a subclass
+        with its own forward.
         """
         check_source(module, cls.torch_layer)
         padding = per_axis(module.padding, cls.axes, "padding", 0)
@@ -79,7 +80,8 @@ class _AdaptivePool(nn.Module):
                 "Expected an average pooling without ceil_mode and divisor_override, and with "
                 f"count_include_pad=False if it pads; got {module}."
             )
-        return cls(module.kernel_size, module.stride, padding=padding, **options)
+        layer = cls(module.kernel_size, module.stride, padding=padding, **options)
+        return layer.train(module.training)
 
     def ends(self, axis: int) -> tuple[Tensor, Tensor]:
         """Ends of the interval along an axis, in pixels from the start of torch's window.
@@ -186,6 +188,7 @@ class _AdaptivePool(nn.Module):
         """
         if x is None:
             raise ValueError("The densities of this layer depend on the input; pass x.")
+        (resolution,) = per_axis(resolution, 1, "resolution", 1)
         windows, mass, beta, counts = self._windows(x)
         height = pooling_weights(windows, mass, beta) / mass.masked_fill(mass == 0, 1)
         field = self._spread(height, tuple(x.shape[2:]), counts)
@@ -198,9 +201,11 @@ class _AdaptivePool(nn.Module):
         return field * product(inside)
 
     def extra_repr(self) -> str:
+        several = len(self.beta) > 1
+        beta = f"channel, channels={len(self.beta)}" if several else "layer"
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"learn_intervals={self.ends_logit is not None}"
+            f"beta={beta}, learn_intervals={self.ends_logit is not None}"
         )
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from densembed.functional.arguments import axis_sizes, check_input, per_axis
+from densembed.functional.uniform import cell_centres
 
 
 def legendre_rule(order: int) -> tuple[list[float], list[float]]:
@@ -164,10 +165,7 @@ class QuadratureEmbedding(nn.Module):
         Returns:
             (1, C or 1, K, *sizes · resolution); `x` is ignored.
         """
-        per_axis(resolution, 1, "resolution", 1)
-        like = self.origin
-        cells = [torch.arange(size * resolution).to(like) for size in self.sizes]
-        points = [(cell + 0.5) / resolution for cell in cells]
+        points = [cell_centres(size, resolution, self.origin) for size in self.sizes]
         return self._check(on_grid(self.pdf, points))[None]
 
     def extra_repr(self) -> str:

@@ -97,6 +97,11 @@ def at_grid(model: nn.Module, sizes: tuple[int, ...]) -> nn.Module:
 
 def parameter_count(model: nn.Module) -> int:
     """Number of trainable parameters, as the paper's tables count them."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            "Expected a torch.nn.Module, for example build('logistic-el-5'); got "
+            f"{type(model).__name__}."
+        )
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -4,6 +4,7 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -523,6 +524,23 @@ def test_a_resolution_is_a_positive_integer(name, resolution):
     if hasattr(layer, "receptive_field"):
         with pytest.raises(ValueError, match=rf"resolution .*; got {resolution!r}\.$"):
             layer.receptive_field(x, resolution=resolution)
+
+
+@each_layer
+def test_a_resolution_may_be_a_numpy_integer(name):
+    """The product of one with a size wrapped around."""
+    layer, x = made(name)
+    if hasattr(layer, "receptive_field"):
+        field = layer.receptive_field(x, resolution=np.uint8(50))
+        assert torch.equal(field, layer.receptive_field(x, resolution=50))
+
+
+@each_layer
+def test_a_resolution_has_a_limit(name):
+    layer, x = made(name)
+    if hasattr(layer, "receptive_field"):
+        with pytest.raises(ValueError, match=r"more than 16,777,216 cells along an axis: lower"):
+            layer.receptive_field(x, resolution=2**24)
 
 
 def test_the_table_has_a_row_for_each_test():

@@ -229,6 +229,11 @@ def test_names_of_the_right_form_are_words_or_out_of_range(name):
     assert is_sentence(words) if refused else words[0].isupper()
 
 
+def test_only_modules_have_parameters():
+    with pytest.raises(TypeError, match=r"for example build\('logistic-el-5'\); got str\."):
+        parameter_count("logistic-el-5")
+
+
 def test_the_largest_sizes_can_be_built():
     assert build("logistic-el-64").embedding.num_densities == 64**2
     assert build("mlp-4096", (1, 2, 2)).classifier[0].out_features == 4096
