@@ -228,7 +228,7 @@ def _weights(checkpoint: Checkpoint) -> str:
     if linear is None:
         raise ExportError(
             f"{checkpoint.config.model} is not one linear map of the pixels, so it has no table of "
-            "weights."
+            "weights. Export it as a network, as onnx or torch."
         )
     places = np.indices(checkpoint.header.input_shape).reshape(3, -1)
     columns = dict(zip(("channel", "row", "column"), places, strict=True))

@@ -152,12 +152,13 @@ def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
         images = load_dataset("digits").test.images
         same = tuple(images.shape[1:]) == shape
         return images[0] if same else torch.zeros(shape, dtype=torch.uint8)
-    if isinstance(x, PIL.Image.Image):
-        return read_picture(_as_file(x), shape, checkpoint.reads_digits).pixels
-    if isinstance(x, (str, os.PathLike)):
-        data = read_bytes(x)
+    if isinstance(x, (PIL.Image.Image, str, os.PathLike)):
+        if isinstance(x, PIL.Image.Image):
+            name, data = "The image", _as_file(x)
+        else:
+            name, data = printable(Path(x).name or x), read_bytes(x)
         image = read_picture(data, shape, checkpoint.reads_digits)
-        for note in (frames_note(printable(Path(x).name or x), data), image.note):
+        for note in (frames_note(name, data), image.note):
             if note:
                 warnings.warn(note, stacklevel=3)  # where `show` or `figure` is called
         return image.pixels

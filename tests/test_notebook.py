@@ -50,6 +50,17 @@ def test_an_image_of_pil_is_read_as_its_file(trained, pictures, tmp_path, mode):
     assert torch.equal(as_pixels(trained, image), as_pixels(trained, path))
 
 
+def test_an_image_of_pil_has_the_warnings_of_its_file(trained, pictures, tmp_path):
+    page = Image.open(pictures["digit"]).convert("L")
+    several = Image.new("L", (2 * page.width, page.height), 255)
+    for k in range(2):
+        several.paste(page, (k * page.width, 0))
+    several.save(tmp_path / "a.png")
+    for image in (several, tmp_path / "a.png"):
+        with pytest.warns(UserWarning, match=r"^Several digits were found: the first in reading"):
+            as_pixels(trained, image)
+
+
 def test_a_photograph_of_pil_is_upright(trained, pictures, tmp_path):
     image = Image.open(pictures["digit"]).convert("L")
     exif = Image.Exif()

@@ -178,7 +178,8 @@ def check_out(path: Path, name: str = "--out", inputs: Iterable[Path] = ()) -> N
             f"{name} {printable(path)} cannot be written, as it is not a regular file: choose "
             "another path."
         )
-    if not _is_writable(path.resolve().parent):  # that of the file itself, if this is a link
+    # The folder of the file itself, if this is a link. `Path.resolve` raises for a link to itself.
+    if not _is_writable(Path(os.path.realpath(path)).parent):
         raise UsageError(
             f"{name} {printable(path)} cannot be written: choose a file in a folder that exists "
             "and is writable."

@@ -1,6 +1,7 @@
 """Data sets for the commands."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def check_data_kept(path: Path, name: str, options: argparse.Namespace) -> None:
     """Raise UsageError if a checkpoint would replace the table or a file of the data set."""
     source = files_of(name, options.data_dir)
     check_kept(path, [source])
-    if path.exists() and path.resolve().is_relative_to(source.resolve()):
+    if path.exists() and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(source)):
         try:
             summarise(path)  # an earlier result, which may lie among the data
         except CheckpointError as error:

@@ -47,14 +47,15 @@ def novelty(options: argparse.Namespace) -> int:
             )
             failed.append(path)
             continue
-        novelty = Novelty.fit(checkpoint.model(), ordered)
+        novelty = checkpoint.novelty or Novelty.fit(checkpoint.model(), ordered)
         if novelty is None:
             enough = has_enough_images(dataset)
             why = "some scores are not finite" if enough else "too few training images"
             print(f"{name}: {why}; nothing written")
             continue
         try:
-            replace_file(novelty_file(path), novelty.to_json().encode())
+            if checkpoint.novelty is None:
+                replace_file(novelty_file(path), novelty.to_json().encode())
         except OSError as error:
             warn(f"{printable(novelty_file(path))} cannot be written: {error.strerror}.")
             failed.append(path)

@@ -1,6 +1,7 @@
 """The command `sweep`: train all combinations of settings. The same command resumes a sweep."""
 
 import argparse
+import os
 import time
 from contextlib import suppress
 
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     sweep = Sweep.create(plan, options.out.absolute() if options.out else None)
     for dataset in filter(None, datasets):
         check_same_data(sweep.path, dataset)
-    print(f"sweep {printable(sweep.path.resolve())}")
+    print(f"sweep {printable(os.path.realpath(sweep.path))}")
     print(f"trainings: {len(sweep.jobs()):,}, trained together in groups: {len(sweep.groups()):,}")
     cluster = Cluster(options.scheduler, options.processes)
     try:

@@ -14,8 +14,9 @@ from densembed.runs import Run, execute
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
+from densembed.training.device import pick_device
 from densembed.training.errors import Errors
-from densembed.training.loop import Diverged, train
+from densembed.training.loop import Diverged, check_data, train
 from densembed.training.recorder import Recorder
 from densembed.training.threads import limit_threads
 from densembed.workers.cluster import Cluster
@@ -29,6 +30,8 @@ def run(options: argparse.Namespace) -> int:
     """Train a model and save its checkpoint."""
     config = RunConfig(**{name: getattr(options, name) for name in RunConfig.model_fields})
     limit_threads()
+    if not options.scheduler:
+        pick_device(config.device)  # before there is a run
     if options.out is None:
         return _train_in_folder(config, options)
     return _train_to_file(config, options.out, options)
@@ -82,7 +85,7 @@ def _save(checkpoint: Checkpoint, out: Path) -> None:
 
 
 def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
-    load(config.dataset, options)
+    check_data(config, load(config.dataset, options))
     run = Run.create(config)
     try:
         print(f"run {run.identifier} in {printable(run.path)}", flush=True)

@@ -154,6 +154,11 @@ class Checkpoint:
     def epoch_of(self, step: int) -> float:
         return step / self.header.steps_per_epoch
 
+    def epoch_text(self, step: int) -> str:
+        """The epoch of a snapshot, e.g. "epoch 0.25" or "epoch 1,234"."""
+        epoch = self.epoch_of(step)
+        return f"epoch {epoch:,.0f}" if epoch >= 100 else f"epoch {epoch:.3g}"
+
     def moment(self, step: int) -> str:
         """When a snapshot was taken, e.g. "after 1,000 steps"."""
         if step == self.steps[0]:

@@ -23,6 +23,7 @@ from densembed.data.names import NAMES
 from densembed.data.transform import shifted
 from densembed.models.initialisation import initialise, is_density, is_locator
 from densembed.models.registry import build
+from densembed.text import counted
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
 from densembed.training.optimiser import Adam
@@ -174,6 +175,7 @@ def train(
     resume: Resume | None = None,
 ) -> Iterator[Event]:
     """Train `config.seeds` members as in Section 4; see `train_members`."""
+    check_data(config, dataset)
     yield from train_members(members(config), dataset, stop=stop, resume=resume)
 
 
@@ -199,8 +201,8 @@ def train_members(
         `DIVERGED_STEPS` consecutive steps.
 
     Raises:
-        ValueError: if `resume` does not fit, the configs differ in other fields, or they name
-            another built-in data set.
+        ValueError: if `resume` does not fit, the configs differ in other fields, they name another
+            built-in data set, or some of their grids get no step.
     """
     config = configs[0]
     _check_alike(configs)
@@ -333,14 +335,30 @@ def _steppers(
 
 
 def check_data(config: RunConfig, dataset: Dataset) -> None:
-    """Raise ValueError for a built-in data set that is not the one of the config.
+    """Raise an error unless a config can be trained on a data set.
 
-    The checkpoint would name the one, and its error would be that on the other.
+    Raises:
+        TypeError: for other arguments.
+        ValueError: for a built-in data set that is not the one of the config, since the checkpoint
+            would name the one, and its error would be that on the other; or if some grids get no
+            step.
     """
+    if not isinstance(config, RunConfig) or not isinstance(dataset, Dataset):
+        raise TypeError(
+            "Expected a RunConfig and a data set, in this order; got "
+            f"{type(config).__name__} and {type(dataset).__name__}."
+        )
     if dataset.name in NAMES and dataset.name != config.dataset:
         raise ValueError(
             f"The config is for the data set {config.dataset!r}, but the data are those of "
             f"{dataset.name!r}: write RunConfig(dataset={dataset.name!r})."
+        )
+    steps = config.epochs * math.ceil(len(dataset.train) / config.batch_size)
+    grids = read_grids(config.grid, dataset.input_shape[1:])
+    if not set(grids) <= set(grids[:steps]):
+        raise ValueError(
+            f"The training has {counted(steps, 'step')}, so that some of its grids are never used: "
+            "choose fewer grids, more epochs or a smaller batch size."
         )
 
 

@@ -12,7 +12,7 @@ from densembed.models import plugins
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.device import device_name, pick_device
-from densembed.training.header import EpochMetrics, Header, Outcome, Provenance
+from densembed.training.header import MAX_SIZE, EpochMetrics, Header, Outcome, Provenance
 from densembed.training.loop import Epoch, Event, Resume, Snapshot, check_data, snapshot_steps
 from densembed.training.novelty import Novelty
 from densembed.version import __version__
@@ -23,6 +23,11 @@ class Recorder:
 
     def __init__(self, config: RunConfig, dataset: Dataset):
         check_data(config, dataset)
+        if max(sizes := dataset.input_shape if dataset.scaling is None else (0,)) > MAX_SIZE:
+            raise ValueError(
+                f"Expected images of at most {MAX_SIZE} channels, rows and columns, the limit of a "
+                f"checkpoint; got {' × '.join(map(str, sizes))}."
+            )
         self.header = Header(
             config=config,
             input_shape=dataset.input_shape,

@@ -340,6 +340,21 @@ def test_novelty_of_classes_that_changed(run, trained, digits, tmp_path, monkeyp
         assert not novelty_file(path).exists()
 
 
+def test_novelty_keeps_the_statistics_that_there_are(run, trained, tmp_path, monkeypatch):
+    for name in ("LEAST_IMAGES", "HELD_OUT"):
+        monkeypatch.setattr(f"densembed.training.novelty.{name}", 500)
+    path = tmp_path / "a.safetensors"
+    replace(trained, novelty=None).save(path)
+    first = run("novelty", path)
+    before = novelty_file(path).stat()
+    assert run("novelty", path) == first
+    assert novelty_file(path).stat() == before
+    Checkpoint.open(path).save(path)  # which writes them into the file itself
+    novelty_file(path).unlink()
+    assert run("novelty", path) == first
+    assert not novelty_file(path).exists()
+
+
 def test_novelty_of_scores_that_overflow(run, trained, tmp_path, monkeypatch):
     """The statistics had NaN in them, which is no JSON."""
     for name in ("LEAST_IMAGES", "HELD_OUT"):

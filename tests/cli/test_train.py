@@ -108,6 +108,29 @@ def test_train_in_a_folder_refuses_bad_values_too(run, runs_root):
     )
 
 
+def test_a_grid_without_a_step_leaves_no_run(run, runs_root):
+    line = fails(run("train", "linear", "--grid", "8,16", "--batch-size", 2000, "--epochs", 1))
+    assert "has 1 step, so that some of its grids are never used" in line
+    assert not all_runs(runs_root)
+
+
+def test_links_to_themselves_are_refused(run, tmp_path, trained_file):
+    (tmp_path / "loop").symlink_to("loop")
+    line = fails(run("train", "linear", "--epochs", 1, "--out", tmp_path / "loop/a.safetensors"))
+    assert "cannot be written" in line
+    for kind in ("folder", "csv"):
+        data = f"{kind}:{tmp_path / 'loop'}"
+        line = fails(run("train", "linear", "--dataset", data, "--out", trained_file))
+        assert "loop" in line
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="There is a GPU.")
+def test_a_device_that_is_not_there_leaves_no_run(run, runs_root):
+    line = fails(run("train", "linear", "--device", "cuda", "--epochs", 1))
+    assert line == "densembed: This machine has no cuda device. Choose cpu or auto."
+    assert not all_runs(runs_root)
+
+
 def test_the_file_is_one_of_a_checkpoint(run, tmp_path):
     """A training overwrote what was meant to be a figure."""
     for name in ("field.pdf", "model"):

@@ -219,6 +219,13 @@ def test_a_grid_that_is_listed_twice_is_used_twice_as_often(small):
     assert not same(twice, final(train(config(), small)))
 
 
+def test_each_grid_has_a_step(small):
+    whole = config(grid="14,28", batch_size=len(small.train), epochs=2)  # two steps
+    next(train(whole, small))
+    with pytest.raises(ValueError, match=r"has 1 step, so that some of its grids are never"):
+        next(train(whole.model_copy(update={"epochs": 1}), small))
+
+
 def test_a_model_of_one_grid_is_not_trained_on_others(small, monkeypatch):
     monkeypatch.delattr(DensityNetwork, "at")
     next(train(config(grid="28"), small))
@@ -619,14 +626,14 @@ def test_the_estimate_counts_steps(small, monkeypatch):
     assert estimate_seconds(config(epochs=3, batch_size=32, grid="14,56"), small) == 12
 
 
-def test_devices():
+def test_devices(small):
     assert pick_device("cpu") == torch.device("cpu")
     assert pick_device("auto").type in ("cpu", "cuda", "mps")
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match=r"no cuda device\. Choose cpu or auto"):
             pick_device("cuda")
         with pytest.raises(ValueError, match="no cuda device"):
-            next(train(config(device="cuda"), None))
+            next(train(config(device="cuda"), small))
 
 
 def test_a_split_without_inputs_has_no_error():
@@ -641,3 +648,13 @@ def test_the_config_is_one_of_the_data(digits):
     for use in (lambda: next(train(other, digits)), lambda: Recorder(other, digits)):
         with pytest.raises(ValueError, match="data set 'mnist', but the data are those of 'dig"):
             use()
+    for use in (lambda: next(train(digits, config())), lambda: Recorder(digits, config())):
+        with pytest.raises(TypeError, match="in this order; got Dataset and RunConfig"):
+            use()
+
+
+def test_images_larger_than_a_checkpoint_takes_are_refused():
+    split = Split(torch.zeros(2, 1, 300, 9, dtype=torch.uint8), torch.tensor([0, 1]))
+    data = Dataset("own", "own", ("a", "b"), split, split)
+    with pytest.raises(ValueError, match=r"at most 256 channels, rows and columns, .*1 × 300 × 9"):
+        Recorder(config(dataset="own"), data)

@@ -171,6 +171,9 @@ def test_changed_signals_are_named():
     assert before.changes(replace(before, digest="b", shape=[1, 41], train=9)) == (
         "signals of 1 × 40 before, of 1 × 41 now; 8 training signals before, 9 now"
     )
+    assert Data("b", ["x", "y"], [1, 9, 8], 8, 3).changes(before) == (
+        "images of 1 × 9 × 8 before, signals of 1 × 40 now; 3 test inputs before, 2 now"
+    )
     same = "the same number of signals, but other values, labels or order"
     assert before.changes(replace(before, digest="b")) == same
 
