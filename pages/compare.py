@@ -64,9 +64,8 @@ if shown:
         remark(shown, able)  # below the view: the pad must not move
     remark_inputs(compared, shown)
 remark_fields(compared)
-with st.container(horizontal=True, vertical_alignment="center"):
-    upload_model("first", compared[0].key, follow_link)
-    copy_link()
+copy_link()
+upload_model("first", compared[0].key, follow_link)
 
 opened = parameters.get("open") if shown else None
 moment = moment_of(compared, parameters)

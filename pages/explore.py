@@ -41,10 +41,10 @@ if shown and not shown.own:
     # Below the view: above it the pad would move when the visitor begins to draw.
     remark(shown, {"this model": checkpoint})
 with st.container(horizontal=True, vertical_alignment="center"):
-    upload_model("model", key, follow_link)
     compare_with(key)
     offer_download(checkpoint, follow_link)
     copy_link()
+upload_model("model", key, follow_link)
 if report and shown and parameters.get("more") == "export":
     export_explored(key, checkpoint, shown.pixels, report.parameters, titles([key]))
 elif report:

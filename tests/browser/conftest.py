@@ -51,6 +51,8 @@ FLAGS = [
 ]
 PATIENCE = 30_000
 """Milliseconds that one try of `expect` waits; it tries again while something happens."""
+PICTURE_FILE = ".st-key-upload input[type=file]"
+MODEL_FILE = "[class*=st-key-brought] input[type=file]"
 LONGEST = 120_000
 """Milliseconds after which a click or a change of address hangs; not a measure of speed."""
 # A line of a traceback in our own code. A tab that closes while the server writes to it leaves a
@@ -347,11 +349,18 @@ def places(page: Page, selector: str) -> list[dict]:
     return until(page, lambda: locator.evaluate_all(AT_REST))
 
 
+def open_upload(page: Page) -> None:
+    """Open the field for a model, if it is closed, until it lies still."""
+    way = page.locator("[class*=st-key-brought]")
+    if way.locator("details").get_attribute("open") is None:
+        way.locator("summary").click()
+    places(page, "[class*=st-key-brought] [data-testid=stFileUploader]")
+
+
 def bring(page: Page, file: dict | Path) -> None:
-    """Upload a model, once the field for it has opened and lies still."""
-    page.get_by_role("button", name="Upload a model").click()
-    places(page, "[data-testid=stFileUploader]")
-    page.get_by_test_id("stFileUploader").locator("input").set_input_files(file)
+    """Upload a model."""
+    open_upload(page)
+    page.locator(MODEL_FILE).set_input_files(file)
 
 
 def point(page: Page, selector: str, x: float, y: float) -> None:

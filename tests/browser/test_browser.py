@@ -9,6 +9,7 @@ from PIL import Image
 from densembed.web.modules import modules, script
 from pages.widgets.common.component import FOLDERS
 from tests.browser.conftest import (
+    PICTURE_FILE,
     choose,
     expect,
     fingers,
@@ -110,7 +111,7 @@ def test_a_photograph_of_more_than_5_mb_is_read(visit, tmp_path):
     Image.fromarray(noise + 200).save(path)
     assert 5 * 2**20 < path.stat().st_size < 20 * 2**20
     page = visit("/?tour=0&from=Upload")
-    page.locator("input[type=file]").set_input_files(path)
+    page.locator(PICTURE_FILE).set_input_files(path)
     expect(page.get_by_text("An example is shown until")).to_have_count(0)
     expect(page.get_by_text("larger than")).to_have_count(0)
 
@@ -120,7 +121,7 @@ def test_another_finger_draws_no_frame_on_a_photograph(visit, tmp_path):
     picture[40:120, 70:80] = 0
     Image.fromarray(picture).save(tmp_path / "one.png")
     page = visit("/?tour=0&from=Upload")
-    page.locator("input[type=file]").set_input_files(tmp_path / "one.png")
+    page.locator(PICTURE_FILE).set_input_files(tmp_path / "one.png")
     expect(page.locator(".sheet .frame")).to_be_visible()
     fingers(page, ".sheet", (0.1, 0.1), (0.9, 0.9), (0.5, 0.7))
 

@@ -546,7 +546,6 @@ def test_extreme_signals_of_a_stranger_have_finite_numbers(visit, tmp_path):
     until(page, lambda: numbers(page, AFTER).shape == (1, 80))
     # There are no test signals, so nothing is wrong with their class and number in the link.
     expect(page.locator(".problems")).to_have_text("No test signals for this model are available.")
-    page.keyboard.press("Escape")
     choose(page, "Input", "Numbers")
     values = np.array([1e30, -1e30] * 10)
     pasted(page, " ".join(map(str, values)))

@@ -10,7 +10,17 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page
 
-from tests.browser.conftest import choose, expect, numbers, painted, settle, until
+from tests.browser.conftest import (
+    MODEL_FILE,
+    PICTURE_FILE,
+    bring,
+    choose,
+    expect,
+    numbers,
+    painted,
+    settle,
+    until,
+)
 from tests.browser.gallery import FIELD, FIXED, INPUT, MOVING, OF
 from tests.browser.test_pages import arrived, go
 
@@ -69,9 +79,9 @@ def test_a_model_comes_and_goes_over_a_slow_connection(visit, server, tmp_path, 
     page.goto(server + "/?tour=0")
     when(lambda: shown() == MOVING)
     pause()
-    opener = page.get_by_test_id("stPopoverButton").filter(visible=True)
+    opener = page.locator("[class*=st-key-brought] summary").filter(visible=True)
     when(lambda: opener.evaluate_all("all => all[0]?.click() ?? all.length"))
-    files = page.locator("input[type=file]")
+    files = page.locator(MODEL_FILE)
     when(files.count)
     if seed % 2:
         files.set_input_files({"name": "a.safetensors", "mimeType": "", "buffer": b"Dear reader,"})
@@ -87,6 +97,21 @@ def test_a_model_comes_and_goes_over_a_slow_connection(visit, server, tmp_path, 
     pause()
     when(lambda: not connection.waiting)
     when(lambda: shown() == MOVING and "upload-" not in page.url)
+
+
+@pytest.mark.parametrize("start", ["/?tour=0", "/compare"])
+def test_a_model_on_its_way_is_not_lost_by_a_click_beside_its_field(visit, tmp_path, start):
+    OF[FIXED].save(tmp_path / "own.safetensors")
+    page = visit(start)
+    held = []
+    page.route("**/upload_file/**", lambda route: held.append(route))
+    bring(page, tmp_path / "own.safetensors")
+    until(page, lambda: held)
+    page.mouse.click(page.viewport_size["width"] - 40, 100)
+    page.locator("[class*=st-key-brought] summary").click()  # closes the field
+    for route in held:
+        route.continue_()
+    page.wait_for_url("**upload-*")
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -308,7 +333,7 @@ def test_a_photograph_is_turned_as_often_as_it_is_asked_for(visit, server, tmp_p
     page = visit(None)
     held = Held(page)
     page.goto(server + "/?tour=0&from=Upload")
-    settle(page).locator("input[type=file]").set_input_files(tmp_path / "one.png")
+    settle(page).locator(PICTURE_FILE).set_input_files(tmp_path / "one.png")
     image = page.locator(".sheet img")
     expect(image).to_be_visible()
     before = image.get_attribute("src")

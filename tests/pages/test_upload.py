@@ -13,7 +13,7 @@ from densembed.training.checkpoint import _networks as networks
 from pages.widgets.common.cache import kept
 from pages.widgets.inputs.checkpoints import MAX_BYTES, MAX_KEPT, MAX_VALUES
 from tests.conftest import is_sentence
-from tests.pages.conftest import live, report, sample, settle, visit, warnings
+from tests.pages.conftest import as_read, live, report, sample, settle, visit, warnings
 
 
 @pytest.fixture
@@ -58,6 +58,27 @@ def test_an_upload_is_on_both_pages(small_gallery, own, tmp_path, name):
         assert sent["models"][key]["url"] is None
         assert sent["models"][key]["samples"] == "/samples/of-data/digits"
         assert "own" in sent["models"][key]["title"]
+
+
+def test_of_files_with_one_content_the_one_that_stays_gives_its_name(small_gallery, own, tmp_path):
+    data = (tmp_path / "own.safetensors").read_bytes()
+    app = bring(bring(visit(model="small"), data, name="first.safetensors"), data, name="second")
+    uploader = app.file_uploader(key="file-model")
+    (kept,) = app.session_state["uploads"].values()
+    assert kept.name == "second"
+    first = uploader.value[0]
+    app = settle(uploader.set_value([(first.name, first.getvalue(), first.type)]).run())
+    (kept,) = app.session_state["uploads"].values()
+    assert kept.name == "first"
+    assert any("your file first" in each["title"] for each in live(app)["models"].values())
+
+
+def test_of_several_files_the_refused_ones_are_named(small_gallery, own, tmp_path):
+    app = bring(visit(model="small"), (tmp_path / "own.safetensors").read_bytes())
+    assert not app.error
+    (error,) = bring(app, b"Dear reader,", name="letter.txt").error
+    assert as_read(error.value).startswith("“letter.txt”: The file is not a densembed checkpoint.")
+    assert [each.name for each in app.session_state["uploads"].values()] == ["own"]
 
 
 def test_an_upload_of_other_data_gets_no_wrong_images(small_gallery, trained, tmp_path):

@@ -174,9 +174,7 @@ def _write(folder: Path, checkpoint: Checkpoint) -> Path:
 def _bring(page: Page, file: Path) -> None:
     """Upload a model and wait until the page shows it."""
     key = f"upload-{Checkpoint.open(file).digest[:12]}"
-    if not page.locator("input[type=file]").count():
-        page.get_by_role("button", name="Bring a model of your own").click()
-    page.locator("input[type=file]").first.set_input_files(file)
+    page.locator("[class*=st-key-brought] input[type=file]").set_input_files(file)
     page.wait_for_function(f"() => location.search.includes('{key}')", timeout=PATIENCE)
     page.wait_for_function(ANSWERED, timeout=PATIENCE)
 

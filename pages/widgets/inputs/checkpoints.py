@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from weakref import WeakValueDictionary
 
@@ -189,7 +189,9 @@ def require_models() -> dict[str, str]:
 
 
 def upload_model(key: str, shown: str, follow: Follow) -> None:
-    """A button to upload a checkpoint, which the view then shows.
+    """A field, opened by a button, to upload a checkpoint, which the view then shows.
+
+    It is no popover, which a click beside it would close, and with it end an upload on its way.
 
     Args:
         key: the parameter that names the model in the link.
@@ -197,8 +199,8 @@ def upload_model(key: str, shown: str, follow: Follow) -> None:
         follow: makes the view follow the link, after a function has changed its parameters.
     """
     with (
-        st.container(key=f"bring-{key}", width="content"),
-        st.popover(BRING, icon=":material/upload_file:"),
+        st.container(key=f"bring-{key}"),
+        st.expander(BRING, icon=":material/upload_file:", key=f"brought-{key}"),
     ):
         if not st.session_state.get(f"file-{key}"):  # new, or without files
             st.session_state[f"file-{key}-brought"] = {}
@@ -266,9 +268,13 @@ def _take(key: str, follow: Follow) -> None:
         try:
             taken[name] = own = keep(file.getvalue(), file.name)
         except CheckpointError as error:
-            remarks.append(str(error))
+            remarks.append(f"“{_shown_name(file.name)}”: {error}" if len(files) > 1 else str(error))
         else:
             follow(lambda link, own=own: link | {key: own})
+    for name, own in taken.items():  # of files with one content, one may have been removed
+        if own in uploads():
+            named = replace(uploads()[own], name=_shown_name(files[name].name))
+            uploads()[own] = _uploads[own] = named
     while len(uploads()) > MAX_KEPT:
         own, upload = next(iter(uploads().items()))
         remarks.append(f"Only {MAX_KEPT} files are kept, so “{upload.name}” was removed.")
@@ -305,6 +311,9 @@ def keep(data: bytes, name: str) -> str:
     if checkpoint.config.dataset not in DATASETS:
         # An untrusted file must not select a folder of this machine.
         checkpoint = checkpoint.without_data()
-    title = printable(name.removesuffix(".safetensors"))[:40]
-    kept[key] = _uploads[key] = Upload(checkpoint, data, title)
+    kept[key] = _uploads[key] = Upload(checkpoint, data, _shown_name(name))
     return key
+
+
+def _shown_name(name: str) -> str:
+    return printable(name.removesuffix(".safetensors"))[:40]
