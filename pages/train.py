@@ -13,6 +13,7 @@ from densembed.training.header import CheckpointError
 from pages.widgets.common.callbacks import forget_press
 from pages.widgets.common.link import close_link, in_link, notice, quoted
 from pages.widgets.common.page import begin
+from pages.widgets.common.parameter import Parameter, Slugs
 from pages.widgets.inputs.checkpoints import first_choice
 from pages.widgets.train.cluster import show_error
 from pages.widgets.train.form import train_form
@@ -34,11 +35,12 @@ STYLE = """
   .st-key-train-form {max-width: 640px;}
 }
 @media print {
-  :has(> .st-key-train-form) {display: none;}
+  :has(> .st-key-train-form), .st-key-sweep-form {display: none;}
 }
 </style>
 """
 ONE, SEVERAL = "One model", "A sweep"
+TAB = Parameter("training", "Training", Slugs({"run": ONE, "sweep": SEVERAL}), "run")
 SHOWN = "shown-training"  # in the session: the identifier of the run or sweep shown last
 
 
@@ -50,6 +52,7 @@ def main() -> None:
         else "Start a training and watch the densities move to their places. Training continues if "
         "you close the page.",
     )
+    TAB.check()
     _follow_link()
     one, several = st.tabs([ONE, SEVERAL], key="kind", on_change="rerun")
     with one if one.open else several:
@@ -57,16 +60,20 @@ def main() -> None:
             st.info("This is a public demonstration, where you cannot train or delete models.")
         (_one if one.open else _several)()
     forget_press()
+    # A run or sweep in the link tells the tab, too.
+    TAB.write("sweep" if several.open and "sweep" not in st.query_params else TAB.default)
     close_link()
 
 
 def _follow_link() -> None:
-    """Open the tab that a new link is for."""
+    """Open the tab that a new link is for, or that of a page to which the visitor comes back."""
     link = {name: in_link(name, "") for name in ("run", "sweep")}
-    if link != st.session_state.get("kind-link"):
-        if any(link.values()):
-            st.session_state["kind"] = SEVERAL if link["sweep"] else ONE
-        st.session_state["kind-link"] = link
+    arrived, tab = st.session_state["arrived"], TAB.linked()
+    if any(link.values()) and (arrived or link != st.session_state.get("kind-link")):
+        st.session_state["kind"] = SEVERAL if link["sweep"] else ONE
+    elif arrived and tab:
+        st.session_state["kind"] = TAB.options.text(tab)
+    st.session_state["kind-link"] = link
 
 
 def _one() -> None:
@@ -92,9 +99,11 @@ def _one() -> None:
 
 def _several() -> None:
     _report_missing("run", Run.find)
+    st.html(STYLE)
     if not read_only():
-        sweep_form()
-        show_error()
+        with st.container(key="sweep-form"):
+            sweep_form()
+            show_error()
     identifier = _chosen("sweep", other="run")
     if sweep := Sweep.find(identifier):
         st.query_params["sweep"] = identifier

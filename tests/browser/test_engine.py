@@ -65,6 +65,7 @@ COMPUTE = """({ engine, packed, bytes, inputOf }, options) => {
     adaptive, onPixels, linear, densities, axes: [axes, checkpoint.axes],
     words: engine.describe(checkpoint.config.model),
     moments: checkpoint.steps.map((step) => checkpoint.moment(step)),
+    epochTexts: [...checkpoint.steps, 123456].map((step) => checkpoint.epochText(step)),
     epochs: checkpoint.steps.map((step) => checkpoint.epochOf(step)),
   };
   const results = snapshots.flatMap((snapshot) => inputs.map((input) => {
@@ -188,6 +189,7 @@ def facts_of(checkpoint: Checkpoint) -> dict:
         "axes": [len(checkpoint.header.input_shape) - 1] * 2,
         "words": describe(checkpoint.config.model),
         "moments": [checkpoint.moment(step) for step in checkpoint.steps],
+        "epochTexts": [checkpoint.epoch_text(step) for step in (*checkpoint.steps, 123456)],
         "epochs": [checkpoint.epoch_of(step) for step in checkpoint.steps],
     }
 

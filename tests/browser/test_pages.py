@@ -16,12 +16,15 @@ from densembed.fields.field import view
 from densembed.markup import JOINER
 from densembed.training.checkpoint import Checkpoint
 from tests.browser.conftest import (
+    MODEL_FILE,
     PATIENCE,
+    PICTURE_FILE,
     bring,
     chart,
     choose,
     drawn,
     expect,
+    open_upload,
     painted,
     places,
     settle,
@@ -122,6 +125,21 @@ def test_back_goes_a_page_at_a_time_and_restores_it(visit):
     chosen(arrived(page, "Compare"), "5")
 
 
+def test_back_from_a_list_inside_a_page_restores_it(visit):
+    """What the next page writes into its link came into that of the page before, too."""
+    page = visit("/?tour=0&class=3&show=overlay")
+    page.wait_for_url("**class=3*")
+    before = page.url
+    page.locator(".stSelectbox input").click()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    arrived(page, "Compare")
+    page.wait_for_url("**second=*")
+    page.go_back()
+    chosen(arrived(page, "Explore"), "3")
+    page.wait_for_url(before)
+
+
 def chosen(page: Page, name: str) -> None:
     pressed = page.get_by_role("group", name="Class").locator("[aria-pressed=true]")
     expect(pressed).to_have_text(name)
@@ -168,9 +186,9 @@ def test_an_uploaded_picture_is_the_input_until_it_is_removed(visit, pictures):
     """crxi/multipage_streamlit#1: an upload vanished on a change of page."""
     page = visit("/?tour=0&model=logistic-el-mnn-10-5-digits")
     choose(page, "Input", "Upload")
-    page.locator("input[type=file]").set_input_files(pictures["letter"])
+    page.locator(PICTURE_FILE).set_input_files(pictures["letter"])
     expect(page.get_by_text("not a picture")).to_be_visible()
-    page.locator("input[type=file]").set_input_files(pictures["digit"])
+    page.locator(PICTURE_FILE).set_input_files(pictures["digit"])
     pixels = read_picture(pictures["digit"]).pixels
     shows(page, INPUT, pixels[0].numpy() / 255)
     shows(page, FIELD, field(pixels))
@@ -188,14 +206,11 @@ def test_an_uploaded_picture_is_the_input_until_it_is_removed(visit, pictures):
 def test_an_uploaded_picture_becomes_an_input_of_a_model_of_another_size(visit, pictures):
     page = visit("/?tour=0")
     choose(page, "Input", "Upload")
-    page.locator("input[type=file]").set_input_files(pictures["digit"])
+    page.locator(PICTURE_FILE).set_input_files(pictures["digit"])
     shows(page, INPUT, read_picture(pictures["digit"]).pixels[0].numpy() / 255)
     page.wait_for_url("**ink=*")
     own = Checkpoint.from_bytes(data := made("logistic-el-3", (1, 12, 21)))
-    page.get_by_role("button", name="Upload a model").click()
-    places(page, "[data-testid=stFileUploader]")
-    fields = page.get_by_test_id("stFileUploader").locator("input")
-    fields.last.set_input_files({"name": "own.safetensors", "mimeType": "", "buffer": data})
+    bring(page, {"name": "own.safetensors", "mimeType": "", "buffer": data})
     pixels = read_picture(pictures["digit"], (1, 12, 21), digit=own.reads_digits).pixels
     shows(page, INPUT, pixels[0].numpy() / 255)
     shows(page, FIELD, view(own, pixels).fields[0].sum(0))
@@ -219,7 +234,7 @@ def test_a_picture_that_is_removed_leaves_the_page_and_the_link(visit, pictures,
     files = {"digit": pictures["digit"], "other": tmp_path / "other.png"}
 
     def upload(name: str) -> None:
-        page.locator("input[type=file]").set_input_files(files[name])
+        page.locator(PICTURE_FILE).set_input_files(files[name])
         shows(page, INPUT, pixels[name][0].numpy() / 255)
         page.wait_for_url("**ink=*")
 
@@ -248,7 +263,7 @@ def test_a_picture_that_is_removed_leaves_the_page_and_the_link(visit, pictures,
 
 def test_the_pad_stays_where_it_is_after_an_upload(visit):
     page = visit("/?tour=0&from=upload")
-    expect(page.get_by_test_id("stFileUploader")).to_be_visible()
+    expect(page.locator(".st-key-upload")).to_be_visible()
     expect(page.locator(".opinion .heading small")).to_have_text("none: no picture yet")
     choose(page, "Input", "Draw")
     pad = page.locator(".draw_pad")
@@ -257,14 +272,14 @@ def test_the_pad_stays_where_it_is_after_an_upload(visit):
     (after,) = places(page, ".draw_pad")
     assert after == before
     choose(page, "Input", "Test images")
-    expect(page.get_by_test_id("stFileUploader")).to_be_hidden()
+    expect(page.locator(".st-key-upload")).to_be_hidden()
 
 
 def test_a_file_that_is_too_large_gets_a_sentence(visit, tmp_path):
     path = tmp_path / "large.png"
     path.write_bytes(bytes(41 * 2**20))
     page = visit("/?tour=0&from=Upload")
-    page.locator("input[type=file]").set_input_files(path)
+    page.locator(PICTURE_FILE).set_input_files(path)
     expect(page.get_by_text("is 41.0 MiB, more than the 40 MiB")).to_be_visible()
 
 
@@ -332,11 +347,10 @@ def test_an_uploaded_model_is_shown_compared_and_gone_elsewhere(visit, server, s
     letter = {"name": "a.safetensors", "mimeType": "", "buffer": b"Dear reader,"}
     bring(page, letter)
     expect(page.get_by_text("is not a densembed checkpoint")).to_be_visible()
-    page.locator("input[type=file]").set_input_files(strange)
+    page.locator(MODEL_FILE).set_input_files(strange)
     shows(page, FIELD, field(sample(), FIXED))
     title = page.get_by_label("Model", exact=True).locator("option:checked").inner_text()
     assert STRANGE in title.replace(JOINER, "")
-    page.keyboard.press("Escape")
     page.wait_for_url("**model=upload-*")
     key = page.get_by_label("Model", exact=True).input_value()
     go(page, "Compare")
@@ -346,7 +360,7 @@ def test_an_uploaded_model_is_shown_compared_and_gone_elsewhere(visit, server, s
     page.wait_for_url("**second=upload-*")
     address = page.url
     shows(go(page, "Explore"), FIELD, field(sample(), FIXED))
-    page.get_by_test_id("stPopoverButton").filter(visible=True).first.click()
+    open_upload(page)
     page.get_by_role("button", name="Remove this file").click()
     expect(page.get_by_label("Model", exact=True)).to_have_value(usual)
     shows(page, FIELD, field(sample()))

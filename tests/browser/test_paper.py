@@ -1,11 +1,15 @@
 """Paper as a visitor sees it: Figure 1's cells are square and close, wide and narrow."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
 
 from densembed.data import load_dataset
+from densembed.experiments import frames, signals
+from densembed.experiments.report import formatted
+from densembed.experiments.reproduce import BESIDE_THE_PAPER
 from densembed.fields.field import view
 from densembed.figures.paper import FIGURE1
 from densembed.models.names import describe
@@ -50,6 +54,34 @@ def test_figure1_shows_the_fields_of_the_models(visit):
     expected_view = view(Checkpoint.open(SHIPPED / f"{FIGURE1[0]}.safetensors"), picture, [0, -1])
     for drawn, expected in zip(heats, expected_view.fields, strict=True):
         np.testing.assert_allclose(drawn, expected.sum(0), 1e-4, 1e-6)
+
+
+def test_tables_are_printed_with_all_rows_and_columns(visit):
+    """On the screen they scroll, so that on paper columns and rows were missing."""
+    page = visit("/paper")
+    tables = page.locator(".on-paper table")
+    count = page.get_by_test_id("stDataFrame").count()
+    assert count >= 4
+    expect(tables).to_have_count(count)
+    expect(tables.filter(visible=True)).to_have_count(0)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 750, "height": 1000})
+    expect(page.get_by_test_id("stDataFrame").filter(visible=True)).to_have_count(0)
+    cells = (
+        "all => all.map(table => [...table.rows].map(row => [...row.cells].map(e => e.innerText)))"
+    )
+    printed = tables.evaluate_all(cells)
+    for columns, file in (
+        ({**BESIDE_THE_PAPER, **frames.TRANSFORMED}, "frames-mnist-tuned"),
+        (signals.RESULTS, "signals-mnist1d"),
+    ):
+        rows = json.loads((SHIPPED / f"{file}.json").read_text())["rows"]
+        rows = formatted(columns, [{**row, "model": describe(row["model"])} for row in rows])
+        assert [[*columns], *([*row.values()] for row in rows)] in printed
+    wide = tables.filter(visible=True).evaluate_all(
+        "all => all.map(table => table.scrollWidth - table.parentElement.clientWidth)"
+    )
+    assert max(wide) <= 1
 
 
 def test_one_scale_is_a_click_away(visit):

@@ -70,6 +70,16 @@ def test_run_is_watched_to_its_end_and_shown_in_explore(visit):
     model = page.get_by_label("Model", exact=True).locator("option:checked")
     expect(model).to_have_text(re.compile("B = 3 ·"))
     painted(page, ".pair .after")
+    page.go_back()
+    link = page.get_by_role("link", name="Show in Explore")
+    link.click()  # at once
+    page.wait_for_url("**/?model=*")
+    expect(page.get_by_role("heading", name="look at")).to_be_visible()
+    page.go_back()
+    says(page, "Done · test error")
+    page.wait_for_url(re.compile(r"train\?.*run=\d"))
+    link.hover()
+    assert link.get_attribute("href").partition("?")[0] == page.url.partition("train")[0]
 
 
 def test_reload_finds_the_run_and_a_second_tab_stops_it(visit, long_run):
@@ -141,7 +151,8 @@ def test_name_change_and_delete(visit):
     page = visit(NEW)
     start(page, 2)
     says(page, "Done")
-    verb(page, "Rename").click()
+    verb(page, "Rename").press("Enter")
+    expect(page.get_by_role("textbox", name="Name", exact=True)).to_be_focused()
     page.get_by_role("textbox", name="Name", exact=True).fill("**mine** $x$")
     page.get_by_role("textbox", name="Name", exact=True).press("Enter")
     expect(page.get_by_role("heading", name="**mine** $x$")).to_be_visible()
@@ -154,8 +165,9 @@ def test_name_change_and_delete(visit):
     verb(page, "Edit settings and rerun").click()
     expect(page.get_by_role("spinbutton", name="Epochs")).to_have_value("2")
     link = re.search(r"/train\?.*", page.url)[0]
-    verb(page, "Delete").click()
-    verb(page, "Delete permanently").click()
+    verb(page, "Delete").press("Enter")
+    expect(verb(page, "Delete permanently")).to_be_focused()
+    page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/train\?network=logistic-el-3$"))
     expect(visit(link).get_by_text("may have been deleted")).to_be_visible()
 
@@ -280,6 +292,7 @@ def test_zoom_is_kept_when_a_point_arrives(long_run):
 def test_a_sweep_is_followed_to_its_table(visit, folder):
     page = visit("/train")
     page.get_by_role("tab", name="A sweep").click()
+    page.wait_for_url("**training=sweep")
     settle(page)
     for name, number in (("Epochs", 2), ("Seeds", 2)):
         field = page.get_by_role("spinbutton", name=name).locator("visible=true")
@@ -323,3 +336,15 @@ def test_a_sweep_is_followed_to_its_table(visit, folder):
         shown = settle(page).get_by_label(name).locator("option:checked")
         expect(shown).to_have_text(re.compile(r"[\d.]+ % error"))
         assert re.search(r"([\d.]+) % error", shown.text_content())[1] in errors
+    page.go_back()
+    says(page, "Done: 8 trainings.")
+    page.wait_for_url(f"**sweep={identifier}")
+    page.emulate_media(media="print")
+    printed = page.locator(".on-paper tbody tr")
+    expect(printed).to_have_count(4)
+    lines = printed.evaluate_all("rows => rows.map(row => [...row.cells].map(e => e.innerText))")
+    for *combination, parameters, error, deviation, finished in lines:
+        values = rows[tuple(combination)]
+        assert (parameters, float(error), finished) == (values[0], float(values[1]), values[3])
+        assert float(deviation) == float(values[2])
+    expect(page.get_by_role("button", name="Start sweep")).to_be_hidden()

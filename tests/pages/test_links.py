@@ -37,7 +37,7 @@ LINKS = [
         ("input2", "Input 2"), ("input3", "Input 3"),
     ]),
     ("train", {}, "run", GONE, "Run"), ("train", {}, "run", "../..", "Run"),
-    ("train", {}, "sweep", GONE, "Sweep"),
+    ("train", {}, "sweep", GONE, "Sweep"), ("train", {}, "training", "x", "Training"),
     *(("lab", link, key, "x", label) for link, keys in LAB for key, label in keys.items()),
 ]  # fmt: skip
 

@@ -135,6 +135,16 @@ def test_a_sweep_half_way(sweep, handed):
     assert [group for group, _ in handed] == sweep.groups()[1:]
 
 
+def test_only_a_sweep_that_goes_on_promises_results(sweep, handed):
+    promise = "Results appear here"
+    assert promise in text(visit("train", sweep=sweep.identifier))
+    sweep.stop()
+    for group in sweep.groups():
+        train_group(str(group.path))  # as its worker does, which finds the request
+    assert sweep.state() == "stopped"
+    assert promise not in text(visit("train", sweep=sweep.identifier))
+
+
 def test_a_sweep_that_is_done(sweep):
     train_first(sweep, 2)
     app = visit("train", sweep=sweep.identifier)

@@ -480,7 +480,7 @@ class Explore extends View {
       size: response.size, shape: response.shape, ...look, step, steps, by: "step",
       titles: { at: (/** @type {number} */ k) => checkpoint.moment(steps[k]) },
       notes: { at: (/** @type {number} */ k) =>
-        `epoch ${Number(checkpoint.epochOf(steps[k]).toPrecision(3))}${blank}` },
+        `${checkpoint.epochText(steps[k])}${blank}` },
       numbers: { at: (/** @type {number} */ k) => response.numbers(k) },
       predictions: { at: (/** @type {number} */ k) =>
         input.unread ? `none: ${input.unread}` : response.predictionText(k) + strange },

@@ -150,6 +150,8 @@ export class InputControls {
   linked = null;  // the input of the link, until another one is drawn or uploaded
   /** @type {Values | null} */
   written = null;  // the signal whose numbers are in the field for them
+  /** @type {Values | null} */
+  lifted = null;  // the linked picture that was cleared from the pad
   raster = new Raster();
   /** @type {{ pixels: Uint8Array, content: string } | null} */
   drawn = null;  // what the drawing became, until it changes
@@ -341,7 +343,11 @@ export class InputControls {
     mountPad(this.pad.root, { paint: small, base, strokes: this.strokes }, (strokes, keepsBase) => {
       this.strokes = strokes;
       this.drawn = null;
-      if (!keepsBase) this.linked = null;
+      if (keepsBase) this.linked ??= this.lifted;
+      else if (this.linked) {
+        this.lifted = this.linked;
+        this.linked = null;
+      }
       this.set({});
     });
   }

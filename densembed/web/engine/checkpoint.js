@@ -127,6 +127,17 @@ export class Checkpoint {
   }
 
   /**
+   * The epoch of a snapshot, e.g. "epoch 0.25" or "epoch 1,234".
+   *
+   * @param {number} step
+   */
+  epochText(step) {
+    const epoch = this.epochOf(step);
+    return `epoch ${epoch >= 100 ? Math.round(epoch).toLocaleString("en")
+      : Number(epoch.toPrecision(3))}`;
+  }
+
+  /**
    * When a snapshot was taken, e.g. "after 1,000 steps".
    *
    * @param {number} step

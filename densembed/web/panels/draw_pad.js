@@ -14,6 +14,8 @@ class DrawPad {
 
   /** @type {Stroke[]} */
   strokes = [];
+  /** @type {{ strokes: Stroke[], base: HTMLImageElement | null } | null} */
+  cleared = null;  // what Undo brings back once nothing else is left to undo
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -54,12 +56,17 @@ class DrawPad {
     this.undo.onclick = () => {
       this.current = null;  // by a key or another finger, while a stroke is drawn: it ends
       if (this.strokes.length) this.strokes = this.strokes.slice(0, -1);
-      else this.base = null;
+      else if (this.base) this.base = null;
+      else if (this.cleared) {
+        ({ strokes: this.strokes, base: this.base } = this.cleared);
+        this.cleared = null;
+      }
       this.draw();
       this.change();
     };
     this.clear.onclick = () => {
       this.current = null;
+      this.cleared = { strokes: this.strokes, base: this.base };
       this.strokes = [];
       this.base = null;
       this.draw();
@@ -78,6 +85,7 @@ class DrawPad {
     this.onDraw = onDraw;
     paint(this.small);
     if (this.url !== base) {  // the picture of a link lies under the strokes
+      if (base && base !== this.cleared?.base?.src) this.cleared = null;
       this.url = base;
       this.base = null;
       if (base) {
@@ -104,7 +112,8 @@ class DrawPad {
 
   draw() {
     const { canvas, strokes, base, pen } = this;
-    this.undo.disabled = this.clear.disabled = !strokes.length && !base;
+    this.clear.disabled = !strokes.length && !base;
+    this.undo.disabled = this.clear.disabled && !this.cleared;
     if (!pen) return;
     pen.fillStyle = "#fff";
     pen.fillRect(0, 0, canvas.width, canvas.height);

@@ -32,13 +32,25 @@ STYLE = """
   [data-testid="stMainBlockContainer"] h1 {font-size: 1.4rem;}
   [data-testid="stMainBlockContainer"] :is(h2, h3) {font-size: 1.15rem;}
 }
+.on-paper table {border-collapse: collapse; width: 100%; font-size: 7pt;}
+.on-paper :is(th, td) {
+  border-bottom: 1px solid #8886; padding: 2px 4px; text-align: left; vertical-align: top;
+  overflow-wrap: break-word; break-inside: avoid;
+}
+@media screen {
+  [data-testid="stElementContainer"]:has(.on-paper) {display: none;}
+}
 @media print {
   [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]),
   [data-testid="stFullScreenFrame"], [data-testid="stPlotlyChart"] {height: auto !important;}
   [data-testid="stElementContainer"]:not(:has(.live)) {break-inside: avoid;}
   [data-testid="stElementContainer"]:has(h1, h2, h3, h4),
   [data-testid="stElementContainer"]:has(+ * [data-testid="stPlotlyChart"]) {break-after: avoid;}
-  .st-key-tour, [class*="st-key-bring"] {display: none;}
+  .st-key-tour, .st-key-copy-link, [class*="st-key-bring"], [class*="st-key-compare-with"],
+  [data-testid="stButton"], [data-testid="stDownloadButton"], [data-testid="stPopover"],
+  [data-testid="stTextInput"], [data-testid="stElementContainer"]:has([data-testid="stDataFrame"]) {
+    display: none;
+  }
   .js-plotly-plot, .js-plotly-plot > .plot-container {
     width: 100% !important; height: auto !important;
   }

@@ -11,10 +11,12 @@ Object.assign(window, {
 const push = history.pushState;
 /** @type {string | null} */
 let left = null;  // a page's address as it was when a link to another page was clicked
+let sent = location.href;  // the address at the last request, which a list may answer by a page
 history.pushState = function (state, title, url) {
   const same = new URL(url ?? "", location.href).pathname === location.pathname;
   // The next page's parameters arrive before its path.
-  if (left && !same) history.replaceState(history.state, "", left);
+  const before = left ?? (new URL(sent).pathname === location.pathname ? sent : null);
+  if (before && !same) history.replaceState(history.state, "", before);
   // An answer to the page that Back left would open it again in the history.
   if (asked && !left && !same) return;
   if (!same) left = null;
@@ -40,6 +42,7 @@ WebSocket.prototype.send = function (data) {
     else asked = null;
     leaving = false;
     socket = this;
+    sent = location.href;
   }
   send.call(this, data);
 };
@@ -47,6 +50,15 @@ const leave = () => {
   leaving = true;
   setTimeout(() => { leaving = false; });
 };
+
+// Streamlit writes the link to the first page without its path, which leads to the present page in
+// a new tab, and to which a click here looks like a link of this page.
+for (const kind of ["pointerover", "focusin"]) addEventListener(kind, ({ target }) => {
+  const first = 'a[data-testid="stPageLink-NavLink"]:is([href=""], [href^="?"])';
+  const link = target instanceof Element ? target.closest(first) : null;
+  if (link) link.setAttribute("href",
+    new URL(`../${link.getAttribute("href")}`, import.meta.url).href);
+}, true);
 
 addEventListener("popstate", () => {
   left = null;
@@ -69,6 +81,21 @@ addEventListener("click", (event) => {
       if (close instanceof HTMLElement) close.click();
     });
 }, true);
+
+// Streamlit puts the box of a button at the end of the page, where Tab comes last: after a key it
+// gets the focus.
+const FOCUSED = '[data-testid="stPopoverBody"] :is(input, textarea, button, a[href])';
+addEventListener("click", ({ detail, target }) => {
+  if (detail || !(target instanceof Element) || !target.closest('[data-testid="stPopoverButton"]'))
+    return;
+  const end = performance.now() + 2000;
+  const seek = () => {
+    const first = document.querySelector(FOCUSED);
+    if (first instanceof HTMLElement) first.focus();
+    else if (performance.now() < end) requestAnimationFrame(seek);
+  };
+  requestAnimationFrame(seek);
+});
 
 /**
  * Whether another page was chosen by a link and has not arrived yet. What the left page sends until

@@ -19,6 +19,7 @@ from densembed.figures.robustness import following_figure, robustness_figure
 from densembed.models.names import describe
 from densembed.runs.gallery import results
 from pages.widgets.common.page import CHART
+from pages.widgets.common.table import data_table
 
 KINDS = {"fixed": "With fixed densities", "moving": "With a micro network"}
 
@@ -166,10 +167,7 @@ def frames_section() -> None:
             "and training are the same.\n\n" + frames.finding(table)
         )
         rows = [{**row, "model": describe(row["model"])} for row in table["rows"]]
-        st.dataframe(
-            formatted({**BESIDE_THE_PAPER, **frames.TRANSFORMED}, rows),
-            hide_index=True,
-        )
+        data_table(formatted({**BESIDE_THE_PAPER, **frames.TRANSFORMED}, rows))
         st.caption(
             "Test error in % on images that are shifted (pixels, in four directions), scaled, "
             "rotated (degrees, either way) or noisy (standard deviation, of full ink); the last "
@@ -218,7 +216,7 @@ def signals_section() -> None:
             alt="Test accuracy on signals against the number of parameters",
         )
         rows = [{**row, "model": describe(row["model"])} for row in table["rows"]]
-        st.dataframe(formatted(signals.RESULTS, rows), hide_index=True)
+        data_table(formatted(signals.RESULTS, rows))
         st.caption(
             f"Mean ± standard deviation over {table['seeds']} seeds, {title(table['dataset'])}. "
             "Network and recipe were chosen on held-out training signals; the test signals were "

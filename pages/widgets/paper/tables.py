@@ -12,6 +12,7 @@ from densembed.training.header import CheckpointError
 from pages.widgets.common.link import base_path
 from pages.widgets.common.page import CHART
 from pages.widgets.common.parameter import Parameter, Slugs
+from pages.widgets.common.table import data_table
 
 ARXIV = "https://arxiv.org/abs/2006.12779"
 OWN = "paper"
@@ -211,7 +212,7 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
     links = {row["model"]: shipped_link(row, results) for row in rows}
     # Without links, the column would contain "None" in each row.
     linked = any(links.values())
-    st.dataframe(
+    data_table(
         [
             {
                 "model": describe(row["model"]),
@@ -225,8 +226,7 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
             }
             for row in rows
         ],
-        hide_index=True,
-        column_config={
+        columns={
             NEAREST: st.column_config.LinkColumn(display_text="in Explore"),
             "difference": st.column_config.NumberColumn(format="%+.2f"),
             "parameters": st.column_config.NumberColumn(format="localized"),

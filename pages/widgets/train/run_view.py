@@ -218,7 +218,7 @@ def pictures(
     shown = view(checkpoint, pinned, [0, -1])
     last = checkpoint.steps[-1]
     titles = ("before training", f"after {counted(last, 'step')}")
-    notes = ("epoch 0", f"epoch {checkpoint.epoch_of(last):.3g}")
+    notes = ("epoch 0", checkpoint.epoch_text(last))
     summed = [values.sum(0) for values in shown.fields]
     if signals:
         top = max(float(values.max()) for values in summed)  # all of a curve is seen

@@ -14,6 +14,7 @@ from pages.widgets.common.callbacks import run_callbacks
 from pages.widgets.common.link import base_path, plain
 from pages.widgets.common.listing import line, on_page, pager
 from pages.widgets.common.page import CHART
+from pages.widgets.common.table import data_table
 from pages.widgets.train.cluster import ELSEWHERE, WORDS, cluster, watch
 from pages.widgets.train.run_actions import action_button
 from pages.widgets.train.sweep_summary import caption, extent, heading
@@ -70,14 +71,13 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
         _buttons(sweep, live, state, some=over > 0)
     if over:
         table, plot = st.columns(2, gap="medium")
-        table.dataframe(
-            _table(sweep, rows),
-            hide_index=True,
-            height="content",
-            key="sweep-table",
-            column_config={"test error, %": DECIMALS, "±": DECIMALS, OPENS: LINK},
-        )
         with table:
+            data_table(
+                _table(sweep, rows),
+                {"test error, %": DECIMALS, "±": DECIMALS, OPENS: LINK},
+                height="content",
+                key="sweep-table",
+            )
             _compare(sweep, rows)
         plot.plotly_chart(
             sweep_figure(rows),
@@ -85,7 +85,7 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
             config=CHART,
             alt="Test error of each combination against its parameters",
         )
-    else:
+    elif live or state == "queued":
         st.caption("Results appear here as each group finishes.")
 
 
