@@ -399,13 +399,15 @@ def _headings(row: list[str]) -> list[str]:
     """The first row if it has headings, else nothing.
 
     Headings are no numbers, or count from 0 or 1. The first may be empty, for the number of the
-    row, and the last may have a name, for the class.
+    row, one may be `split`, and another may have a name, for the class.
     """
     numbers = [_number(cell.replace(",", ".")) for cell in row]
     found = [number for number in numbers if number is not None]
     count = len(found)
     counted = count > 1 and found in ([*range(count)], [*range(1, count + 1)])
-    counted = counted and len(row) - count <= (1 if row[0] else 2)
+    named = [cell for cell in row if _number(cell.replace(",", ".")) is None]
+    rest = [cell for cell in (named if row[0] else named[1:]) if cell.casefold() != SPLIT]
+    counted = counted and len(rest) <= 1
     return row if not found or counted else []
 
 

@@ -298,6 +298,8 @@ SIGNALS = {  # texts of a signal of four values, what is read, and what is said 
                                  "The last of 5 numbers, 7, is read as the class."),
     "counted headings": (",0,1,2,3\n0,9,8,7,6", [9, 8, 7, 6], ""),
     "numbers of rows": (",a,b,c,d,class\n0,9,8,7,6,x", [9, 8, 7, 6], ""),
+    "counted headings and a column split": ("0,1,2,3,y,split\n9,8,7,6,b,test", [9, 8, 7, 6], ""),
+    "numbers of rows, too": (",0,1,2,3,split,y\n5,9,8,7,6,test,b", [9, 8, 7, 6], ""),
     "a column split": ("Split,a,b,c,d\ntest,9,8,7,6", [9, 8, 7, 6], ""),
     "a missing number": ("1,,3,4", None, "Number 2 is missing."),
     "a word in a column": ("1\n2\nnone\n4", None, "“none” is not a number."),

@@ -164,6 +164,22 @@ def test_the_row_numbers_of_pandas_are_not_used(load):
     assert "first column" in note
 
 
+@pytest.mark.parametrize("place", [0, LENGTH, LENGTH + 1])
+@pytest.mark.parametrize("numbered", [False, True])
+@pytest.mark.parametrize("first", [0, 1])
+def test_headings_may_count_beside_a_column_that_splits(load, place, numbered, first):
+    parts = ["train", "test", "train", "train"] * 5
+    lines = [[*map(str, range(first, first + LENGTH)), "y"], *rows()]
+    for k, (part, line) in enumerate(zip(["split", *parts], lines, strict=True)):
+        line.insert(place, part)
+        if numbered:
+            line.insert(0, k - 1 if k else "")
+    data = load(text(lines), "@y")
+    assert (len(data.train), len(data.test), data.input_shape) == (15, 5, (1, LENGTH))
+    expected = data.scaling(values()[1::4])
+    np.testing.assert_allclose(data.test.images[:, 0].numpy(), expected, rtol=1e-5)
+
+
 def test_many_rows(load):
     data = load(text(rows(100) * 1000))
     assert len(data.train) + len(data.test) == 100_000

@@ -50,8 +50,10 @@ function cellsOf(line, isCell) {
 
 const isNumber = (/** @type {Cell} */ { value }) => Number.isFinite(value);
 
-/** Whether cells are headings that count from 0 or 1. @param {Cell[]} cells */
-function count(cells) {
+/** Whether cells are headings that count from 0 or 1. @param {Cell[]} row */
+function count(row) {
+  const cells = row.filter(({ text }) => text.toLowerCase() !== SPLIT);
+  if (cells.length < 2) return false;
   const [{ value: first }, ...rest] = cells[0].text ? cells : cells.slice(1);
   return rest.length > 1 && [0, 1].includes(first) &&
     rest.slice(0, -1).every(({ value }, k) => value === first + k + 1);
