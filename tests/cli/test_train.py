@@ -228,6 +228,17 @@ def test_a_diverging_training_saves_the_last_good_snapshot(run, tmp_path):
     assert Checkpoint.open(out).header.outcome == "diverged"
 
 
+@pytest.fixture
+def heard(number):
+    """A signal is not ignored, as SIGHUP is below nohup."""
+    before = signal.getsignal(number)
+    if before is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    signal.signal(number, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("number", ENDS)
 @pytest.mark.parametrize("place", ["file", "folder"])
 def test_ctrl_c_keeps_the_latest_snapshot(run, tmp_path, runs_root, monkeypatch, place, number):
