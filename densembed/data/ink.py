@@ -256,11 +256,12 @@ def _alpha_ink(rgba: np.ndarray) -> np.ndarray | None:
 
 
 def _is_translucent_sheet(rgba: np.ndarray, alpha: np.ndarray, solid: np.ndarray) -> bool:
-    """Whether colours make the strokes, although some or all of a sheet is translucent.
+    """Whether the image is a partly translucent sheet, whose colours show the strokes.
 
-    Either its ink is, inside of solid paper; or the sheet is uneven and nowhere clear, as a picture
-    whose transparency was taken from its brightness. In both, what is not solid has another colour
-    than what is. The soft edge or the halo of strokes on transparency is not a sheet.
+    There are two kinds. The ink is translucent and the paper around it is opaque; or the opacity
+    varies over the whole image and is zero nowhere, as if it had been computed from the brightness.
+    In both, the pixels that are not opaque differ in colour from those that are. Strokes on
+    transparency with soft edges or a halo are not a sheet.
     """
     edges = np.concatenate([solid[0], solid[-1], solid[:, 0], solid[:, -1]])
     faint = alpha[~solid]

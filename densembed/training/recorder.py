@@ -23,10 +23,11 @@ class Recorder:
 
     def __init__(self, config: RunConfig, dataset: Dataset):
         check_data(config, dataset)
-        if max(sizes := dataset.input_shape if dataset.scaling is None else (0,)) > MAX_SIZE:
+        shape = dataset.input_shape
+        if dataset.scaling is None and max(shape) > MAX_SIZE:
             raise ValueError(
                 f"Expected images of at most {MAX_SIZE} channels, rows and columns, the limit of a "
-                f"checkpoint; got {' × '.join(map(str, sizes))}."
+                f"checkpoint; got {' × '.join(map(str, shape))}."
             )
         self.header = Header(
             config=config,

@@ -84,12 +84,11 @@ class Data:
             changes.append(f"missing classes {_listed(missing)}")
         if not changes and now.classes != self.classes:
             changes.append("the order of the classes")
-        inputs = f"{noun(self.shape)}s"
-        kind = "" if noun(now.shape) == noun(self.shape) else f"{noun(now.shape)}s "
+        old, new = f"{noun(self.shape)}s", f"{noun(now.shape)}s"
         if now.shape != self.shape:
-            sizes = _size(self.shape), _size(now.shape)
-            changes.append(f"{inputs} of {sizes[0]} before, {kind}of {sizes[1]} now")
-        inputs = "inputs" if kind else inputs
+            other = "" if new == old else f"{new} "
+            changes.append(f"{old} of {_size(self.shape)} before, {other}of {_size(now.shape)} now")
+        inputs = old if new == old else "inputs"
         counts = ("training", self.train, now.train), ("test", self.test, now.test)
         for part, before, after in counts:
             if before != after:

@@ -2,11 +2,11 @@
 // colour scale.
 /** @import { Component, PackedStillsData, StillsData } from "./types.js" */
 import { find, mark } from "./dom.js";
-import { unpack } from "./unpack.js";
 import { Panel, fillHeading } from "./panel.js";
 import { SAVE, onSave, svg } from "./save.js";
 import { COLOUR_BAR, barInSvg, fillBar } from "./scale.js";
 import { mounter } from "./stage.js";
+import { unpack } from "./unpack.js";
 
 class Stills {
   /** @type {{ figure: HTMLElement, panel: Panel }[]} */

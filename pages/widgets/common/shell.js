@@ -51,8 +51,8 @@ const leave = () => {
   setTimeout(() => { leaving = false; });
 };
 
-// Streamlit writes the link to the first page without its path, which leads to the present page in
-// a new tab, and to which a click here looks like a link of this page.
+// Streamlit writes the address of the first page without its path. In a new tab, the link would
+// open the present page, and below, a click on it would count as one on a link of this page.
 for (const kind of ["pointerover", "focusin"]) addEventListener(kind, ({ target }) => {
   const first = 'a[data-testid="stPageLink-NavLink"]:is([href=""], [href^="?"])';
   const link = target instanceof Element ? target.closest(first) : null;

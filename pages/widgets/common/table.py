@@ -39,7 +39,7 @@ def _is_link(column: Mapping[str, Any]) -> bool:
 
 
 def _text(value: object) -> str:
-    """A number as the table shows it: with separators, or two decimals."""
+    """A cell as text; numbers have separators, or two decimals."""
     if value is None:
         return ""
     if isinstance(value, int):

@@ -191,7 +191,7 @@ def require_models() -> dict[str, str]:
 def upload_model(key: str, shown: str, follow: Follow) -> None:
     """A field, opened by a button, to upload a checkpoint, which the view then shows.
 
-    It is no popover, which a click beside it would close, and with it end an upload on its way.
+    It is not a popover: a click beside one closes it, and so ends an upload in progress.
 
     Args:
         key: the parameter that names the model in the link.
