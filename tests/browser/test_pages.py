@@ -128,9 +128,9 @@ def test_back_goes_a_page_at_a_time_and_restores_it(visit):
 def test_back_from_a_list_inside_a_page_restores_it(visit):
     """What the next page writes into its link came into that of the page before, too."""
     page = visit("/?tour=0&class=3&show=overlay")
-    page.wait_for_url("**class=3*")
+    page.wait_for_url("**model=*")  # the view has reported
     before = page.url
-    page.locator(".stSelectbox input").click()
+    settle(page).locator(".stSelectbox input").click()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     arrived(page, "Compare")

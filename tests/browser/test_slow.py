@@ -22,7 +22,7 @@ from tests.browser.conftest import (
     until,
 )
 from tests.browser.gallery import FIELD, FIXED, INPUT, MOVING, OF
-from tests.browser.test_pages import arrived, go
+from tests.browser.test_pages import arrived, chosen, go
 
 SLOWEST = 0.8
 """Seconds that a message takes at most, each way."""
@@ -289,6 +289,32 @@ def test_a_page_has_its_own_parameters_whatever_the_last_one_writes_late(visit, 
     settle(page).reload()
     settle(page)
     expect(page.get_by_text("has no parameter")).to_have_count(0)
+
+
+def test_back_restores_a_view_that_was_left_by_a_list_before_its_report(visit, server):
+    """The report would bring the page back, in the history as well, with the next page's link."""
+    page = visit(None)
+    held = Held(page)
+    page.goto(server + "/?tour=0&class=3&show=overlay")
+    page.wait_for_url("**model=*")  # the view has reported
+    settle(page)
+    before, entries = page.url, page.evaluate("history.length")
+    five = page.get_by_role("button", name="5", exact=True).element_handle()
+    page.locator(".stSelectbox input").click()
+    page.keyboard.press("ArrowDown")
+    held.holding, sent = True, held.sent
+    page.keyboard.press("Enter")
+    five.evaluate("button => button.click()")
+    until(page, lambda: held.sent > sent and held.messages)
+    page.wait_for_timeout(1000)  # longer than a view takes to rest
+    held.release()
+    arrived(page, "Compare")
+    page.wait_for_url("**second=*")
+    settle(page)
+    assert page.evaluate("history.length") == entries + 1
+    page.go_back()
+    chosen(arrived(page, "Explore"), "3")
+    page.wait_for_url(before)
 
 
 def while_held(page: Page, held: Held, *actions: Callable[[], None]) -> None:

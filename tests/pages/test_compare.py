@@ -362,7 +362,7 @@ def test_compare_with_opens_both(mnist_model, runs_root, page):
     else:
         app = visit(model="small")
         first, chosen = "small", run.identifier
-    box = app.selectbox(key=f"compare-with-{first}")
+    box = app.selectbox(key=f"{first}-compare-with")
     assert box.value is None
     assert {"small", run.identifier} - {first} <= set(box.options) or len(box.options) == 2
     settle(box.set_value(chosen).run())

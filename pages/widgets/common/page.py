@@ -46,7 +46,7 @@ STYLE = """
   [data-testid="stElementContainer"]:not(:has(.live)) {break-inside: avoid;}
   [data-testid="stElementContainer"]:has(h1, h2, h3, h4),
   [data-testid="stElementContainer"]:has(+ * [data-testid="stPlotlyChart"]) {break-after: avoid;}
-  .st-key-tour, .st-key-copy-link, [class*="st-key-bring"], [class*="st-key-compare-with"],
+  .st-key-tour, .st-key-copy-link, [class*="st-key-bring"], [class*="-compare-with"],
   [data-testid="stButton"], [data-testid="stDownloadButton"], [data-testid="stPopover"],
   [data-testid="stTextInput"], [data-testid="stElementContainer"]:has([data-testid="stDataFrame"]) {
     display: none;

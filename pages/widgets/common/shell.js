@@ -10,13 +10,11 @@ Object.assign(window, {
 // address. Only another page is another entry, so that Back leaves a page at the first click.
 const push = history.pushState;
 /** @type {string | null} */
-let left = null;  // a page's address as it was when a link to another page was clicked
-let sent = location.href;  // the address at the last request, which a list may answer by a page
+let left = null;  // a page's address as it was when another page was chosen
 history.pushState = function (state, title, url) {
   const same = new URL(url ?? "", location.href).pathname === location.pathname;
   // The next page's parameters arrive before its path.
-  const before = left ?? (new URL(sent).pathname === location.pathname ? sent : null);
-  if (before && !same) history.replaceState(history.state, "", before);
+  if (left && !same) history.replaceState(history.state, "", left);
   // An answer to the page that Back left would open it again in the history.
   if (asked && !left && !same) return;
   if (!same) left = null;
@@ -27,6 +25,10 @@ history.pushState = function (state, title, url) {
 // then. After another page was requested, this would bring the old page back, so it is not sent.
 // Streamlit's message is a ClientState, whose field 3 is the page: a hash of 32 characters.
 const PAGE = new RegExp(`${String.fromCharCode(3 << 3 | 2, 32)}([0-9a-f]{32})`);
+// The choice in a list whose key has this end opens a page: a text, field 6 of a widget's state.
+// Until the page has arrived, a report of this one would bring this one back.
+const CHOICE = `-compare-with${String.fromCharCode(6 << 3 | 2)}`;
+const ANSWER = 10_000;  // ms after which no page is expected any more
 let leaving = false;  // the next request is the one for another page
 /** @type {string | null} */
 let asked = null;  // the page that was requested and has not yet arrived
@@ -34,7 +36,8 @@ let asked = null;  // the page that was requested and has not yet arrived
 let socket;
 const { send } = WebSocket.prototype;
 WebSocket.prototype.send = function (data) {
-  const hash = data instanceof Uint8Array && PAGE.exec(new TextDecoder("latin1").decode(data))?.[1];
+  const text = data instanceof Uint8Array ? new TextDecoder("latin1").decode(data) : "";
+  const hash = PAGE.exec(text)?.[1];
   if (hash) {
     if (this !== socket) asked = null;
     if (leaving) asked = hash;
@@ -42,7 +45,10 @@ WebSocket.prototype.send = function (data) {
     else asked = null;
     leaving = false;
     socket = this;
-    sent = location.href;
+    if (!left && text.includes(CHOICE)) {
+      const from = left = location.href;
+      setTimeout(() => { if (left === from) left = null; }, ANSWER);
+    }
   }
   send.call(this, data);
 };
@@ -98,7 +104,7 @@ addEventListener("click", ({ detail, target }) => {
 });
 
 /**
- * Whether another page was chosen by a link and has not arrived yet. What the left page sends until
+ * Whether another page was chosen and has not arrived yet. What the left page sends until
  * its elements are gone would interrupt the first run of the other one.
  */
 export const isLeft = () => left !== null;

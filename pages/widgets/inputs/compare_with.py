@@ -16,18 +16,19 @@ def compare_with(key: str) -> None:
         return
     groups = {other: group_of(other) for other in others}
     several = len(set(groups.values())) > 1
+    name = f"{key}-compare-with"  # shell.js knows the choice by this end
     chosen = st.selectbox(
         "Compare with another model",
         others,
         index=None,
         placeholder="Compare with …",
-        key=f"compare-with-{key}",
+        key=name,
         label_visibility="collapsed",
         width=320,
         format_func=lambda other: (f"{groups[other]}: " if several else "") + options[other],
     )
     if chosen:
-        st.session_state.pop(f"compare-with-{key}")  # the list is empty when one comes back
+        st.session_state.pop(name)  # the list is empty when one comes back
         st.switch_page(
             "pages/compare.py",
             query_params={"models": "2", "first": key, "second": chosen, "field": "mean"},
