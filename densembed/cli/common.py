@@ -7,7 +7,8 @@ import argparse
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +20,7 @@ from densembed.files import in_home, is_same_file
 from densembed.functional.families import WORDS
 from densembed.interrupt import postponed
 from densembed.models.names import templates
-from densembed.paths import SUFFIX, checkpoint_path, gallery_folder
+from densembed.paths import SUFFIX, checkpoint_path, gallery_folder, runs_folder
 from densembed.text import closest, printable, quoted
 
 INTERRUPTED = 130
@@ -113,6 +114,18 @@ def names() -> str:
         )
         for title, text in lines.items()
     )
+
+
+@contextmanager
+def creating(instead: str) -> Iterator[None]:
+    """Say what to do `instead` if the folder of the runs cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"The folder of the runs, {printable(runs_folder())}, cannot be written: "
+            f"{error.strerror}. Set DENSEMBED_RUNS to another folder, or {instead}."
+        ) from error
 
 
 def as_path(text: str) -> Path:

@@ -5,7 +5,7 @@ import os
 import time
 from contextlib import suppress
 
-from densembed.cli.common import check_kept
+from densembed.cli.common import check_kept, creating
 from densembed.cli.data import prepare
 from densembed.data import files_of
 from densembed.figures.sweep import label, sweep_figure
@@ -27,7 +27,11 @@ def run(options: argparse.Namespace) -> int:
     if options.out:
         check_kept(options.out / TABLE, [files_of(name, options.data_dir) for name in names])
     datasets = [prepare(name, options) for name in names]
-    sweep = Sweep.create(plan, options.out.absolute() if options.out else None)
+    if options.out:
+        sweep = Sweep.create(plan, options.out.absolute())
+    else:
+        with creating("choose one with --out"):
+            sweep = Sweep.create(plan)
     for dataset in filter(None, datasets):
         check_same_data(sweep.path, dataset)
     print(f"sweep {printable(os.path.realpath(sweep.path))}")
@@ -44,7 +48,12 @@ def run(options: argparse.Namespace) -> int:
     finally:
         cluster.close()
     wrong = ""
-    if sweep.state() != "done":
+    if sweep.state() == "running":
+        wrong = (
+            "Another process is training this sweep. Wait until it ends; the same command then "
+            "shows all results."
+        )
+    elif sweep.state() != "done":
         wrong = sweep.reason() or (
             "The sweep is not complete. Run the same command again to resume it."
         )

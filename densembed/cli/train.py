@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from tempfile import mkdtemp
 
-from densembed.cli.common import INTERRUPTED, UsageError, warn
+from densembed.cli.common import INTERRUPTED, UsageError, creating, warn
 from densembed.cli.data import check_data_kept, load
 from densembed.cli.progress import Bar
 from densembed.data import noun
@@ -86,7 +86,8 @@ def _save(checkpoint: Checkpoint, out: Path) -> None:
 
 def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
     check_data(config, load(config.dataset, options))
-    run = Run.create(config)
+    with creating("save one file with --out"):
+        run = Run.create(config)
     try:
         print(f"run {run.identifier} in {printable(run.path)}", flush=True)
     except OSError:  # the output cannot be written

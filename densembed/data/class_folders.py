@@ -81,7 +81,7 @@ def find_parts(root: Path) -> dict[str, str]:
 def folder_stamp(root: Path) -> tuple[int, ...]:
     """A key that changes when a file is added, removed or renamed. Reads the folders only.
 
-    An image that is overwritten in place is noticed by the next process.
+    An image that is overwritten in place is noticed after `folder.reread`.
     """
     try:
         inner = subfolders(root)
@@ -189,12 +189,16 @@ def class_label(name: str) -> str:
 def _add_class(root: Path, listing: Listing, folder: os.DirEntry, part: str) -> None:
     """Add the files of a class."""
     label = class_label(folder.name)
+    if not label.strip():
+        raise DataError(f"The name of the folder {quoted(folder.name)} is blank: rename it.")
     folders = listing.classes.setdefault(label.strip(), {})
     for other_part, other in folders.items():
         if part == other_part or label != class_label(other):
+            alike = label == class_label(other) and printable(other) != printable(folder.name)
+            show = ascii if alike else quoted  # é as one character or two
             raise DataError(
-                f"Two folders have the same displayed name, {quoted(other)} and "
-                f"{quoted(folder.name)}: rename one of them."
+                f"Two folders have the same displayed name, {show(other)} and "
+                f"{show(folder.name)}: rename one of them."
             )
     folders[part] = folder.name
     for entry in _visible(root, folder.path, listing):

@@ -62,8 +62,8 @@ class Dataset:
         count = len(self.classes)
         if len(set(self.classes)) < count or not all(isinstance(c, str) for c in self.classes):
             raise ValueError(f"Expected classes of different names; got {self.classes}.")
-        if not all(name.strip() for name in self.classes):
-            raise ValueError(f"Expected a name for each class; got {self.classes}.")
+        if blank := [name for name in self.classes if not name.strip()]:
+            raise ValueError(f"Expected a name for each class; got {blank[0]!r}.")
         for name, split in (("training", self.train), ("test", self.test)):
             if not len(split):
                 raise ValueError(f"Expected {name} inputs; got none.")

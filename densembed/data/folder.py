@@ -177,6 +177,11 @@ class Folder:
         return _load(self.name, root.absolute(), self.shape, data_dir, folder_stamp(root))
 
 
+def reread() -> None:
+    """Let the next `Folder.load` look at every file, since images may be overwritten in place."""
+    _load.cache_clear()
+
+
 def _own_name(path: Path) -> str:
     return printable(path.name or path.absolute().name or "pictures")[:MAX_NAME]
 

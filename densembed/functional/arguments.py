@@ -46,6 +46,11 @@ def check_input(x: Tensor, like: Tensor | None) -> None:
             f"x.{convert.get(str(kind), 'to_dense()')}."
         )
     expected = None if like is None else like.dtype
+    if x.is_complex():
+        raise ValueError(
+            f"Expected a real input; got {x.dtype}. Give its parts as channels, for example "
+            "torch.cat([x.real, x.imag], 1)."
+        )
     if not x.is_floating_point():
         raise ValueError(
             f"Expected a floating-point input; got {x.dtype}. "

@@ -67,7 +67,7 @@ def load(names: Iterable[str] = ()) -> None:
         raise PluginError(_failure[0])
     for name in names:
         _load(name)
-        names_in_environment = _names_in_environment()
+        names_in_environment = selected()
         if name not in names_in_environment:
             os.environ[VARIABLE] = ",".join([*names_in_environment, name])
 
@@ -79,13 +79,14 @@ def load_from_environment() -> None:
     any failure later.
     """
     try:
-        for name in _names_in_environment():
+        for name in selected():
             _load(name)
     except PluginError as error:
         _failure.append(str(error))
 
 
-def _names_in_environment() -> list[str]:
+def selected() -> list[str]:
+    """The plugins that `load` and `DENSEMBED_PLUGINS` name."""
     parts = os.environ.get(VARIABLE, "").split(",")
     return [part.strip() for part in parts if part.strip()]
 
@@ -108,8 +109,7 @@ def _load(name: str) -> None:
             ) from error
         raise PluginError(f"The plugin {name} needs the module {error.name}.") from error
     except (Exception, SystemExit) as error:  # foreign code may raise anything
-        what = " ".join(f"{type(error).__name__}, {error}".split())[:200].rstrip("., ")
-        raise PluginError(f"The plugin {name} failed to load: {what}.") from error
+        raise PluginError(f"The plugin {name} failed to load: {in_line(error)}.") from error
     finally:
         _loading.pop()
     if name not in _origins.values():
@@ -117,6 +117,16 @@ def _load(name: str) -> None:
             f"The module {name} registers no density and no model, so it is no plugin."
         )
     _loaded[name] = None
+
+
+def is_plugin(name: str) -> bool:
+    """Whether a family or a template of names of models is a plugin's."""
+    return name in _origins
+
+
+def in_line(error: BaseException) -> str:
+    """The type and the message of foreign code's exception, in one line without a full stop."""
+    return " ".join(f"{type(error).__name__}, {error}".split())[:200].rstrip("., ")
 
 
 def needed(model: str) -> list[str]:

@@ -6,6 +6,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any, cast
 
+import torch
 from torch import nn
 
 from densembed.functional.densities import FAMILIES, Density
@@ -19,7 +20,7 @@ from densembed.models.architectures import (
     staged_embedding_network,
 )
 from densembed.models.names import MAX_DENSITIES, MODELS, Kind, parse, pattern
-from densembed.models.plugins import claim
+from densembed.models.plugins import claim, in_line, is_plugin
 
 BUILDERS: dict[str, Callable[..., nn.Module]] = {
     "linear": perceptron,
@@ -73,7 +74,31 @@ def build(name: str, input_shape: tuple[int, ...] = (1, 28, 28), *, classes: int
     if not isinstance(name, str):
         raise TypeError(f"Expected the name of a network, a str; got {type(name).__name__}.")
     template, arguments = parse(name)
-    return BUILDERS[template](tuple(input_shape), classes, *arguments)
+    network = BUILDERS[template](tuple(input_shape), classes, *arguments)
+    if is_plugin(template):
+        _check(network, name, tuple(input_shape), classes)
+    return network
+
+
+def _check(network: object, name: str, input_shape: tuple[int, ...], classes: int) -> None:
+    """Raise ValueError unless a plugin's network maps inputs to one output per class."""
+    if not isinstance(network, nn.Module):
+        raise ValueError(
+            f"The model {name} of a plugin is no torch.nn.Module; its builder returned "
+            f"{type(network).__name__}."
+        )
+    training, inputs = network.training, torch.zeros(2, *input_shape)
+    fault = f"The model {name} of a plugin does not map inputs {tuple(inputs.shape)} to outputs "
+    try:
+        with torch.no_grad():
+            outputs = network.eval()(inputs)
+    except Exception as error:  # foreign code may raise anything
+        raise ValueError(f"{fault}{(2, classes)}: {in_line(error)}.") from error
+    finally:
+        network.train(training)
+    if getattr(outputs, "shape", None) != (2, classes):
+        got = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
+        raise ValueError(f"{fault}{(2, classes)}; got {got}.")
 
 
 def _is_shape(value: object) -> bool:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from densembed.data import DataError, load_dataset
 from densembed.data.download import Cancelled, watching
+from densembed.data.folder import reread
 from densembed.runs.events import accepted_data, end_state, starts
 from densembed.runs.folder import Run, TrainingFolder
 from densembed.runs.speed import record
@@ -172,6 +173,7 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
             requests.append(request)
         return bool(requests)
 
+    reread()
     try:
         with watching(leave, _download_reporter(run)):
             dataset = load_dataset(config.dataset, data_dir)

@@ -152,13 +152,13 @@ DESCRIPTIONS = {
     "frontier-stages-10-16-24-logistic-el-2": (
         "Lowest error with at most 6,510 parameters. Three convolution stages."
     ),
-    "logistic-el-15-digits": "Fixed densities, trained on the built-in digits. Works offline.",
-    "logistic-el-mnn-10-5-digits": "100 densities that move with the input. Works offline.",
+    "logistic-el-15-digits": "Fixed densities, trained on the built-in digits. Uses built-in data.",
+    "logistic-el-mnn-10-5-digits": "100 densities that move with the input. Uses built-in data.",
     "logistic-el-mnn-scale-20-8-mnist1d": (
-        "Reads signals: 20 densities whose places and widths follow the input. Works offline."
+        "Reads signals: 20 densities whose places and widths follow the input. Uses built-in data."
     ),
     "stages-16-24-32-logistic-el-mnn-3-3-mnist1d": (
-        "Reads signals: three convolution stages, at most 5,000 parameters. Works offline."
+        "Reads signals: three convolution stages, at most 5,000 parameters. Uses built-in data."
     ),
 }
 """One line about each shipped checkpoint, by its key."""

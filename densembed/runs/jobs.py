@@ -16,6 +16,7 @@ from torch import Tensor
 
 from densembed.data import Dataset, Split, load_dataset
 from densembed.data.download import Cancelled, watching
+from densembed.data.folder import reread
 from densembed.runs.same_data import check_same_data
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
@@ -106,6 +107,7 @@ def together(
     limit_threads()
     torch.backends.cudnn.deterministic = True  # reproducible results
     first = jobs[0]
+    reread()
     try:
         with watching(stop):
             dataset = load_dataset(first.config.dataset, data_dir)

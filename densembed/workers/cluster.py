@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from densembed.models.plugins import selected
 from densembed.text import printable
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
@@ -34,6 +35,7 @@ from densembed.workers.scheduler import (
     places,
     resources,
     scheduler_address,
+    with_plugins,
 )
 
 NICENESS = 10
@@ -199,6 +201,8 @@ class Cluster:
 
         # Dask cancels a task when the last reference to its future is gone.
         task.future = self._client.submit(
+            with_plugins,
+            selected(),
             _train,
             task.train,
             str(task.run.path),

@@ -6,8 +6,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from densembed.models.plugins import selected
 from densembed.workers.local_workers import end_workers, start_workers
-from densembed.workers.scheduler import SchedulerError, connect, explain_failure
+from densembed.workers.scheduler import SchedulerError, connect, explain_failure, with_plugins
 
 RETRIES = 3
 
@@ -61,10 +62,12 @@ class _DaskExecutor(ABC):
     ) -> Iterator[int]:
         from distributed import as_completed
 
+        plugins = selected()
         options = {"pure": False, "retries": RETRIES, "resources": resources}
         with self._client(len(tasks)) as client:
             futures = {
-                client.submit(function, *task, **options): index for index, task in enumerate(tasks)
+                client.submit(with_plugins, plugins, function, *task, **options): index
+                for index, task in enumerate(tasks)
             }
             # No time limit: Ctrl-C ends a training that takes too long.
             for future in as_completed(futures, loop=client.loop):

@@ -10,13 +10,17 @@ import asyncio
 import contextlib
 import gc
 import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from densembed.data import DataError
+from densembed.models.plugins import PluginError, load
 from densembed.text import quoted
 from densembed.training.config import RunConfig
 
 VARIABLE = "DENSEMBED_SCHEDULER"
+Result = TypeVar("Result")
 PATIENCE = 5
 """Seconds to wait for an answer of the scheduler."""
 
@@ -76,6 +80,12 @@ def missing(wanted: dict[str, float]) -> str:
     return f"There is no suitable worker yet. Start one with `dask worker ADDRESS{flag}`."
 
 
+def with_plugins(plugins: Sequence[str], function: Callable[..., Result], *arguments) -> Result:
+    """Call a function in a worker, after it has loaded the plugins of the process that asks."""
+    load(plugins)
+    return function(*arguments)
+
+
 def explain_failure(future) -> str:
     """One sentence about a Dask task that failed."""
     lost = "The connection to the scheduler was lost. Start the training again."
@@ -89,6 +99,8 @@ def explain_failure(future) -> str:
         return "Several workers died during the training, possibly for lack of memory."
     if isinstance(error, OSError):
         return f"The worker could not read or write a file: {error.strerror or 'unknown error'}."
+    if isinstance(error, PluginError):
+        return f"The worker cannot load a plugin. {error}"
     if isinstance(error, DataError | ValueError):
         return str(error)
     return (

@@ -317,7 +317,10 @@ def test_a_model_that_comes_late_or_not_at_all(browser, address, view, label):
     choose(page, "Class", "4")
     shows(page, figure, field_of(sample(4), SMALL))
     models.select_option(MLP)
-    expect(page.locator("#notices p")).to_have_text([f"The file {MLP}.js could not be loaded."])
+    sentence = (
+        f"The file {MLP}.js could not be loaded. Check the connection, and choose the model again."
+    )
+    expect(page.locator("#notices p")).to_have_text([sentence])
     choose(page, "Class", "5")
     painted(page, figure)
     page.unroute(f"**/{MLP}.js")

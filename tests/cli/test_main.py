@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+import filelock
 import pytest
 
 import densembed
@@ -431,6 +432,28 @@ def test_why_a_sweep_ended_is_said_on_a_full_disk_too(run, tmp_path, monkeypatch
     assert fails(run(*arguments)) == "densembed: This ended the sweep."
     monkeypatch.setattr(sweep.Sweep, "state", lambda _: "done")
     assert "sweep.csv" in fails(run(*arguments))
+
+
+def test_a_sweep_of_another_process_is_no_interrupted_one(run, tmp_path, monkeypatch):
+    from densembed.cli import sweep
+
+    monkeypatch.setattr(sweep.Sweep, "submit", lambda *_: None)
+    plan = "sweep", "linear", "--epochs", "1", "--out", tmp_path / "sweep"
+    assert "Run the same command again" in fails(run(*plan))
+    (group,) = sweep.Sweep(tmp_path / "sweep").groups()
+    group.path.mkdir()
+    with filelock.FileLock(group.path / "lock"):
+        assert "Another process is training this sweep." in fails(run(*plan))
+
+
+@pytest.mark.parametrize("command", ["train", "sweep"])
+def test_a_folder_of_runs_that_cannot_be_written_is_named(run, command, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DENSEMBED_RUNS", str(tmp_path / "file" / "runs"))
+    sentence = fails(run(command, "linear", "--epochs", "1"))
+    assert f"{tmp_path}/file/runs, cannot be written: Not a directory." in sentence
+    assert "Set DENSEMBED_RUNS" in sentence
+    assert "--out" in sentence
 
 
 @pytest.mark.parametrize("linked", [False, True])

@@ -91,7 +91,11 @@ def test_composed_and_decomposed_names_are_one_class(tmp_path):
     assert data.classes == ("cats", names["NFC"])
     assert (len(data.train), len(data.test)) == (2, 1)
     picture(root / "train" / names["NFD"] / "2.png")
-    assert "Two folders have the same displayed name" in fails(f"folder:{root}", tmp_path)
+    sentence = fails(f"folder:{root}", tmp_path)  # which shows how they differ
+    assert "Two folders have the same displayed name" in sentence
+    assert all(ascii(name) in sentence for name in names.values())
+    os.rename(root / "train" / names["NFD"], root / "train" / " ")
+    assert "The name of the folder ' ' is blank: rename it." in fails(f"folder:{root}", tmp_path)
     for form, name in names.items():  # the same split of the same files
         for n in range(10):
             picture(tmp_path / form / "a" / f"{name}{n}.png", seed=n)

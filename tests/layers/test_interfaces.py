@@ -397,6 +397,15 @@ def test_integers_are_refused(name, other):
 
 
 @each_layer
+def test_complex_inputs_are_refused(name):
+    layer, x = made(name, torch.float32)
+    with pytest.raises(
+        ValueError, match=r"^Expected a real input; got torch\.complex64\. Give its"
+    ):
+        layer(torch.complex(x, x))
+
+
+@each_layer
 def test_an_input_that_is_no_tensor_is_refused(name):
     layer, x = made(name, torch.float32)
     for wrong, message in (

@@ -83,13 +83,37 @@ def test_a_registered_model_is_built_with_what_its_name_says():
 
     register_model("mine-{size}-{family}", builder, words="Mine {} {}", max_size=100)
     register_model("mine", builder)
-    build("mine-100-cauchy", (1, 4, 5), classes=3)
-    build("mine", (1, 4, 5), classes=3)
-    assert calls == [((1, 4, 5), 3, 100, "cauchy"), ((1, 4, 5), 3)]
+    build("mine-100-cauchy", (1, 4, 5), classes=20)
+    build("mine", (1, 4, 5), classes=20)
+    assert calls == [((1, 4, 5), 20, 100, "cauchy"), ((1, 4, 5), 20)]
     assert describe("mine-7-cauchy") == "Mine 7 Cauchy"
     assert describe("mine") == "mine"
     with pytest.raises(ValueError, match="between 1 and 100"):
         build("mine-101-cauchy")
+
+
+@pytest.mark.parametrize(
+    ("builder", "fault"),
+    [
+        (lambda shape, classes: 3, "is no torch.nn.Module; its builder returned int."),
+        (lambda shape, classes: torch.nn.Linear(3, classes), "RuntimeError, mat1 and mat2"),
+        (lambda shape, classes: torch.nn.Identity(), "got (2, 1, 6, 8)."),
+        (lambda shape, classes: Tuples(), "got tuple."),
+    ],
+)
+def test_a_model_that_does_not_fit_its_inputs_is_a_sentence(builder, fault, capsys, tmp_path):
+    register_model("unfit", builder)
+    with pytest.raises(ValueError, match=r"^The model unfit of a plugin") as caught:
+        build("unfit", (1, 6, 8))
+    assert is_sentence(str(caught.value))
+    assert fault in str(caught.value)
+    assert main(["train", "unfit", "--epochs=1", "--out", str(tmp_path / "a.safetensors")]) == 2
+    assert "The model unfit of a plugin" in capsys.readouterr().err
+
+
+class Tuples(torch.nn.Module):
+    def forward(self, x):
+        return (x,)
 
 
 def test_ones_own_may_be_replaced_and_others_not():

@@ -1,5 +1,7 @@
 """A run continues with changed data only on request."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -49,6 +51,18 @@ def said_to_change(run) -> str:
     assert is_sentence(last["reason"])
     assert "The last checkpoint was saved" in last["reason"]
     return last["reason"]
+
+
+def test_pictures_that_are_overwritten_in_place_are_changed_data(paused, photos):
+    """Even in the process that has read them."""
+    own = photos.root / "train" / "cat" / "0000.png"
+    with Image.open(own) as image:
+        pixels = 255 - np.asarray(image)
+    Image.fromarray(pixels).save(own)
+    os.utime(own, (1, 1))  # a time of its own, as the tests are fast
+    paused.resume()
+    assert execute(str(paused.path)) == "paused"
+    assert "The data set has changed" in said_to_change(paused)
 
 
 def test_a_run_continues_with_changed_data_only_on_request(paused, photos):

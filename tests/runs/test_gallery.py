@@ -177,7 +177,7 @@ def test_descriptions_match_the_models():
             embedding = checkpoint.model().embedding
             assert embedding.groups * embedding.num_densities == NUMBERS[match[0]]
         built_in = checkpoint.config.dataset in ("digits", "mnist1d")
-        assert ("Works offline" in story) == built_in
+        assert ("Uses built-in data" in story) == built_in
         assert ("Reads signals" in story) == (len(checkpoint.header.input_shape) == 2)
     assert 20 * models["logistic-el-5"].parameters <= linear
     assert models["logistic-el-8"].errors[0] <= 10

@@ -17,12 +17,14 @@ from distributed.client import FutureCancelledError
 
 from densembed.cli.main import main
 from densembed.experiments import reproduce
+from densembed.models import plugins
 from densembed.runs import Run, all_runs, execute
 from densembed.training.config import RunConfig
 from densembed.workers import scheduler
 from densembed.workers.cluster import Cluster, _Task
 from densembed.workers.scheduler import SchedulerError, connect, explain_failure
 from tests.conftest import is_sentence
+from tests.registry import restored
 from tests.waiting import wait_for
 from tests.workers.test_cluster import last_start
 
@@ -155,6 +157,26 @@ def test_train_on_a_scheduler(machines, runs_root, capsys):
     assert "test error" in capsys.readouterr().out
     (run,) = all_runs()
     assert last_start(run)["process"] == worker.pid
+
+
+def test_plugins_travel_to_the_workers(machines, runs_root, tmp_path, capsys, monkeypatch):
+    """A worker that cannot import one says so."""
+    machines.have(1)
+    (tmp_path / "travelling.py").write_text(
+        "import torch, densembed\n"
+        "def net(shape, classes):\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(classes))\n"
+        'densembed.register_model("travelling", net)\n'
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv(plugins.VARIABLE, "")
+    command = ["train", "travelling", "--plugin=travelling", "--dataset=digits", "--epochs=1"]
+    with restored():
+        assert main([*command, f"--scheduler={machines.address}"]) == 2
+        sentence = capsys.readouterr().err
+        assert "The worker cannot load a plugin. There is no module travelling" in sentence
+        machines.client.run(lambda: sys.path.insert(0, str(tmp_path)))
+        assert main([*command, f"--scheduler={machines.address}"]) == 0
 
 
 def test_a_run_on_cuda_asks_for_a_gpu(machines, cluster, new):

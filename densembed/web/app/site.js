@@ -221,7 +221,8 @@ async function contentOf(key, script) {
   const page = /** @type {{ checkpoints?: Record<string, string> }} */ (globalThis);
   if (script !== null) await new Promise((resolve, reject) => {
     const element = make("script", { src: script, onload: resolve });
-    element.onerror = () => reject(new Error(`The file ${script} could not be loaded.`));
+    element.onerror = () => reject(new Error(
+      `The file ${script} could not be loaded. Check the connection, and choose the model again.`));
     document.head.append(element);
   });
   const content = page.checkpoints?.[key];
