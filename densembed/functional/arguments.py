@@ -134,13 +134,19 @@ def take_weights(layer: nn.Module, module: nn.Module) -> None:
     """Copy weight and bias from a module of torch, with their device, dtype and `requires_grad`.
 
     The weights of a parametrization are copied as they are. The layer gets the mode of the module,
-    training or evaluation.
+    training or evaluation. Raises ValueError if a shape does not fit the module's own sizes.
     """
-    layer.to(cast(Tensor, module.weight))
     for name in ("weight", "bias"):
-        source = getattr(module, name)
+        source = _current(module, name)
+        if name == "weight":
+            layer.to(cast(Tensor, source))
         if source is not None:
             parameter = getattr(layer, name)
+            if source.shape != parameter.shape:
+                raise ValueError(
+                    f"Expected a {name} of shape {tuple(parameter.shape)}, by the sizes of the "
+                    f"module; got {tuple(source.shape)}."
+                )
             parameter.data.copy_(source.detach())
             # Without gradients, the result of a parametrization does not require one.
             sources = (
@@ -150,6 +156,19 @@ def take_weights(layer: nn.Module, module: nn.Module) -> None:
             )
             parameter.requires_grad_(any(each.requires_grad for each in sources))
     layer.train(module.training)
+
+
+def _current(module: nn.Module, name: str) -> Tensor | None:
+    """A parameter as it is. In training, reading a spectral norm would change it."""
+    if not parametrize.is_parametrized(module, name):
+        return getattr(module, name)
+    parts = module.get_submodule(f"parametrizations.{name}")
+    training = parts.training
+    try:
+        parts.eval()
+        return getattr(module, name)
+    finally:
+        parts.train(training)
 
 
 def positions(size: int, span: int, stride: int, padding: tuple[int, int]) -> int:

@@ -77,6 +77,14 @@ def test_tables_are_printed_with_all_rows_and_columns(visit):
         rows = json.loads((SHIPPED / f"{file}.json").read_text())["rows"]
         rows = formatted(columns, [{**row, "model": describe(row["model"])} for row in rows])
         assert [[*columns], *([*row.values()] for row in rows)] in printed
+    differences = [
+        row[table[0].index("difference")]
+        for table in printed
+        if "difference" in table[0]
+        for row in table[1:]
+    ]
+    assert differences
+    assert [text for text in differences if text[0] not in "+−-"] == []
     wide = tables.filter(visible=True).evaluate_all(
         "all => all.map(table => table.scrollWidth - table.parentElement.clientWidth)"
     )

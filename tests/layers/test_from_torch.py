@@ -52,6 +52,23 @@ def test_weights_are_copied_as_they_are(kind, changed):
     assert not same(layer, module)
 
 
+@each_with_weights
+def test_copying_does_not_change_a_spectral_norm(kind):
+    module = parametrizations.spectral_norm(ALL[kind]())
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    kind.from_torch(module)
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+    assert module.parametrizations.weight.training
+
+
+@each_with_weights
+def test_weights_of_another_shape_are_a_sentence(kind):
+    module = ALL[kind]()
+    module.weight = nn.Parameter(module.weight[:1].detach())
+    with pytest.raises(ValueError, match=r"^Expected a weight of shape \(.*\), by the sizes of"):
+        kind.from_torch(module)
+
+
 @each_layer
 def test_the_mode_is_kept(kind):
     for module in (ALL[kind](), ALL[kind]().eval()):

@@ -23,8 +23,13 @@ def data_table(
     st.dataframe(rows, hide_index=True, column_config=columns, **options)
     links = {heading for heading, column in (columns or {}).items() if _is_link(column)}
     printed = [heading for heading in (rows[0] if rows else ()) if heading not in links]
+    signed = {heading for heading, column in (columns or {}).items() if _is_signed(column)}
     lines = [
-        "".join(f"<td>{escape(_text(row[heading]))}</td>" for heading in printed) for row in rows
+        "".join(
+            f"<td>{escape(_text(row[heading], '+' if heading in signed else ''))}</td>"
+            for heading in printed
+        )
+        for row in rows
     ]
     head = "".join(f"<th>{escape(heading)}</th>" for heading in printed)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -38,10 +43,14 @@ def _is_link(column: Mapping[str, Any]) -> bool:
     return column["type_config"]["type"] == "link"
 
 
-def _text(value: object) -> str:
-    """A cell as text; numbers have separators, or two decimals."""
+def _is_signed(column: Mapping[str, Any]) -> bool:
+    return str(column["type_config"].get("format", "")).startswith("%+")
+
+
+def _text(value: object, sign: str = "") -> str:
+    """A cell as text; numbers have separators, or two decimals and `sign` if they are positive."""
     if value is None:
         return ""
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.2f}".replace("-", "−") if isinstance(value, float) else str(value)
+    return f"{value:{sign}.2f}".replace("-", "−") if isinstance(value, float) else str(value)
