@@ -20,7 +20,7 @@ from densembed.training.loop import Diverged, check_data, train
 from densembed.training.recorder import Recorder
 from densembed.training.threads import limit_threads
 from densembed.workers.cluster import Cluster
-from densembed.workers.scheduler import SchedulerError
+from densembed.workers.scheduler import SchedulerError, connect
 
 POLL = 0.2
 """Seconds between two checks of a run on a scheduler's worker."""
@@ -86,6 +86,8 @@ def _save(checkpoint: Checkpoint, out: Path) -> None:
 
 def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
     check_data(config, load(config.dataset, options))
+    if options.scheduler:  # before a run is announced that nothing would start
+        connect(options.scheduler).close()
     with creating("save one file with --out"):
         run = Run.create(config)
     try:
