@@ -6,6 +6,7 @@ from pathlib import Path
 import platformdirs
 
 from densembed.files import in_home
+from densembed.text import closest, quoted
 
 PACKAGE = Path(__file__).parent
 SUFFIX = ".safetensors"
@@ -34,6 +35,15 @@ def runs_folder() -> Path:
     if app_folder() == PACKAGE.parent:
         return app_folder() / "checkpoints/runs"
     return platformdirs.user_data_path("densembed", appauthor=False) / "runs"
+
+
+def unknown_model(text: str) -> str:
+    """What is wrong with a misspelt name of an included model, or ""."""
+    path = checkpoint_path(text)
+    included = (file.stem for file in gallery_folder().glob(f"*{SUFFIX}"))
+    if path.name == text and not os.path.lexists(path) and (meant := closest(text, included)):
+        return f"{quoted(text)} is neither a file nor an included model (did you mean {meant!r}?)"
+    return ""
 
 
 def checkpoint_path(text: str) -> Path:

@@ -20,8 +20,8 @@ from densembed.files import in_home, is_same_file
 from densembed.functional.families import WORDS
 from densembed.interrupt import postponed
 from densembed.models.names import templates
-from densembed.paths import SUFFIX, checkpoint_path, gallery_folder, runs_folder
-from densembed.text import closest, printable, quoted
+from densembed.paths import checkpoint_path, runs_folder, unknown_model
+from densembed.text import printable, quoted
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C: 128 plus the number of the signal, as in shells."""
@@ -231,11 +231,8 @@ def shown(path: Path, paths: Iterable[Path]) -> str:
 def as_checkpoint(text: str) -> Path:
     """The type of arguments that are checkpoints: paths, or names of models that ship."""
     path = checkpoint_path(str(as_path(text)))
-    included = (file.stem for file in gallery_folder().glob(f"*{SUFFIX}"))
-    if path.name == text and not os.path.lexists(path) and (meant := closest(text, included)):
-        raise argparse.ArgumentTypeError(
-            f"{quoted(text)} is neither a file nor an included model (did you mean {meant!r}?)"
-        )
+    if fault := unknown_model(text):
+        raise argparse.ArgumentTypeError(fault)
     return path
 
 

@@ -74,7 +74,9 @@ def signal_figure(
     high = HEIGHT * width
     plots = [fields, changes] if changes else [fields]
     heading = wrapped(drawn(title), width, size + 1)
-    tall = high * (1 + len(plots)) + heading.count("\n") * LINE * (size + 1) * POINT
+    labels = {name: wrapped(drawn(name), 0.7 * width, size) for curves in plots for name in curves}
+    lines = sum(1 + labels[name].count("\n") for curves in plots for name in curves)
+    tall = high * (1 + len(plots)) + (heading.count("\n") + lines) * LINE * (size + 1) * POINT
     page = Figure((width / INCH, tall / INCH), dpi=DPI, layout="constrained")
     axes: Any = page.subplots(1 + len(plots), sharex=True)
     length = values.shape[1]
@@ -84,10 +86,17 @@ def signal_figure(
     for plot, curves in zip(axes[1:], plots, strict=True):
         for (name, field), colour in zip(curves.items(), own[-len(curves) :], strict=True):
             t = (np.arange(len(field)) + 0.5) * length / len(field)
-            plot.plot(
-                t, field, color=colour, linewidth=1, label=wrapped(drawn(name), 0.7 * width, size)
-            )
-        plot.legend(fontsize=size, frameon=False)
+            plot.plot(t, field, color=colour, linewidth=1, label=labels[name])
+        # Above the axes, as the curves take all of a small one.
+        plot.legend(
+            fontsize=size,
+            frameon=False,
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            borderaxespad=0.1,
+            borderpad=0.1,
+            labelspacing=0.2,
+        )
     page.suptitle(heading, fontsize=size + 1)
     axes[0].set_ylabel("signal", fontsize=size)
     axes[1].set_ylabel(wrapped(unit, 0.7 * high, size), fontsize=size)

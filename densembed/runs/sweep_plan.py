@@ -72,7 +72,7 @@ def _differ(name: str) -> str:
 
 def read_values(name: str, text: str) -> list:
     """The values of a field from text like "0.002, 0.01". Raises ValueError if there are none."""
-    if name != "dataset" and ";" in text:
+    if name != "dataset" and re.search(r";|(^|,)\s*0\d", text):  # 0,002 is one number with a comma
         raise ValueError(
             f"Separate the values of {name} by commas, and write decimals with a point; got "
             f"{quoted(text[:40])}."

@@ -24,7 +24,7 @@ from densembed.data.names import is_path
 from densembed.files import replace_file
 from densembed.models.initialisation import is_density
 from densembed.models.registry import build
-from densembed.paths import checkpoint_path
+from densembed.paths import checkpoint_path, unknown_model
 from densembed.text import counted, index_of, printable
 from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
@@ -301,4 +301,6 @@ def load(path: str | os.PathLike) -> nn.Module:
     Args:
         path: of the file, or the name of an included model such as "logistic-el-5".
     """
+    if fault := unknown_model(os.fspath(path)):
+        raise CheckpointError(f"{fault}.")
     return Checkpoint.open(checkpoint_path(os.fspath(path))).model()

@@ -1,5 +1,6 @@
 """The config of a run. Its fields are also the command line's flags and parameters of links."""
 
+import re
 from typing import Annotated, Literal, get_args, get_origin
 
 from pydantic import (
@@ -105,7 +106,9 @@ def explain(error: ValidationError) -> str:
         if first["type"] == "string_unicode":  # a path whose bytes are not UTF-8
             rename = " Rename the folder." if name == "dataset" else ""
             return f"{words} is not valid UTF-8: {printable(first['input'])}.{rename}"
-        return f"{words} takes {takes(name)}; got {_short(first['input'])}."
+        text = str(first["input"])
+        hint = " Write decimals with a point." if re.fullmatch(r"-?\d+,\d+", text) else ""
+        return f"{words} takes {takes(name)}; got {_short(first['input'])}.{hint}"
     if first["type"] == "string_unicode":
         return f"The field {field!r} is not valid Unicode: {printable(first['input'])[:40]}."
     return f"The field {field!r} is missing or damaged."

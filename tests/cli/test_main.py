@@ -272,6 +272,13 @@ def test_a_misspelt_included_model_gets_a_guess(run, monkeypatch, tmp_path, comm
     )
 
 
+@pytest.mark.parametrize("command", ["train", "sweep"])
+def test_a_decimal_comma_is_named(run, command):
+    line = fails(run(command, "linear", "--learning-rate", "0,002"))
+    assert "rite decimals with a point" in line
+    assert "0,002" in line
+
+
 def test_only_a_folder_is_to_be_renamed(run):
     cryptic = os.fsdecode(b"rot\xe9")
     assert fails(run("train", cryptic)) == r"densembed: Model is not valid UTF-8: rot\xe9."

@@ -14,7 +14,7 @@ from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 from densembed.fields.field import view
 from densembed.figures.export import printed
 from densembed.figures.printed import DPI, KINDS, WIDTHS, sheet, sheet_figure
-from densembed.figures.signals import signal_sheet
+from densembed.figures.signals import signal_figure, signal_sheet
 from densembed.markup import one_line
 from densembed.models.names import describe
 
@@ -111,6 +111,15 @@ def test_a_png_of_a_signal_is_as_wide_in_print_and_nothing_is_cut(columns, diffe
     check_png(signal_sheet(values, fields, f"{LONG}, 数字 {LONG}", "PNG", columns, **look), columns)
     made = signal_sheet(values, fields, "数字", "SVG", columns, **look)
     assert "数字" in "".join(ElementTree.fromstring(made).itertext()).split("Matplotlib")[-1]
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_a_legend_lies_above_the_curves(columns):
+    values = np.linspace(0, 1, 40)
+    page = signal_figure(values[None], {LONG: values, "b": values}, "", columns)
+    page.draw_without_rendering()
+    plot = page.axes[1]
+    assert plot.get_legend().get_window_extent().y0 >= plot.get_window_extent().y1
 
 
 def check_png(data: bytes, columns: str) -> None:

@@ -357,6 +357,8 @@ def test_classes_of_the_same_name_are_refused():
 def test_an_included_model_is_loaded_by_its_name(monkeypatch):
     monkeypatch.setenv("DENSEMBED_GALLERY", str(Path(__file__).parents[2] / "checkpoints/paper"))
     assert parameter_count(load("logistic-el-5")) == 360
+    with pytest.raises(CheckpointError, match=r"an included model \(did you mean 'logistic-el-5'"):
+        load("logistic-el5")
 
 
 # Saving

@@ -11,6 +11,7 @@ from functools import partial
 import streamlit as st
 
 from densembed.runs import Run, execute
+from densembed.runs.folder import MAX_NAME
 from densembed.training.config import RunConfig
 from pages.widgets.common.callbacks import callback
 from pages.widgets.train.cluster import LIVE, cluster, reporting_errors, start
@@ -75,7 +76,13 @@ def run_buttons(run: Run, state: str, config: RunConfig) -> None:
         key = f"name-{run.identifier}"
         rename = partial(_rename, run, key)
         # Both Enter and the button save the name; a click on the button saves it twice.
-        st.text_input("Name", run.name, key=key, on_change=callback(_do, CHANGED, rename))
+        st.text_input(
+            "Name",
+            run.name,
+            key=key,
+            max_chars=MAX_NAME,
+            on_change=callback(_do, CHANGED, rename),
+        )
         action_button(st, "Rename", rename)
     with row.popover("Delete"):
         st.write("The trained model will be deleted.")
