@@ -115,6 +115,13 @@ def _is_event(event: object) -> bool:
             return numbers("time") and ("step" not in event or numbers("step"))
         case "queue":
             return isinstance(event.get("data", ""), str)
+        case "data":
+            counts = event.get("before"), event.get("now")
+            return (
+                numbers("epochs")
+                and isinstance(event.get("changes"), str)
+                and all(isinstance(count, int) and count > 0 for count in counts)
+            )
         case "download":
             return numbers("received", "size")
         case "progress":

@@ -187,7 +187,15 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
         if old_data and old_data.digest != data.digest:
             _check_accepted(run, old_data, data)
             if checkpoint:
+                last = checkpoint.header
                 resume, checkpoint, data = carry_over(resume, checkpoint, old_data, data)
+                run.append(
+                    "data",
+                    changes=old_data.changes(data),
+                    epochs=len(last.epochs),
+                    before=last.steps_per_epoch,
+                    now=checkpoint.header.steps_per_epoch,
+                )
         elif old_data:
             data = old_data
         recorder.resume(checkpoint, resume.step, data.since)

@@ -29,6 +29,8 @@ def _line(event: dict) -> str:
             return f"started at step {event.get('step', 0):,}{_machine(event.get('path'))}" + (
                 f"; changed: {event['changed']}" if event.get("changed") else ""
             )
+        case "data":
+            return data_line(event)
         case "epoch":
             seconds = event.get("seconds")
             took = f", {seconds:.1f} s" if isinstance(seconds, int | float) else ""
@@ -39,6 +41,17 @@ def _line(event: dict) -> str:
             state = "training diverged" if event["state"] == "diverged" else event["state"]
             return ": ".join(filter(None, (state, event.get("reason", ""))))
     return ""
+
+
+def data_line(event: dict) -> str:
+    """What changed in the data set during the run, without a full stop."""
+    text = f"after epoch {event['epochs']:,}, the data set changed: {event['changes']}"
+    if event["before"] == event["now"]:
+        return text
+    return (
+        f"{text}. Since then, steps are counted as if every epoch had had {event['now']:,} steps "
+        f"instead of {event['before']:,}"
+    )
 
 
 def _machine(path: object) -> str:

@@ -294,6 +294,15 @@ def test_run_without_a_checkpoint_is_shown_in_words(small_gallery, runs_root, ev
     assert "Show in Explore" not in links(app)
 
 
+def test_a_run_says_once_that_its_data_changed(small_gallery, runs_root):
+    run = Run.create(QUICK)
+    for _ in range(2):  # its process died before it saved its state
+        run.append("data", changes="new classes '*a*'", epochs=1640, before=3, now=3)
+    run.append("end", state="stopped", reason="")
+    said = [as_read(caption.value) for caption in visit("train", run=run.identifier).caption]
+    assert said.count("After epoch 1,640, the data set changed: new classes '*a*'.") == 1
+
+
 @pytest.mark.parametrize("state", ["failed", "stopped", "diverged", "paused"])
 def test_an_ended_run_shows_no_remaining_time(small_gallery, runs_root, state):
     run = Run.create(QUICK)

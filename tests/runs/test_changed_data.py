@@ -10,6 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 from densembed.runs import Run, execute, execution
+from densembed.runs.log_lines import log_lines
 from tests.conftest import is_sentence
 from tests.runs.conftest import ENDLESS, begin, kill, learnt, wait_for
 
@@ -79,6 +80,12 @@ def test_a_run_continues_with_changed_data_only_on_request(paused, photos):
     assert execute(str(paused.path)) == "done"
     after = paused.checkpoint()
     assert after.header.steps_per_epoch == 20
+    lines = [line.partition("  ")[2] for line in log_lines(paused.events())]
+    assert (
+        "after epoch 1, the data set changed: 80 training images before, 200 now; 10 test images "
+        "before, 20 now. Since then, steps are counted as if every epoch had had 20 steps instead "
+        "of 8"
+    ) in lines
     assert [epoch.step for epoch in after.header.epochs] == [20, 40, 60]
     assert after.steps[-1] == 60
     assert after.header.epochs[0].test_error == kept.header.epochs[0].test_error

@@ -12,7 +12,7 @@ from densembed.figures.curves import Course, course_figure
 from densembed.figures.theme import AFTER, BEFORE
 from densembed.models.names import describe
 from densembed.runs import Run, read_only
-from densembed.runs.log_lines import log_lines
+from densembed.runs.log_lines import data_line, log_lines
 from densembed.runs.time_left import seconds_after
 from densembed.text import counted
 from densembed.training.checkpoint import Checkpoint
@@ -87,6 +87,9 @@ def _follow(run: Run, before: str, was_live: bool) -> None:
     checkpoint = _own(run.checkpoint(), config)
     with st.container():
         _status(run, state, events, config, course, checkpoint)
+        # A process that died before it saved its state reports the same change once more.
+        for line in dict.fromkeys(data_line(event) for event in events if event["kind"] == "data"):
+            st.caption(plain(f"{line[0].upper()}{line[1:]}."))
     with st.container():
         if not read_only():
             run_buttons(run, state, config)
