@@ -136,10 +136,9 @@ def take_weights(layer: nn.Module, module: nn.Module) -> None:
     The weights of a parametrization are copied as they are. The layer gets the mode of the module,
     training or evaluation. Raises ValueError if a shape does not fit the module's own sizes.
     """
-    for name in ("weight", "bias"):
-        source = _current(module, name)
-        if name == "weight":
-            layer.to(cast(Tensor, source))
+    current = {name: _current(module, name) for name in ("weight", "bias")}
+    layer.to(cast(Tensor, current["weight"]))
+    for name, source in current.items():
         if source is not None:
             parameter = getattr(layer, name)
             if source.shape != parameter.shape:

@@ -19,8 +19,8 @@ from densembed.models.plugins import PluginError, load
 from densembed.text import quoted
 from densembed.training.config import RunConfig
 
-VARIABLE = "DENSEMBED_SCHEDULER"
 Result = TypeVar("Result")
+VARIABLE = "DENSEMBED_SCHEDULER"
 PATIENCE = 5
 """Seconds to wait for an answer of the scheduler."""
 

@@ -25,8 +25,8 @@ history.pushState = function (state, title, url) {
 // then. After another page was requested, this would bring the old page back, so it is not sent.
 // Streamlit's message is a ClientState, whose field 3 is the page: a hash of 32 characters.
 const PAGE = new RegExp(`${String.fromCharCode(3 << 3 | 2, 32)}([0-9a-f]{32})`);
-// The choice in a list whose key has this end opens a page: a text, field 6 of a widget's state.
-// Until the page has arrived, a report of this one would bring this one back.
+// The choice in a list whose key ends like this opens another page. It is a text, field 6 of a
+// widget's state. A report before that page has arrived would open the present page again.
 const CHOICE = `-compare-with${String.fromCharCode(6 << 3 | 2)}`;
 const ANSWER = 10_000;  // ms after which no page is expected any more
 let leaving = false;  // the next request is the one for another page
@@ -104,8 +104,8 @@ addEventListener("click", ({ detail, target }) => {
 });
 
 /**
- * Whether another page was chosen and has not arrived yet. What the left page sends until
- * its elements are gone would interrupt the first run of the other one.
+ * Whether another page was chosen and has not arrived yet. What the left page sends until its
+ * elements are gone would interrupt the first run of the other one.
  */
 export const isLeft = () => left !== null;
 
