@@ -45,7 +45,7 @@ def info(options: argparse.Namespace) -> int:
             shown(path, options.checkpoint),
             header.config.model,
             str(summary.parameters),
-            header.provenance.dataset_title,
+            "; changed ".join((header.provenance.dataset_title, *header.data_changes)),
             Errors(header.errors).text(
                 header.provenance.test_images, "signal" if header.scaling else "image"
             )

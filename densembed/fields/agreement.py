@@ -152,8 +152,12 @@ def summary(checkpoint: Checkpoint) -> dict[str, str]:
         "Parameters": f"{checkpoint.parameters:,}",
         "Densities": _densities(checkpoint),
         "Size of one network": f"{4 * checkpoint.parameters / 1000:,.1f} kB",
-        "Training data": f"{header.provenance.dataset_title}, {header.provenance.train_images:,} "
-        f"{inputs}",
+        "Training data": "; the data set changed ".join(
+            (
+                f"{header.provenance.dataset_title}, {header.provenance.train_images:,} {inputs}",
+                *header.data_changes,
+            )
+        ),
         "Epochs": f"{len(header.epochs):,} of {config.epochs:,}",
         "Batch size": f"{config.batch_size:,} {inputs}",
         "Learning rate": f"at most {config.learning_rate:g}",

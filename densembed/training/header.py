@@ -38,6 +38,7 @@ MAX_LENGTH = 16_384
 UNTITLED = "untitled data"
 """Stands in sentences for an empty title of the data."""
 ShortText = Annotated[str, Field(max_length=200), AfterValidator(printable)]
+LongText = Annotated[str, Field(max_length=2000), AfterValidator(printable)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Count = Annotated[int, Field(ge=0, le=10**12)]
@@ -103,12 +104,17 @@ class Header(BaseModel):
     provenance: Provenance
     plugins: list[ShortText] = Field([], max_length=20)
     """Names of the plugin modules that the model needs. They are never imported from here."""
+    data_changes: list[LongText] = Field([], max_length=1000)
+    """Changes of the data set in the course of the training, such as "after epoch 3: 80 training
+    images before, 200 now". `provenance` counts the images after the last one. Older versions read
+    the headers without changes, which lack the field."""
 
     @model_serializer(mode="wrap")
-    def _without_empty_scaling(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_empty_fields(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields = write(self)
-        if self.scaling is None:
-            fields.pop("scaling", None)
+        for name in ("scaling", "data_changes"):
+            if not fields.get(name):
+                fields.pop(name, None)
         return fields
 
     @property

@@ -99,6 +99,7 @@ class Recorder:
         header.provenance = before.provenance.model_copy(
             update=header.provenance.model_dump(include=counts)
         )
+        header.data_changes[:] = before.data_changes
         header.epochs[:] = [epoch for epoch in before.epochs if epoch.step <= step]
         for index, saved in enumerate(before.steps):
             if saved in planned or saved <= since:

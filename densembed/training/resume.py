@@ -114,23 +114,30 @@ def carry_over(
     """Convert the saved state to the steps of a training on the new data set.
 
     An epoch may have more or fewer steps now. The number of completed epochs stays the same, so all
-    steps so far are rescaled to the new number of steps per epoch.
+    steps so far are rescaled to the new number of steps per epoch. The checkpoint may be converted
+    already: it is saved before the state, and the process may have died between the two.
     """
     size, header = checkpoint.config.batch_size, checkpoint.header
     old, new = (-(-data.train // size) for data in (before, now))
 
     def rescaled(step: int) -> int:
-        return step * new // old
+        return step * new // header.steps_per_epoch
 
     # If two snapshots have the same new step, the later one is used.
     rows_by_step = {rescaled(step): index for index, step in enumerate(header.steps)}
     epochs = [epoch.model_copy(update={"step": rescaled(epoch.step)}) for epoch in header.epochs]
-    header = header.model_copy(
-        update={"steps": list(rows_by_step), "epochs": epochs, "steps_per_epoch": new}
-    )
+    step = max(1, resume.step * new // old)
+    completed = sum(epoch.step <= step for epoch in epochs)
+    change = f"after epoch {completed:,}: {before.changes(now)}"
+    update = {
+        "steps": list(rows_by_step),
+        "epochs": epochs,
+        "steps_per_epoch": new,
+        "data_changes": list(dict.fromkeys((*header.data_changes, change))),
+    }
+    header = header.model_copy(update=update)
     rows = list(rows_by_step.values())
     tensors = {name: tensor[rows] for name, tensor in checkpoint.tensors.items()}
-    step = max(1, rescaled(resume.step))
     return replace(resume, step=step), Checkpoint(header, tensors), replace(now, since=step)
 
 

@@ -351,6 +351,12 @@ def test_an_incomplete_training_is_told_as_one(site, tmp_path):
         for place in (".story", ".choices .note >> nth=0"):
             expect(page.locator(place)).to_contain_text(f"{words} {last:,} of {whole:,} steps.")
         expect(said).to_contain_text(f"after {last:,} steps.")
+    change = "after epoch 1: 80 training images before, 200 now"
+    own = tmp_path / "changed.safetensors"
+    Checkpoint(header.model_copy(update={"data_changes": [change]}), tensors).save(own)
+    page.locator("#file").set_input_files(own)
+    note = page.locator(".choices .note >> nth=0")
+    expect(note).to_contain_text(f"The data set changed {change}.")
 
 
 def test_the_bump_reads_all_channels(site, tmp_path):

@@ -1,6 +1,7 @@
 """A run continues with changed data only on request."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,11 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import save
 
+from densembed.cli.main import main
+from densembed.fields.agreement import summary
 from densembed.runs import Run, execute, execution
 from densembed.runs.log_lines import log_lines
+from densembed.training.resume import carry_over, load_resume
 from tests.conftest import is_sentence
 from tests.runs.conftest import ENDLESS, begin, kill, learnt, wait_for
 
@@ -66,7 +70,7 @@ def test_pictures_that_are_overwritten_in_place_are_changed_data(paused, photos)
     assert "The data set has changed" in said_to_change(paused)
 
 
-def test_a_run_continues_with_changed_data_only_on_request(paused, photos):
+def test_a_run_continues_with_changed_data_only_on_request(paused, photos, capsys):
     photos(60, "cat", "dog")
     before = paused.checkpoint_path.read_bytes(), paused.resume_path.read_bytes()
     for _ in range(2):  # asking again is no answer
@@ -94,6 +98,11 @@ def test_a_run_continues_with_changed_data_only_on_request(paused, photos):
         assert torch.equal(after.tensors[name][at], tensor[-1])
         assert not torch.equal(after.tensors[name][-1], tensor[-1])
     assert after.header.provenance.train_images == 200
+    change = "after epoch 1: 80 training images before, 200 now; 10 test images before, 20 now"
+    assert after.header.data_changes == [change]
+    assert summary(after)["Training data"].endswith(f", 200 images; the data set changed {change}")
+    assert main(["info", str(paused.checkpoint_path)]) == 0
+    assert f"; changed {change} " in capsys.readouterr().out
 
 
 def test_consent_to_changed_data_survives_pauses_and_kills(paused, photos, monkeypatch):
@@ -108,6 +117,23 @@ def test_consent_to_changed_data_survives_pauses_and_kills(paused, photos, monke
     paused.resume()  # nobody needs to agree again
     assert execute(str(paused.path)) == "done"
     assert [epoch.epoch for epoch in paused.checkpoint().header.epochs] == [1, 2, 3]
+
+
+def test_a_kill_between_the_two_files_counts_no_change_twice(paused, photos):
+    """The checkpoint is saved before the state that belongs to it."""
+    resume, _, data = load_resume(paused.resume_path)
+    photos(60, "cat", "dog")
+    paused.resume()
+    execute(str(paused.path))
+    agreed = paused.changed_data
+    now = replace(data, digest=agreed, train=200, test=20)
+    _, converted, _ = carry_over(resume, paused.checkpoint(), data, now)
+    converted.save(paused.checkpoint_path)
+    paused.resume(data=agreed)
+    assert execute(str(paused.path)) == "done"
+    header = paused.checkpoint().header
+    assert [epoch.step for epoch in header.epochs] == [20, 40, 60]
+    assert len(header.data_changes) == 1
 
 
 def test_consent_to_one_change_does_not_cover_the_next(paused, photos):

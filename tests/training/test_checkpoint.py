@@ -520,6 +520,8 @@ BAD_HEADERS = {
     "unknown outcome": header(outcome="wonderful"),
     "NaN": json.dumps(header()).replace("30.0", "NaN").replace("29.0", "NaN"),
     "infinite": json.dumps(header()).replace("29.0", "1e999"),
+    "a number as a change of the data": header(data_changes=[1]),
+    "a long change of the data": header(data_changes=["x" * 2001]),
     "no provenance": header(provenance={}),
     "long provenance": header(provenance=PROVENANCE | {"machine": "x" * 201}),
 }
@@ -536,9 +538,15 @@ def test_a_model_of_signals_keeps_its_scaling():
     assert again.digest == opened.digest
 
 
-def test_the_header_of_a_model_of_images_has_no_scaling():
-    """So older versions read it."""
-    assert "scaling" not in Checkpoint.from_bytes(content()).header.model_dump()
+def test_the_header_of_an_ordinary_model_of_images_has_the_fields_of_older_versions():
+    fields = Checkpoint.from_bytes(content()).header.model_dump()
+    assert not {"scaling", "data_changes"} & set(fields)
+
+
+def test_a_header_keeps_the_changes_of_the_data():
+    changes = ["after epoch 1: 80 training images before, 200 now"]
+    opened = Checkpoint.from_bytes(content(header(data_changes=changes)))
+    assert Checkpoint.from_bytes(opened.to_bytes()).header.data_changes == changes
 
 
 @pytest.mark.parametrize("kind", BAD_HEADERS)

@@ -12,7 +12,7 @@ import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js
 import { DAMAGED, InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { asInput, channelsOf, nounsOf } from "./kinds.js";
-import { facts, incomplete, leadOf } from "./lead.js";
+import { dataChanges, facts, incomplete, leadOf } from "./lead.js";
 import { flag, number, oneOf, readLink, someOf, writeLink } from "./parameters.js";
 import { spriteOf } from "./pictures.js";
 import { Response } from "./response.js";
@@ -365,7 +365,7 @@ class Explore extends View {
       ? ""
       : "Selected for drawings and photographs. If you choose a model, it is kept.";
     this.story.textContent = [facts(this.checkpoint), incomplete(this.checkpoint),
-      models[key]?.story, why].filter(Boolean).join(" ");
+      dataChanges(this.checkpoint), models[key]?.story, why].filter(Boolean).join(" ");
     const signals = this.checkpoint.axes === 1;
     this.root.classList.toggle("signals", signals);
     explain(this.parts, partsOf(this.checkpoint.words, signals));

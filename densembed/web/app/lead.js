@@ -32,6 +32,11 @@ export function incomplete({ header: { outcome, steps_per_epoch: perEpoch }, con
     : `The last snapshot of the training is that ${after}.`;
 }
 
+/** The changes of the data set in the course of the training. @param {Checkpoint} checkpoint */
+export function dataChanges({ header: { data_changes: changes = [] } }) {
+  return changes.map((change) => `The data set changed ${change}.`).join(" ");
+}
+
 /** The error of one member, or mean ± standard deviation. @param {number[]} errors */
 function errorText(errors) {
   const count = errors.length;

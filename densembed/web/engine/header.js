@@ -33,6 +33,7 @@ import { closest, printable, quoted, repr } from "./text.js";
  * @property {Record<string, string | number> & { dataset_title: string, train_images: number,
  *   test_images: number }} provenance
  * @property {string[]} plugins
+ * @property {string[]} [data_changes] in the course of the training
  */
 
 /** Why a header is damaged, as a sentence. */
@@ -100,6 +101,12 @@ const text = (most, absent) =>
 const shortText = {
   takes: "",
   check: (value, path) => printable(text(200).check(value, path)),
+};
+
+/** @type {Rule} */
+const longText = {
+  takes: "",
+  check: (value, path) => printable(text(2000).check(value, path)),
 };
 
 /** @param {Rule} item @param {number} least @param {number} most @param {any} [absent] */
@@ -273,6 +280,7 @@ const HEADER = {
     test_images: count,
   }),
   plugins: list(shortText, 0, 20, []),
+  data_changes: list(longText, 0, 1000, []),
 };
 const OF_IMAGES = object(HEADER);
 const OF_SIGNALS = object({ ...HEADER, input_shape: shape(true) });
@@ -304,6 +312,8 @@ export function readHeader(document) {
     // reported as a missing config
   }
   const header = (content?.scaling ? OF_SIGNALS : OF_IMAGES).check(content, []);
-  if (!header.scaling) delete header.scaling; // as Python writes it
+  // as Python writes it
+  if (!header.scaling) delete header.scaling;
+  if (!header.data_changes?.length) delete header.data_changes;
   return header;
 }
