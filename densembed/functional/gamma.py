@@ -29,8 +29,11 @@ class _IntervalMass(Function):
 
     @staticmethod
     def forward(loc, scale, edges, density):
-        z = (edges[:-1] - loc[..., None]) / scale[..., None]
-        return density.mass(z, edges.diff() / scale[..., None])
+        z = (edges - loc[..., None]) / scale[..., None]
+        # `mass` rounds the far end, so that is the one farther from the location. By symmetry, the
+        # interval may be mirrored. Then both intervals at an edge have the same z there.
+        near = torch.where(-z[..., 1:] > z[..., :-1], -z[..., 1:], z[..., :-1])
+        return density.mass(near, edges.diff() / scale[..., None])
 
     @staticmethod
     def setup_context(ctx, inputs, output):

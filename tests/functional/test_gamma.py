@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 from densembed.functional.action import embed
-from densembed.functional.densities import FAMILIES
+from densembed.functional.densities import FAMILIES, density
 from densembed.functional.gamma import axes_gamma, gamma, interval_mass, outer
 from tests.functional.test_densities import REFERENCES, each_family
 
@@ -249,3 +249,19 @@ def test_a_narrow_density_on_an_edge_has_half_its_mass_on_either_side(name, dtyp
     expected = torch.zeros(3, 7, dtype=dtype)
     expected[0, 0] = expected[1, 2] = expected[1, 3] = expected[2, 6] = 0.5
     torch.testing.assert_close(rows, expected, rtol=0, atol=1e-4)
+
+
+@each_family
+@pytest.mark.parametrize("truncate", [False, True])
+def test_narrow_densities_beside_an_edge_in_float32(name, truncate):
+    """Both pixels at an edge have the same F there, so that no mass is lost or counted twice."""
+    beta = torch.tensor([-12.0, -15.0, -20.0, -40.0])[:, None]
+    scale = beta.exp()
+    loc = 14 + torch.linspace(-3, 3, 101) * scale
+    masses = gamma(density(name), loc, scale, 28, truncate=truncate)
+    exact = gamma(density(name), loc.double(), scale.double(), 28, truncate=truncate)
+    torch.testing.assert_close(masses.double(), exact, rtol=0, atol=1e-6)
+    family, distance = density(name), (14 - loc.double()) / scale.double()
+    torch.testing.assert_close(
+        masses[..., :14].sum(-1).double(), family.cdf(distance), rtol=0, atol=1e-4
+    )
