@@ -131,6 +131,15 @@ def _load(name: str, path: Path, column: str, title: str, stamp: tuple[int, int]
             f"another column, {rows.advice}."
         )
     names = tuple(sorted(set(rows.classes), key=natural))
+    values: dict[float, str] = {}
+    for each in names:
+        if (value := _number(each)) is None:
+            continue
+        if (other := values.setdefault(value, each)) != each:
+            raise DataError(
+                f"The classes {quoted(other)} and {quoted(each)} of {title} are the same number: "
+                "write it in one way."
+            )
     number = {each: k for k, each in enumerate(names)}
     labels = torch.tensor([number[each] for each in rows.classes])
     tested = torch.tensor(rows.tested if rows.tested else _every_fifth(rows.classes))

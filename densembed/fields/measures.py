@@ -31,7 +31,11 @@ class Densities:
 
 @torch.inference_mode()
 def densities(model: DensityNetwork, x: Tensor) -> Densities:
-    """The locations, scales and class weights of the densities for one input (1, C, H, W)."""
+    """The locations, scales and class weights of the densities for one input (1, C, H, W).
+
+    Raises ValueError for a batch of several inputs.
+    """
+    _check_single(x)
     loc, scale = model.embedding.placement(x)
     weights = class_weights(model)
     return Densities(
@@ -39,6 +43,11 @@ def densities(model: DensityNetwork, x: Tensor) -> Densities:
         scale[0].flatten(0, 1).float().numpy(),
         None if weights is None else weights.flatten(1).float().numpy(),
     )
+
+
+def _check_single(x: Tensor) -> None:
+    if len(x) != 1:
+        raise ValueError(f"Expected a batch of one input; got {len(x):,}. Pass them one by one.")
 
 
 def class_weights(model: DensityNetwork) -> Tensor | None:
@@ -65,7 +74,10 @@ def weighted_field(
 
     Args:
         weights: (channels or 1, K), e.g. those of one class of `class_weights`.
+    Raises:
+        ValueError: for a batch of several inputs.
     """
+    _check_single(x)
     return weighted_sum(model.embedding, x, resolution, weights)[0].float().numpy()
 
 
@@ -84,7 +96,9 @@ def input_gradient(model: nn.Module, x: Tensor) -> np.ndarray:
 
     The effective receptive field of Luo et al. (2016), with its sign. For fixed densities and a
     linear classifier it is the same for every input: the kernel of `DensityNetwork.fold`.
+    Raises ValueError for a batch of several inputs.
     """
+    _check_single(x)
     with torch.enable_grad():
         x = x.clone().requires_grad_()
         logits = model(x)[0]

@@ -351,6 +351,17 @@ def test_two_ways_of_writing_a_class_are_one_class(load):
     assert (len(data.train), len(data.test)) == (17, 3)
 
 
+def test_one_number_in_two_ways_is_no_two_classes(load, refused):
+    def named(*classes: str) -> str:
+        return text([[*row[:-1], classes[k % len(classes)]] for k, row in enumerate(rows())])
+
+    assert load(named("0", "1.5", "2")).classes == ("0", "1.5", "2")
+    says = refused(named("0", "1", "1.0"))
+    assert (
+        says == "The classes '1' and '1.0' of signals.csv are the same number: write it in one way."
+    )
+
+
 def test_long_classes_are_not_taken_for_one(load, refused):
     def named(length: int) -> str:
         ends = {"rest": "a", "move": "b", "fall": "c"}

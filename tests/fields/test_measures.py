@@ -72,6 +72,21 @@ def test_one_density_is_scipys(name, shape):
         np.testing.assert_array_equal(shown.weights[:, index], weight)
 
 
+@pytest.mark.parametrize("count", [0, 2])
+def test_measures_of_one_input_refuse_a_batch(count):
+    model, x = made(NAMES[0], (1, 6, 6))
+    batch = x[:1].expand(count, -1, -1, -1)
+    weights = class_weights(model)[0]
+    for call in (
+        lambda: densities(model, batch),
+        lambda: weighted_field(model, batch, weights),
+        lambda: density_field(model, batch, 0),
+        lambda: input_gradient(model, batch),
+    ):
+        with pytest.raises(ValueError, match=f"Expected a batch of one input; got {count}"):
+            call()
+
+
 def test_a_hidden_layer_has_no_weights_of_classes():
     model, x = made("mlp-5", (1, 6, 6))
     assert class_weights(model) is None
