@@ -147,10 +147,20 @@ def test_pause_in_one_tab_resume_in_another(visit, long_run):
     says(page, "Stopped")
 
 
+def test_a_button_that_replaces_the_pressed_one_has_its_focus(long_run):
+    page, _ = long_run
+    for name, successor in (("Pause", "Resume"), ("Resume", "Pause"), ("Stop", "Run again")):
+        verb(page, name).press("Enter")
+        expect(verb(page, successor)).to_be_focused()
+
+
 def test_name_change_and_delete(visit):
     page = visit(NEW)
     start(page, 2)
     says(page, "Done")
+    verb(page, "Rename").click()
+    expect(page.get_by_role("textbox", name="Name", exact=True)).to_be_focused()
+    page.keyboard.press("Escape")
     verb(page, "Rename").press("Enter")
     expect(page.get_by_role("textbox", name="Name", exact=True)).to_be_focused()
     page.get_by_role("textbox", name="Name", exact=True).fill("**mine** $x$")

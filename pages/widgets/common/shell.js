@@ -88,19 +88,47 @@ addEventListener("click", (event) => {
     });
 }, true);
 
-// Streamlit puts the box of a button at the end of the page, where Tab comes last: after a key it
-// gets the focus.
-const FOCUSED = '[data-testid="stPopoverBody"] :is(input, textarea, button, a[href])';
-addEventListener("click", ({ detail, target }) => {
-  if (detail || !(target instanceof Element) || !target.closest('[data-testid="stPopoverButton"]'))
-    return;
-  const end = performance.now() + 2000;
+/**
+ * Focus an element as soon as there is one.
+ * @param {() => Element | null | undefined} find
+ * @param {number} most ms to wait
+ */
+function focusSoon(find, most) {
+  const end = performance.now() + most;
   const seek = () => {
-    const first = document.querySelector(FOCUSED);
-    if (first instanceof HTMLElement) first.focus();
+    const found = find();
+    if (found instanceof HTMLElement) found.focus();
     else if (performance.now() < end) requestAnimationFrame(seek);
   };
   requestAnimationFrame(seek);
+}
+
+// Streamlit puts the box of a button at the end of the page, where Tab comes last: after a key it
+// gets the focus. After a click, a field for text in it does.
+const BOX = '[data-testid="stPopoverBody"]';
+const FOCUSED = `${BOX} :is(input, textarea, button, a[href])`;
+const TYPED = `${BOX} [data-testid="stTextInput"] input`;
+addEventListener("click", ({ detail, target }) => {
+  if (target instanceof Element && target.closest('[data-testid="stPopoverButton"]'))
+    focusSoon(() => document.querySelector(detail ? TYPED : FOCUSED), 2000);
+});
+
+// A button that was pressed is disabled for a moment, or replaced, as Pause by Resume, and loses
+// the focus. After a key, it or the first button in its place gets it back.
+addEventListener("click", ({ detail, target }) => {
+  const button = target instanceof Element
+    ? target.closest('[data-testid="stButton"] button') : null;
+  const row = button?.closest('[data-testid="stHorizontalBlock"]');
+  if (detail || !button || !row) return;
+  focusSoon(() => {
+    const { activeElement, body } = document;
+    if (activeElement === button) return null;
+    if (activeElement !== body) return activeElement;
+    // Until the page is drawn, the buttons may be those of before.
+    if (!document.querySelector('[data-test-script-state="notRunning"]')) return null;
+    const place = button.isConnected ? button.parentElement : row;
+    return place?.querySelector("button:enabled");
+  }, ANSWER);
 });
 
 /**

@@ -140,7 +140,9 @@ def _status(
         elif last:
             share = last["step"] / last["steps"]
             line = f"{WORDS[state]} · step {last['step']:,} of {last['steps']:,}"
-            rate = f"{last['images_per_second']:,.0f} {noun}s per second"
+            latest = next(e for e in reversed(events) if e["kind"] in ("progress", "start"))
+            measured = latest is last  # not before a pause
+            rate = f"{last['images_per_second']:,.0f} {noun}s per second" if measured else ""
             left = seconds_after(events, config)
             rest = f"about {duration(left)} left" if left else ""
             st.progress(share, " · ".join(filter(None, (line, error, rate, rest))))
