@@ -2,7 +2,9 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from torch import Tensor
@@ -163,7 +165,7 @@ def _check_same_name(settings: Settings, record: bool = False) -> None:
 
 
 def _train(jobs: Sequence[Job], settings: Settings, options: argparse.Namespace) -> None:
-    """Run jobs with a progress bar."""
+    """Run jobs with a progress bar in a terminal, and one line per training elsewhere."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeElapsedColumn as Elapsed
 
@@ -178,6 +180,11 @@ def _train(jobs: Sequence[Job], settings: Settings, options: argparse.Namespace)
 
         def advance(job: Job) -> None:
             bar.update(task, advance=1, description=job.config.model)
+            if not bar.console.is_terminal:
+                done = f"{bar.tasks[task].completed:,.0f}/{len(jobs):,}"
+                with suppress(OSError):  # a closed pipe does not end the trainings
+                    line = f"done {done}: {job.config.model}, seed {job.config.seed}"
+                    print(line, file=sys.stderr, flush=True)
 
         work.run(jobs, data_dir, executor=_executor(options), finished=advance)
 

@@ -96,7 +96,8 @@ def test_the_command_writes_table_and_markdown(short, tmp_path, capsys):
     arguments = ["reproduce", "table1", "--rows", "logistic-el-3,linear,logistic-el-3"]
     arguments += ["--dataset", "digits", "--seeds", "1", "--processes", "1"]
     assert main([*arguments, "--out", str(tmp_path)]) == 0
-    text = capsys.readouterr().out
+    text, progress = capsys.readouterr()
+    assert progress == "done 1/2: logistic-el-3, seed 0\ndone 2/2: linear, seed 0\n"  # no terminal
     assert text.count("logistic-el-3") == 1
     assert "\n1 seed per row; " in text
     assert "The paper's errors are of MNIST.\n" in text
