@@ -30,10 +30,11 @@ class _IntervalMass(Function):
     @staticmethod
     def forward(loc, scale, edges, density):
         z = (edges - loc[..., None]) / scale[..., None]
-        # `mass` rounds the far end, so that is the one farther from the location. By symmetry, the
-        # interval may be mirrored. Then both intervals at an edge have the same z there.
-        near = torch.where(-z[..., 1:] > z[..., :-1], -z[..., 1:], z[..., :-1])
-        return density.mass(near, edges.diff() / scale[..., None])
+        # `mass` rounds the other end of the interval. So it is mirrored, which the symmetry of the
+        # densities allows, where its right end is nearer to the location than its left one: then
+        # the intervals on both sides of an edge beside the location have the same z there.
+        nearer = torch.maximum(z[..., :-1], -z[..., 1:])
+        return density.mass(nearer, edges.diff() / scale[..., None])
 
     @staticmethod
     def setup_context(ctx, inputs, output):
