@@ -18,12 +18,29 @@ import numpy as np
 import platformdirs
 from llvmlite import ir
 from numba import config, extending, njit, types
+from numba.core.caching import FunctionCache
 
 settings: Any = config
 intrinsic: Any = extending.intrinsic
 """Defines a function of kernels by its LLVM code; called without the context that it takes."""
 CONTRACTED = {"contract", "nsz"}
 """a · b + c may be rounded once. Sums keep their order, and infinities their meaning."""
+
+
+class _Cache(FunctionCache):
+    """Compiled code on disk. Nothing depends on it: what cannot be read is compiled again."""
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # of a damaged file, whatever its bytes mean
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig, data):
+        with suppress(Exception):  # a full disk, or a damaged file in a folder that is read-only
+            super().save_overload(sig, data)
 
 
 def kernel(function: Callable | None = None, *, fastmath: set[str] | None = None) -> Any:
@@ -34,13 +51,15 @@ def kernel(function: Callable | None = None, *, fastmath: set[str] | None = None
     if function is None:
         return lambda wrapped: kernel(wrapped, fastmath=fastmath)
     options: Any = {"fastmath": fastmath or CONTRACTED, "nogil": True, "error_model": "numpy"}
+    compiled = njit(**options)(function)
     folder, settings.CACHE_DIR = settings.CACHE_DIR, settings.CACHE_DIR or _folder()
     try:
-        return njit(cache=True, **options)(function)
+        compiled._cache = _Cache(function)
     except RuntimeError:
-        return njit(**options)(function)
+        pass
     finally:
         settings.CACHE_DIR = folder
+    return compiled
 
 
 @cache
