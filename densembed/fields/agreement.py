@@ -11,9 +11,12 @@ from scipy.stats import binomtest
 from torch import Tensor
 
 from densembed.data import as_input, noun
+from densembed.data.grids import OWN
 from densembed.fields.measures import on_pixels
 from densembed.models.architectures import DensityNetwork
+from densembed.models.initialisation import is_locator
 from densembed.models.names import describe
+from densembed.text import counted
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.errors import Errors
 
@@ -141,6 +144,10 @@ def summary(checkpoint: Checkpoint) -> dict[str, str]:
     header, config = checkpoint.header, checkpoint.config
     dense = checkpoint.has_densities
     inputs = f"{noun(header.input_shape)}s"
+    cell, size = (
+        "sample" if header.scaling else "pixel",
+        " × ".join(map(str, header.input_shape[1:])),
+    )
     seconds = [epoch.seconds for epoch in header.epochs]
     return {
         "Model": describe(config.model),
@@ -163,6 +170,12 @@ def summary(checkpoint: Checkpoint) -> dict[str, str]:
         "Learning rate": f"at most {config.learning_rate:g}",
         "Density learning rate": f"{config.density_rate:g} × the learning rate" if dense else "–",
         "Weight decay": f"{config.weight_decay:g}",
+        "Micro network": f"{config.locator_rate:g} × the learning rate, weight decay "
+        f"{config.weight_decay + config.locator_decay:g}"
+        if any(map(is_locator, checkpoint.tensors))
+        else "–",
+        "Grid": f"that of the data ({size})" if config.grid == OWN else config.grid,
+        "Random shifts": f"at most {counted(config.shift, cell)}" if config.shift else "none",
         "Initialisation": f"{config.location_start} locations, "
         + f"β around {config.scale_start:g}".replace("-", "−")
         if dense

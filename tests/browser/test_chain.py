@@ -106,14 +106,24 @@ def test_each_kind_of_network_has_its_own_chain(site, model, title, words):
 def test_one_of_a_thing_is_in_the_singular(site, tmp_path):
     page = site("explore?more=about")
     name, flow, summed = ".choices .glossed", f"{CHAIN} .flow", f"{CHAIN} .sum"
+    lead = ".lead p"
     texts = {
         "logistic-el-mnn-1-1": [
             (name, "1 density (B = 1), placed by a micro network (mNN) with 1 density (B₀ = 1)."),
             (flow, "with 1 small density. A linear map turns this reading into 1 place."),
             (flow, "3: 1 density"),
             (summed, "The density of the micro network moves it (orange line); its reading is"),
+            (
+                lead,
+                "its one density lies there, and reads the mean ink under it. A micro network "
+                "moves it with the input.",
+            ),
         ],
-        "logistic-el-1": [(flow, "2: 1 fixed density"), (flow, " by 1 density (+")],
+        "logistic-el-1": [
+            (flow, "2: 1 fixed density"),
+            (flow, " by 1 density (+"),
+            (lead, "It is fixed; a micro network would move it with the input."),
+        ],
         "mlp-1": [("select", "MLP with 1 hidden unit"), (flow, "3: 1 hidden unit")],
         "stages-1-logistic-el-1": [
             ("select", "One adaptive stage of 1 map,"),
@@ -126,6 +136,33 @@ def test_one_of_a_thing_is_in_the_singular(site, tmp_path):
         page.locator("#file").set_input_files(own)
         for place, words in wanted:
             expect(page.locator(place).first).to_contain_text(words, use_inner_text=True)
+
+
+@pytest.mark.parametrize(
+    ("chapter", "words"),
+    [
+        (3, "The network has 1 bump, which is its receptive field: bright is where"),
+        (4, "it computes where the bump of the network goes. "),
+        (5, "At first, the bump lies at a random place and all weights are random"),
+        (5, "In each step, the network sees up to 128 pictures with their right answers."),
+    ],
+)
+def test_the_story_of_a_network_with_one_density(site, tmp_path, chapter, words):
+    page = site(f"explore?more=story&chapter={chapter}")
+    own = tmp_path / "one.safetensors"
+    own.write_bytes(made("logistic-el-mnn-1-1", (1, 28, 28)))
+    page.locator("#file").set_input_files(own)
+    text = page.locator(".story .words > p").first
+    expect(text).to_contain_text(words, use_inner_text=True)
+
+
+def test_densities_of_several_channels_are_counted_together(site):
+    page = site(f"explore?model={COLOUR}")
+    expect(page.locator(".choices .glossed")).to_have_text(
+        "Logistic-EL: 3 × 3 densities per channel, 27 in all (B = 3), placed by a micro network "
+        "(mNN) with 2 × 2 densities per channel (B₀ = 2).",
+        use_inner_text=True,
+    )
 
 
 @pytest.mark.parametrize(

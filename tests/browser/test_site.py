@@ -72,10 +72,12 @@ def test_a_model_of_signals_of_ones_own(site, tmp_path):
     shows(page, INPUT, np.full((1, 40), checkpoint.header.scaling.mean))
     shows(page, FIELD, field(checkpoint.network()).values[0])
     expect(page.locator(".pair .opinion .heading small")).to_have_text("none: no signal")
+    expect(page.get_by_text("Example", exact=True)).to_be_hidden()  # there are no test signals
+    expect(page.get_by_role("button", name="Shuffle")).to_be_hidden()
     expect(page.locator("#notices p")).to_have_text(
         [
-            "This page has no test signals for this model. It is shown for the mean of its "
-            "training data."
+            "This page has no test signals for this model. It is shown for a blank signal, the "
+            "mean of its training data."
         ]
     )
     page.get_by_label("Model", exact=True).select_option(SMALL)

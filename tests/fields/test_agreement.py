@@ -15,6 +15,7 @@ from densembed.fields.agreement import (
     summary,
     verdict,
 )
+from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
 from densembed.training.recorder import Recorder
@@ -103,6 +104,22 @@ def test_a_stopped_training_is_a_fraction_of_what_was_planned(trained):
         1.0,
         round(123 + 1 / per_epoch, 2),
     ]
+
+
+SETTINGS = {
+    "epochs": 4, "grid": "14,28", "shift": 3, "batch_size": 64,
+    "learning_rate": 0.1, "density_rate": 0.5, "weight_decay": 0.1, "locator_rate": 0.1,
+    "locator_decay": 0.5, "location_start": "grid", "scale_start": -2.0, "seed": 7,
+}  # fmt: skip
+NO_FACTS = {"model", "dataset", "seeds", "device", "compile"}
+"""They show in the tensors, the data's title, and the time per epoch on a device."""
+
+
+@pytest.mark.parametrize("setting", sorted(RunConfig.model_fields.keys() - NO_FACTS))
+def test_facts_tell_trainings_with_other_settings_apart(trained, setting):
+    config = trained.config.model_copy(update={setting: SETTINGS[setting]})
+    other = Checkpoint(trained.header.model_copy(update={"config": config}), trained.tensors)
+    assert summary(other) != summary(trained)
 
 
 def test_facts_of_a_checkpoint(trained):

@@ -368,7 +368,8 @@ class Explore extends View {
       dataChanges(this.checkpoint), models[key]?.story, why].filter(Boolean).join(" ");
     const signals = this.checkpoint.axes === 1;
     this.root.classList.toggle("signals", signals);
-    explain(this.parts, partsOf(this.checkpoint.words, signals));
+    explain(this.parts, partsOf(this.checkpoint.words, signals,
+      this.checkpoint.network(0).densities));
     explain(this.about, signals ? forSignals(MEASURES) : MEASURES);
     explain(this.sentence, leadOf(this.checkpoint, others));
     if (this.inputPlace.firstChild !== this.inputs.bar) {  // or a control would lose the focus

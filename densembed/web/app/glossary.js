@@ -92,9 +92,10 @@ export const MEASURES = "[Centre|centre], [spread], [entropy] and [90 % of the f
  * The parts of a model's name, for `explain`: "Logistic-EL with mNN, B = 10, B₀ = 5" has 10 × 10
  * densities and a micro network with 5 × 5. Empty for a model without densities.
  * @param {string} name
- * @param {boolean} [signals] whether the model is one of signals, with B densities
+ * @param {boolean} signals whether the model is one of signals, with B densities
+ * @param {number} all number of densities, of all channels together
  */
-export function partsOf(name, signals = false) {
+export function partsOf(name, signals, all) {
   const [, layer] = /(?:^|, )([^,]*-EL)\b/.exec(name) ?? [];
   const [, side] = /\bB = (\d+)/.exec(name) ?? [];
   const [, small] = /\bB₀ = (\d+)/.exec(name) ?? [];
@@ -102,9 +103,12 @@ export function partsOf(name, signals = false) {
   const counts = (/** @type {string} */ each) => Number(each) === 1 ? ["1", "density"]
     : [signals ? each : `${each} × ${each}`, "densities"];
   const [number, noun] = counts(side);
+  const several = all > Number(side) ** (signals ? 1 : 2);
+  const each = several ? " per channel" : "";
   const micro = small ? ", placed by a [micro network] (mNN) with "
-    + `${counts(small).join(" ")} ([B₀] = ${small})` : "";
-  const text = `[${layer}|EL]: ${number} [${noun}|density] ([B] = ${side})${micro}.`;
+    + `${counts(small).join(" ")}${each} ([B₀] = ${small})` : "";
+  const total = several ? `${each}, ${all.toLocaleString("en")} in all` : "";
+  const text = `[${layer}|EL]: ${number} [${noun}|density]${total} ([B] = ${side})${micro}.`;
   return signals ? forSignals(text) : text;
 }
 

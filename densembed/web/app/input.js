@@ -234,7 +234,8 @@ export class InputControls {
     this.source.show(String(state.from),
       Object.fromEntries(this.sources.map((source) => [source, texts[source]])));
     this.source.element.hidden = this.sources.length < 2;
-    this.samplesBar.hidden = this.thumbnails.element.hidden = state.from !== "samples";
+    this.samplesBar.hidden = this.thumbnails.element.hidden = state.from !== "samples"
+      || samples.empty;
     this.pad.element.hidden = !drawing || samples.signals;
     this.drawBar.hidden = !drawing || !samples.signals;
     this.showNumbers(state.from === "upload" && samples.signals);

@@ -64,17 +64,20 @@ export function leadOf(checkpoint, others) {
  * @param {boolean} others
  */
 function fieldOf(checkpoint, { cell, most, box, input, map }, others) {
-  const { frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
+  const { densities, frame, hasMicroNetwork, onPixels } = checkpoint.network(0);
   if (!checkpoint.hasDensities) return `${withoutDensities(onPixels, cell)}, so its field is the `
     + `same everywhere.${others
       ? " Choose a model with EL in its name to see where such a network looks." : ""}`;
+  const [own, they, them] = densities === 1
+    ? ["its one [density] lies", "It is", "it"]
+    : ["most of its [densities|density] lie", "They are", "them"];
   const boxed = frame === "mass"
-    ? `They move and scale with a box around the ${box} (dashed).` : "";
-  const moves = hasMicroNetwork ? `A [micro network] moves them with the input. ${boxed}`
-    : boxed || "They are fixed; a [micro network] would move them with the input.";
+    ? `A box around the ${box} (dashed) moves and scales ${them}.` : "";
+  const moves = hasMicroNetwork ? `A [micro network] moves ${them} with the input. ${boxed}`
+    : boxed || `${they} fixed; a [micro network] would move ${them} with the input.`;
   const reads = onPixels ? `the mean ${input}`
     : `the mean of a ${map} of its stages`;
   const task = checkpoint.readsDigits ? "This network recognises handwritten digits. " : "";
-  return `${task}The [receptive field] is ${most} where the network looks: most of its `
-    + `[densities|density] lie there, and each reads ${reads} under it. ${moves}`;
+  return `${task}The [receptive field] is ${most} where the network looks: ${own} there, and ${
+    densities === 1 ? "" : "each "}reads ${reads} under it. ${moves}`;
 }

@@ -139,8 +139,8 @@ class Page {
       const taken = this.samples.find((own) => classes.join() === own.classes.join()
         && !othersOf(inputShape, own));
       this.missing = taken || this.host.upload ? ""
-        : `This page has no ${nounsOf(inputShape).test}s for this model. It is shown for ${
-          isSignal(inputShape) ? "the mean of its training data" : "a blank picture"}.`;
+        : `This page has no ${nounsOf(inputShape).test}s for this model. It is shown for a blank ${
+          isSignal(inputShape) ? "signal, the mean of its training data" : "picture"}.`;
       return taken ?? Samples.empty(checkpoint);
     };
     return { title, name: "", group, story, open, samples };

@@ -255,10 +255,14 @@ export class Story {
     const bound = shares.reduce((most, each) => Math.max(most, largestValue(each, 100)), 0) || 1;
     const bumps = counted(count, "bump");
     return { title: count === 100 ? "A hundred bumps" : bumps, say: says, equation,
-      text: `The network has ${bumps}. Their sum is its [receptive field]: it is bright where many `
-        + "bumps lie together, so *bright is where the network looks*. Each class has a "
-        + "[weight] for every reading; readings times weights, added up, are the [score] of the "
-        + "class. The highest score wins.",
+      text: count === 1
+        ? "The network has 1 bump, which is its [receptive field]: *bright is where the network "
+          + "looks*. Each class has a [weight] for its reading, and the reading times the weight "
+          + "is the [score] of the class. The highest score wins."
+        : `The network has ${bumps}. Their sum is its [receptive field]: it is bright where many `
+          + "bumps lie together, so *bright is where the network looks*. Each class has a "
+          + "[weight] for every reading; readings times weights, added up, are the [score] of the "
+          + "class. The highest score wins.",
       figures: [{ values: null, shape, size, title: bumps, alt: "Densities as ellipses,",
         note: `red raises the score of ${name}, blue lowers it`,
         picture: { url: spriteOf([response.pixels], checkpoint.inputShape, DIM), opacity: 1 },
@@ -319,10 +323,11 @@ export class Story {
           + "shifted or larger, so are the box and every bump in it: that is why the bright field "
           + "moves when the picture changes." };
     return network.adaptive ? { title: "They move", figures, equation,
-      text: "Before the bumps read, a [micro network] looks at the picture with a few bumps of its "
-        + "own. From *their* readings it computes where each of the other bumps goes. Training has "
-        + "taught it places that help to tell the classes apart. *Another picture, another "
-        + "place*: that is why the bright field moves when the picture changes." }
+      text: "First, a [micro network] looks at the picture with bumps of its own. From *their* "
+        + `readings it computes where ${network.densities === 1 ? "the bump of the network goes"
+          : "each of the other bumps goes"}. Training has taught it places that help to tell the `
+        + "classes apart. *Another picture, another place*: that is why the bright field moves "
+        + "when the picture changes." }
       : { title: "They can move", figures, equation,
         text: `${checkpoint.hasDensities ? "In this model the bumps stay, so the"
           : "This model has no bumps, and its"} field is the same for every picture. In a model `
@@ -342,14 +347,18 @@ export class Story {
     const on = checkpoint.config.location_start !== "grid" ? "at random places"
       : checkpoint.network(0).hasMicroNetwork ? "near a regular grid" : "on a regular grid";
     const [places, moves] = checkpoint.hasDensities
-      ? [`the bumps lie ${on} and `, "every bump moves and "] : ["", ""];
+      ? [checkpoint.network(0).densities === 1 ? "the bump lies at a random place and "
+        : `the bumps lie ${on} and `, "every bump moves and "] : ["", ""];
+    const batch = Math.min(Number(checkpoint.config.batch_size),
+      checkpoint.provenance.train_images);
+    const seen = batch > 1 ? `up to ${batch.toLocaleString("en")} pictures` : "a picture";
     const shown = [...new Set([0, current, last])];
     const said = [...new Set([0, last])].map((k) =>
       `*${literal(response.predictionText(k))}* ${checkpoint.moment(steps[k])}`);
     return { title: "They learn", figures: this.fields(response, shown),
       text: `At first, ${places}all weights are random, so the prediction is random, too. `
         + `${cut || `[Training|training] takes [${counted(steps[last], "step")}|step].`} In each `
-        + "step, the network sees a few pictures with their right answers. Then "
+        + `step, the network sees ${seen} with their right answers. Then `
         + `${moves}every weight changes a little, so that the right [class] gets a higher `
         + `score.${error}`,
       say: `Prediction for ${nameOf(response)}: ${said.join(", ")}.`,
