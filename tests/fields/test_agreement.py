@@ -107,7 +107,7 @@ def test_a_stopped_training_is_a_fraction_of_what_was_planned(trained):
 
 
 SETTINGS = {
-    "epochs": 4, "grid": "14,28", "shift": 3, "batch_size": 64,
+    "epochs": 4, "grid": "14,28", "shift": 3, "batch_size": 96,
     "learning_rate": 0.1, "density_rate": 0.5, "weight_decay": 0.1, "locator_rate": 0.1,
     "locator_decay": 0.5, "location_start": "grid", "scale_start": -2.0, "seed": 7,
 }  # fmt: skip

@@ -566,6 +566,22 @@ def test_a_duplicate_fills_in_the_form(small_gallery, runs_root, submitted):
     assert submitted[0].config == config.model_copy(update={"seed": 8})
 
 
+def test_settings_of_a_duplicate_without_fields_can_be_left_out(
+    small_gallery, runs_root, submitted
+):
+    config = QUICK.model_copy(update={"shift": 3, "locator_rate": 0.5})
+    run = Run.create(config)
+    run.stop()
+    app = visit("train", run=run.identifier)
+    settle(app.button(key="edit-settings-and-rerun").click().run())
+    (said,) = (each for each in app.caption if "whose settings you edit" in each.value)
+    assert as_read(said.value).endswith(": shift 3, locator rate 0.5.")
+    settle(app.button(key="usual-values").click().run())
+    assert not any("whose settings you edit" in each.value for each in app.caption)
+    settle(app.button[0].click().run())
+    assert submitted[0].config == config.model_copy(update={"shift": 0, "locator_rate": 1.0})
+
+
 @pytest.mark.parametrize(
     ("written", "grid"), [("14, data,56x56", "14,data,56"), (" 14x20", "14x20"), (" ", "data")]
 )

@@ -38,6 +38,8 @@ DEFAULTS = {
     "new-device": "auto",
     "new-grid": OWN_GRID,
 }
+OTHERS = "new-other"
+"""In the session: settings of the run whose settings are edited, without fields in the form."""
 
 
 def train_form() -> None:
@@ -59,7 +61,7 @@ def train_form() -> None:
         **KEPT,
         help="Passes over the training data.",
     )
-    settings = _more_settings()
+    settings = _more_settings() | _others()
     try:
         config = RunConfig(model=model, dataset=dataset or FOLDER, epochs=epochs, **settings)
         if not cluster().scheduler:
@@ -90,7 +92,7 @@ def _start(config: RunConfig) -> Callable[[], None] | None:
     show = start(config)
 
     def follow() -> None:
-        st.session_state.pop("new-other", None)
+        st.session_state.pop(OTHERS, None)
         show()
 
     return show and follow
@@ -131,9 +133,8 @@ def _more_settings() -> dict:
             help=f"Pixels or samples to train on: those of the data ({OWN_GRID}), or others, as in "
             f"14 or 28x20; with several, as in 14,{OWN_GRID},56, each step takes one of them.",
         )
-        other = _others()
     settings = {"learning_rate": rate, "batch_size": batch, "seed": seed, "device": device}
-    return settings | {"grid": grid.strip() or OWN_GRID, **other}
+    return settings | {"grid": grid.strip() or OWN_GRID}
 
 
 def _duration(config: RunConfig) -> str:
@@ -160,11 +161,16 @@ def _parameters(model: str, shape: tuple[int, ...], classes: int) -> int:
 
 
 def _others() -> dict:
-    """Settings of a duplicated run that the form has no fields for; shown as a caption."""
-    other = st.session_state.get("new-other", {})
+    """Settings of a run to repeat that the form has no fields for, which can be left out."""
+    other = st.session_state.get(OTHERS, {})
     if other:
         text = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in other.items())
-        st.caption(f"Other settings of that run: {plain(text)}.")
+        st.caption(f"As in the run whose settings you edit: {plain(text)}.")
+        st.button(
+            "Use the usual values",
+            key="usual-values",
+            on_click=callback(st.session_state.pop, OTHERS, None),
+        )
     return other
 
 
@@ -184,4 +190,4 @@ def fill_in(config: RunConfig) -> None:
     }
     named = {"model", "dataset", "epochs", "learning_rate", "batch_size", "seed", "device", "grid"}
     st.session_state.update(fields)
-    st.session_state["new-other"] = config.model_dump(exclude=named, exclude_defaults=True)
+    st.session_state[OTHERS] = config.model_dump(exclude=named, exclude_defaults=True)
