@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import replace
 
+import matplotlib
 import nbformat
 import numpy as np
 import pytest
@@ -106,6 +107,14 @@ def test_a_notebook_displays_a_figure_without_pyplot(trained, tmp_path):
     execute(notebook, tmp_path)
     (output,) = notebook.cells[0].outputs
     assert "image/png" in output.data
+
+
+def test_a_figure_leaves_the_settings_of_matplotlib(trained, digits):
+    before = dict(matplotlib.rcParams)
+    drawn = figure(trained, digits.test.images[0], backend="matplotlib")
+    assert dict(matplotlib.rcParams) == before
+    assert not any(text.get_parse_math() for text in drawn.texts)
+    assert drawn.texts
 
 
 def test_an_unknown_backend_is_named(trained):

@@ -3,8 +3,10 @@
 import io
 import warnings
 from collections.abc import Callable, Mapping
+from functools import wraps
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from plotly.colors import get_colorscale
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 WIDTHS = {"one column": 85.0, "two columns": 178.0}
 """Width in millimetres, as in most journals."""
@@ -38,8 +43,23 @@ SETTINGS: dict[Any, Any] = {
     "text.parse_math": False,
     "text.usetex": False,
 }
+DRAWING = RLock()
+"""The settings are those of the process, so only one thread draws at a time."""
 UNDATED = {"PNG": {}, "SVG": {"Date": None}, "PDF": {"CreationDate": None}}
 """Metadata that is left out, so that the same figure is the same file at any time."""
+
+
+def styled(draw: Callable[P, T]) -> Callable[P, T]:
+    """Lets a function draw with `SETTINGS`, after which matplotlib's are as before."""
+
+    @wraps(draw)
+    def within(*args: P.args, **kwargs: P.kwargs) -> T:
+        import matplotlib
+
+        with DRAWING, matplotlib.rc_context(SETTINGS):
+            return draw(*args, **kwargs)
+
+    return within
 
 
 def sheet(
@@ -61,6 +81,7 @@ def sheet(
     return saved(page, title, kind)
 
 
+@styled
 def saved(page: "Figure", title: str, kind: str) -> bytes:
     """The file of a figure, the same for the same figure at any time."""
     file = io.BytesIO()
@@ -71,6 +92,7 @@ def saved(page: "Figure", title: str, kind: str) -> bytes:
     return file.getvalue()
 
 
+@styled
 def sheet_figure(
     pixels: np.ndarray,
     fields: Mapping[str, np.ndarray],
@@ -92,10 +114,8 @@ def sheet_figure(
         unit: title of the colour scale.
         drawn: converts titles to what is drawn, by default `drawable`.
     """
-    import matplotlib  # takes half a second
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # takes half a second
 
-    matplotlib.rcParams.update(SETTINGS)
     drawn = drawn or drawable
     width, size = WIDTHS[columns], SIZES[columns]
     each = (width - GAP * (2 + len(fields))) / (1 + len(fields))

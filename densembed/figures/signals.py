@@ -11,12 +11,12 @@ from densembed.figures.printed import (
     INCH,
     LINE,
     POINT,
-    SETTINGS,
     SIZES,
     WIDTHS,
     drawable,
     letters,
     saved,
+    styled,
     wrapped,
 )
 from densembed.figures.theme import AFTER, BEFORE
@@ -45,6 +45,7 @@ def signal_sheet(
     return saved(page, title, kind)
 
 
+@styled
 def signal_figure(
     values: np.ndarray,
     fields: Mapping[str, np.ndarray],
@@ -66,10 +67,8 @@ def signal_figure(
         unit: of the fields.
         drawn: converts titles to what is drawn, by default `drawable`.
     """
-    import matplotlib  # takes half a second
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # takes half a second
 
-    matplotlib.rcParams.update(SETTINGS)
     width, size = WIDTHS[columns], SIZES[columns]
     high = HEIGHT * width
     plots = [fields, changes] if changes else [fields]
