@@ -33,6 +33,7 @@ from densembed.training.header import (
     VERSION,
     CheckpointError,
     Header,
+    check_course,
     check_file,
     read_header,
     summarise,
@@ -259,19 +260,7 @@ def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> Non
         tensor = tensors[key] = _as_float32(tensor, key, name)
         if not torch.isfinite(tensor).all():
             raise CheckpointError(f"{name} has values in {key} that are not finite.")
-    count = members.pop()
-    for epoch in header.epochs:
-        if not len(epoch.test_error) == len(epoch.train_loss) == count:
-            raise CheckpointError(f"{name} has metrics for another number of members.")
-    for what, numbers in (
-        ("snapshots", header.steps),
-        ("epochs", [epoch.epoch for epoch in header.epochs]),
-        ("epochs", [epoch.step for epoch in header.epochs]),
-    ):
-        if numbers != sorted(set(numbers)):
-            raise CheckpointError(f"{name} has {what} that are not in order.")
-    if header.steps[0]:
-        raise CheckpointError(f"{name} has no snapshot of step 0, from before training.")
+    check_course(header, members.pop(), name)
 
 
 def _as_float32(tensor: Tensor, key: str, name: str) -> Tensor:

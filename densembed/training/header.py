@@ -171,9 +171,28 @@ def summarise(path: str | os.PathLike) -> Summary:
             shapes = _shapes(start, os.fstat(file.fileno()).st_size)
     except OSError as error:
         raise CheckpointError(f"{printable(path)} cannot be read: {error.strerror}.") from error
-    if shapes is None:
+    counts = {shape[:2] for shape in (shapes or {}).values()}
+    count = counts.pop() if len(counts) == 1 else ()
+    if shapes is None or len(count) != 2 or count[0] != len(header.steps):
         raise CheckpointError(f"{name} is damaged or incomplete.")
+    check_course(header, count[1], name)
     return Summary(header, shapes)
+
+
+def check_course(header: Header, members: int, name: str) -> None:
+    """Raise CheckpointError unless snapshots and metrics are in order and of all members."""
+    for epoch in header.epochs:
+        if not len(epoch.test_error) == len(epoch.train_loss) == members:
+            raise CheckpointError(f"{name} has metrics for another number of members.")
+    for what, numbers in (
+        ("snapshots", header.steps),
+        ("epochs", [epoch.epoch for epoch in header.epochs]),
+        ("epochs", [epoch.step for epoch in header.epochs]),
+    ):
+        if numbers != sorted(set(numbers)):
+            raise CheckpointError(f"{name} has {what} that are not in order.")
+    if header.steps[0]:
+        raise CheckpointError(f"{name} has no snapshot of step 0, from before training.")
 
 
 def _shapes(start: bytes, size: int) -> dict[str, tuple[int, ...]] | None:

@@ -803,6 +803,24 @@ def test_peek_refuses_a_file_whose_tensors_are_not_described(tmp_path, entry):
         Checkpoint.peek(path)
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"steps": [20, 10, 1, 0]}, "snapshots that are not in order"),
+        ({"steps": [0, 0, 0, 0]}, "snapshots that are not in order"),
+        ({"steps": [1, 2, 10, 20]}, "no snapshot of step 0"),
+        ({"steps": [0, 1, 20]}, "damaged or incomplete"),
+        ({"epochs": header()["epochs"][::-1]}, "epochs that are not in order"),
+        ({"members": 2}, "metrics for another number of members"),
+    ],
+)
+def test_peek_refuses_a_course_of_training_that_cannot_be(tmp_path, changes, words):
+    path = tmp_path / "it.safetensors"
+    path.write_bytes(content(header(**changes)))
+    with pytest.raises(CheckpointError, match=words):
+        Checkpoint.peek(path)
+
+
 def test_peek_refuses_a_truncated_file(tmp_path):
     path = tmp_path / "a.safetensors"
     path.write_bytes(WHOLE)
