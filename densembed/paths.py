@@ -54,5 +54,5 @@ def checkpoint_path(text: str) -> Path:
     path = in_home(text)
     shipped = gallery_folder() / f"{text}{SUFFIX}"
     # The functions of os.path take any text, also one that is too long for a file name.
-    by_name = path.name == text and not os.path.exists(path) and os.path.isfile(shipped)
+    by_name = path.name == text and not os.path.isfile(path) and os.path.isfile(shipped)
     return shipped if by_name else path

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from densembed.data import load_dataset
 from densembed.experiments.frontier import best
 from densembed.experiments.paper import TABLES
-from densembed.paths import app_folder, gallery_folder
+from densembed.paths import app_folder, checkpoint_path, gallery_folder
 from densembed.runs import Run, gallery
 from densembed.runs.gallery import Entry, entries, find
 from densembed.runs.sweep import Sweep
@@ -189,3 +189,18 @@ def test_descriptions_match_the_models():
     for budget in table["budgets"]:
         model = best(table, budget)["model"]
         assert f"at most {budget:,} parameters" in gallery.DESCRIPTIONS[f"frontier-{model}"]
+
+
+def test_a_file_comes_before_a_model_of_its_name_and_a_folder_does_not(
+    shelf, tmp_path, monkeypatch
+):
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    included, own = gallery_folder() / "a-model.safetensors", Path("a-model")
+    assert checkpoint_path("a-model") == included
+    own.mkdir()
+    assert checkpoint_path("a-model") == included
+    own.rmdir()
+    own.write_bytes(b"mine")
+    assert checkpoint_path("a-model").read_bytes() == b"mine"
