@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from scipy.stats import binom
 from torch import Tensor, nn
 
+from densembed.functional.arguments import as_tensor
 from densembed.functional.densities import FAMILIES
 from densembed.functional.gamma import axes_gamma
 from densembed.functional.uniform import bounded_logit
@@ -182,7 +183,7 @@ def resolution(size: int) -> int:
 
 
 def _batch(x: np.ndarray) -> Tensor:
-    return torch.as_tensor(x, dtype=torch.float64)[None, None]
+    return as_tensor(x, torch.float64)[None, None]
 
 
 def _reference(name: str, values: Tensor, output: np.ndarray, promise: float | None) -> Reference:
@@ -243,7 +244,7 @@ def convolution(
     """
     size, taps = len(x), len(weights)
     torch_layer = nn.Conv1d(1, 1, taps, stride, bias=False).double()
-    torch_layer.weight.copy_(torch.as_tensor(weights))
+    torch_layer.weight.copy_(as_tensor(weights))
     if amplitude is None:
         amplitude = float(taps)
         layer: DensityConv1d | AdaptiveConv1d = DensityConv1d.from_torch(torch_layer)

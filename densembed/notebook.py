@@ -34,7 +34,7 @@ from densembed.fields.field import RESOLUTION, view
 from densembed.figures.export import by_moment, title_of
 from densembed.figures.printed import sheet_figure
 from densembed.figures.theme import DENSITY_SCALE, INK_SCALE, clipped_ticks, themed
-from densembed.functional.arguments import per_axis
+from densembed.functional.arguments import as_tensor, per_axis
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import view_page
@@ -162,7 +162,7 @@ def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
             if note:
                 warnings.warn(note, stacklevel=3)  # where `show` or `figure` is called
         return image.pixels
-    tensor = torch.as_tensor(x).detach().cpu()
+    tensor = as_tensor(x).detach().cpu()
     pixels = tensor[0] if tensor.dim() == 4 and len(tensor) == 1 else tensor
     if tuple(pixels.shape) != shape:
         raise ValueError(

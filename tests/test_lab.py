@@ -65,6 +65,16 @@ def test_values_go_into_a_link_and_back():
     assert np.allclose(lab.parse_values(lab.format_values(NOISE)), NOISE, atol=1e-3)
 
 
+@pytest.mark.filterwarnings("error")
+def test_arrays_of_any_layout_give_the_same_reading():
+    x, weights = np.linspace(0, 1, 8), np.array([0.2, 0.5, 0.3])
+    expected = lab.convolution(x, weights, stride=1, position=2)
+    turned = lab.convolution(
+        x[::-1].copy()[::-1], weights.astype(">f8")[::-1][::-1], stride=1, position=2
+    )
+    np.testing.assert_array_equal(turned.output, expected.output)
+
+
 def test_fully_connected_is_the_identity():
     reading = lab.fully_connected(NOISE)
     assert np.array_equal(reading.gamma, np.eye(23))

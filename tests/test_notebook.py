@@ -161,6 +161,25 @@ def test_inputs_in_any_form_are_the_same_pixels(trained, digits, tmp_path):
     assert torch.equal(as_pixels(trained, path), read_picture(path).pixels)
 
 
+@pytest.mark.filterwarnings("error")
+def test_arrays_of_any_layout_are_the_same_pixels(trained, digits):
+    pixels = digits.test.images[3]
+    array = pixels.numpy()
+    mirrored = np.ascontiguousarray(array[..., ::-1])
+    for given in (
+        np.asarray(Image.fromarray(array[0]))[None],  # read-only
+        mirrored[..., ::-1],
+        as_input(pixels).numpy().astype(">f4"),
+        np.asfortranarray(array),
+        pixels.to_sparse(),
+        as_input(pixels).to_sparse(),
+    ):
+        assert torch.equal(as_pixels(trained, given), pixels)
+    taken = as_pixels(trained, mirrored)
+    mirrored[:] = 0
+    assert taken.any()
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -171,6 +190,10 @@ def test_inputs_in_any_form_are_the_same_pixels(trained, digits, tmp_path):
         (torch.zeros(1, 28, 28, dtype=torch.int64), "Expected pixels in uint8"),
         (torch.zeros(1, 28, 28, dtype=torch.uint16), "uint16 from 0 to 0"),
         (torch.zeros(1, 28, 28, dtype=torch.complex64), r"complex64\. Divide"),
+        (
+            torch.nested.nested_tensor([torch.zeros(28, 28)], layout=torch.jagged),
+            "a nested one. Convert it with",
+        ),
     ],
 )
 def test_other_inputs_are_refused_in_a_sentence(trained, given, words):

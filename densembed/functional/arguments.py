@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, fx, nn
 from torch.nn.modules.lazy import LazyModuleMixin
@@ -14,6 +15,28 @@ from torch.nn.utils import parametrize
 def widened(tensor: Tensor) -> Tensor:
     """`tensor` in at least float32, because positions need more than 8 or 11 bits."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def as_tensor(values: Any, dtype: torch.dtype | None = None) -> Tensor:
+    """Values in any form as a dense tensor, which shares no memory with an array.
+
+    Torch takes no array in another byte order or with reversed axes, and warns of a read-only one.
+
+    >>> as_tensor(np.arange(3, dtype=">i4")[::-1])
+    tensor([2, 1, 0], dtype=torch.int32)
+
+    Raises:
+        ValueError: the tensor is nested or quantized.
+    """
+    if isinstance(values, np.ndarray):
+        values = np.array(values, values.dtype.newbyteorder("="), order="C")
+    tensor = torch.as_tensor(values, dtype=dtype)
+    if tensor.is_nested or tensor.is_quantized:
+        kind, convert = (
+            ("nested", "to_padded_tensor(0)") if tensor.is_nested else ("quantized", "dequantize()")
+        )
+        raise ValueError(f"Expected a dense tensor; got a {kind} one. Convert it with x.{convert}.")
+    return tensor if tensor.layout == torch.strided else tensor.to_dense()
 
 
 def check_input(x: Tensor, like: Tensor | None) -> None:
