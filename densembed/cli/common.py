@@ -4,6 +4,7 @@ Nothing here imports torch, so that help and errors appear at once.
 """
 
 import argparse
+import json
 import os
 import sys
 import textwrap
@@ -222,10 +223,25 @@ def _is_writable(folder: Path) -> bool:
         return False
 
 
-def shown(path: Path, paths: Iterable[Path]) -> str:
+def named(path: Path, paths: Iterable[Path]) -> str:
     """The name of a file, with its folder if another of the files has the same name."""
     alone = sum(other.name == path.name for other in paths) == 1
-    return printable((path.name if alone else "") or path)
+    return (path.name if alone else "") or os.fspath(path)
+
+
+def shown(path: Path, paths: Iterable[Path]) -> str:
+    """The name of a file as in `named`, for text: what cannot be printed is escaped."""
+    return printable(named(path, paths))
+
+
+def print_json(values: object) -> None:
+    """Print values as JSON, in ASCII if the output cannot take their characters as they are."""
+    text = json.dumps(values, indent=1, ensure_ascii=False)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(values, indent=1)
+    print(text)
 
 
 def as_checkpoint(text: str) -> Path:

@@ -1,7 +1,6 @@
 """The command read: predictions for image files, and for signals in CSV files."""
 
 import argparse
-import json
 import sys
 import unicodedata
 from collections.abc import Collection, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from densembed.cli.common import UsageError, shown, warn
+from densembed.cli.common import UsageError, named, print_json, warn
 from densembed.cli.data import note_member, on_grid, read_signals
 from densembed.data import DataError, as_input, is_outside
 from densembed.data.decode import read_bytes
@@ -40,9 +39,9 @@ KEYS = (
     "remark",
     "error",
 )
-"""Keys of each object that `--json` prints. `digits` lists every digit in reading order; `class` is
-all of them, `probability` that of the least certain one, `remark` a sentence about frames of the
-file that were not read."""
+"""Keys of each object that `--json` prints. `file` is the file's own name, which a script can open.
+`digits` lists every digit in reading order; `class` is all of them, `probability` that of the least
+certain one, `remark` a sentence about frames of the file that were not read."""
 SIGNAL_KEYS = ("file", "line", "label", "class", "probability", "error")
 """Keys of each object that `--json` prints for a signal."""
 BATCH = 1000
@@ -65,13 +64,13 @@ def read(options: argparse.Namespace) -> int:
     labels = _labels_of(options.image, options.labels) if options.labels else {}
     results = [
         _predict(checkpoint, model, size, path, labels.get(path), options.data_dir)
-        | {"file": shown(path, options.image)}
+        | {"file": named(path, options.image)}
         for path in options.image
     ]
     _note_unknown(results, checkpoint)
     status = 2 if any(result["error"] for result in results) else 0
     if options.json:
-        print(json.dumps(results, indent=1, ensure_ascii=False))
+        print_json(results)
         return status
     for result in results:
         print(_line(result), file=sys.stderr if result["error"] else sys.stdout)
@@ -155,12 +154,13 @@ def _digit(
 
 
 def _line(result: dict[str, Any]) -> str:
+    name = printable(result["file"])
     if result["error"]:
-        return f"{result['file']}: {result['error']}"
+        return f"{name}: {result['error']}"
     if result["class"] is None:
-        return f"{result['file']}: no digit found"
+        return f"{name}: no digit found"
     digits = result["digits"]
-    text = f"{result['file']}: {' '.join(digit['class'] for digit in digits)}"
+    text = f"{name}: {' '.join(digit['class'] for digit in digits)}"
     text += f"  {' '.join(format(digit['probability'], '.2f') for digit in digits)}"
     for number, digit in enumerate(digits, start=1):
         reasons = [digit["close"] if doubt == Doubt.CLOSE else doubt for doubt in digit["doubts"]]
@@ -181,15 +181,15 @@ def _read_signals(checkpoint: Checkpoint, options: argparse.Namespace) -> int:
             else "--grid is for images. Leave it out for signals."
         )
     results = [
-        each | {"file": shown(path, options.image)}
+        each | {"file": named(path, options.image)}
         for path in options.image
         for each in _signals(checkpoint, path)
     ]
     _note_unknown(results, checkpoint)
     if options.json:
-        print(json.dumps(results, indent=1, ensure_ascii=False))
+        print_json(results)
     for result in [] if options.json else results:
-        where = result["file"] + (f", line {result['line']}" if result["line"] else "")
+        where = printable(result["file"]) + (f", line {result['line']}" if result["line"] else "")
         if result["error"]:
             print(f"{where}: {result['error']}", file=sys.stderr)
             continue

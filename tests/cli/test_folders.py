@@ -134,7 +134,7 @@ def test_names_that_are_not_unicode(run, tmp_path, trained_file, monkeypatch):
         status, text, _ = run("read", out, picture, "--labels", table, *flags)
         assert status == 0
         text.encode()
-    assert json.loads(text)[0]["file"] == r"rot\xe9.png"
+    assert os.fsencode(json.loads(text)[0]["file"]) == b"rot\xe9.png"
     assert json.loads(text)[0]["label"] == "dark"
     _, text, _ = run("render", out, "--image", picture, "--out", tmp_path / f"{cryptic}.svg")
     assert r"rot\xe9.svg" in text

@@ -1,11 +1,13 @@
 """The command `read`."""
 
+import io
 import json
 import os
 import re
 import shutil
 import unicodedata
 from dataclasses import replace
+from pathlib import Path
 from unittest.mock import ANY
 
 import numpy as np
@@ -17,6 +19,7 @@ from torch.nn.functional import avg_pool2d
 from densembed.data.images import read_picture
 from densembed.fields import novelty
 from densembed.models.registry import build
+from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint, novelty_file
 from densembed.training.novelty import Novelty
 from tests.cli.conftest import fails
@@ -286,6 +289,23 @@ def test_labels_of_a_spreadsheet_and_of_another_system(run, trained_file, pictur
     arguments = "--labels", tmp_path / "labels.tsv", "--json"
     (result,) = json.loads(run("read", trained_file, tmp_path / "é.png", *arguments)[1])
     assert result["label"] == "3"
+
+
+@pytest.mark.parametrize("name", ["nl\nx.png", "é \u202e.png", os.fsdecode(b"rot\xe9.png")])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_script_finds_a_file_again(
+    run, trained_file, pictures, tmp_path, monkeypatch, name, encoding
+):
+    """JSON has the file's own name, and the text what can be printed of it."""
+    shutil.copy(pictures["digit"], tmp_path / name)
+    _, text, _ = run("read", trained_file, tmp_path / name)
+    assert text.startswith(f"{printable(name)}: ")
+    for files in ([tmp_path / name], [tmp_path / name, Path("..") / name]):
+        written = io.BytesIO()
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding))
+        assert run("read", trained_file, *files, "--json")[0] == 0
+        found = [each["file"] for each in json.loads(written.getvalue().decode(encoding))]
+        assert found == [name] if len(files) == 1 else found == [*map(str, files)]
 
 
 def test_novelty_reads_only_the_data_folder(run, trained, tmp_path):

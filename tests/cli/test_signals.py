@@ -99,6 +99,15 @@ def test_signals_of_a_file_are_read(run, model, table, tmp_path):
     assert [each["probability"] for each in found] == pytest.approx(scores.tolist(), abs=1e-4)
 
 
+def test_a_script_finds_a_file_of_signals_again(run, model, table):
+    strange = table.with_name("nl\nx.csv")
+    strange.write_bytes(table.read_bytes())
+    assert {each["file"] for each in json.loads(run("read", model, strange, "--json")[1])} == {
+        "nl\nx.csv"
+    }
+    assert run("read", model, strange)[1].startswith(r"nl\nx.csv, line 2: low")
+
+
 def test_a_file_that_does_not_fit_is_named(run, model, tmp_path):
     wrong = tmp_path / "wrong.csv"
     for content, says in (("1,2,3,a\n1,2,3,b\n", "3 values"), ("1,x,3\n", "'x'"), ("", "empty")):
