@@ -24,7 +24,7 @@ from densembed.data.images import read_picture
 from densembed.data.names import TABLE
 from densembed.data.table import ColumnError, Rows, SignalTable, as_inputs, read_rows
 from densembed.models.registry import at_grid
-from densembed.text import printable, quoted
+from densembed.text import counted, printable, quoted
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError, summarise
 
@@ -129,11 +129,12 @@ def read_signals(checkpoint: Checkpoint, path: Path) -> tuple[Tensor, Rows]:
         raise DataError(
             f"{error} The model's own data have their class in the column {quoted(column)}."
         ) from error
-    if rows.values.shape[1] != length:
-        beside = " beside the class" if rows.classes else ""
+    if (width := rows.values.shape[1]) != length:
+        has = f"{counted(width, 'value')}{' beside the class' if rows.classes else ''}"
+        if rows.has_numbers_as_classes and not column:
+            has = f"{width + 1:,} values, or of {width:,} and a class"
         raise UsageError(
-            f"{printable(path.name)} has signals of {rows.values.shape[1]:,} values{beside}, but "
-            f"the model takes {length:,}."
+            f"{printable(path.name)} has signals of {has}, but the model takes {length:,}."
         )
     scaling = checkpoint.header.scaling
     assert scaling is not None  # for mypy: a header of signals has one

@@ -235,6 +235,11 @@ class Rows:
     notes: list[str] = field(default_factory=list)
     advice: str = NAMED
 
+    @property
+    def has_numbers_as_classes(self) -> bool:
+        """Whether every class is a number, so that the last column may be a value instead."""
+        return bool(self.classes) and all(_number(each) is not None for each in set(self.classes))
+
 
 def read_rows(path: Path, column: str | None = None, length: int | None = None) -> Rows:
     """The signals of a file.
@@ -286,7 +291,14 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
             )
         own = [number for cell in cells if (number := _number(cell)) is not None]
         if len(own) < len(used):
-            wrong = next(k for k, cell in zip(used, cells, strict=True) if _number(cell) is None)
+            wrong, cell = next(
+                pair for pair in zip(used, cells, strict=True) if _number(pair[1]) is None
+            )
+            if _is_infinite(cell):
+                raise DataError(
+                    f"Line {line:,} of {title} has {_shown(row[wrong])} in column {wrong + 1:,}, "
+                    f"which is not between −{LARGEST:g} and {LARGEST:g}."
+                )
             moved = CLASS in places and not column and _number(row[places[CLASS]]) is not None
             raise DataError(
                 f"Line {line:,} of {title} has {_shown(row[wrong])} in column {wrong + 1:,}, where "
@@ -299,6 +311,11 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
         if SPLIT in places:
             found.tested.append(_is_tested(row[places[SPLIT]], line, title))
     if not found.lines:
+        if start := _count_start(headings, used, places):
+            raise DataError(
+                f"The only line of {title} counts from {start}, so it is read as headings: if it "
+                "is a signal, put a line of headings above it."
+            )
         raise DataError(f"{title} has headings, but no signals below them.")
     found.values = np.frombuffer(numbers).reshape(-1, len(used))
     if NUMBER in places:
@@ -327,10 +344,16 @@ def _like_a_signal(
     """What makes headings of a line that may be a signal; "" if it is none."""
     if {headings[k].casefold() for k in used} <= MISSING:
         return "has no numbers"
+    start = _count_start(headings, used, places)
+    fits = CLASS not in places or _name(headings[places[CLASS]]) in classes
+    return f"counts from {start}" if start and fits else ""
+
+
+def _count_start(headings: list[str], used: list[int], places: dict[str, int]) -> str:
+    """The first of headings that count and may be a signal, else ""."""
     first = headings[used[0]]
     counts = NUMBER not in places and _number(first.replace(",", ".")) is not None
-    fits = CLASS not in places or _name(headings[places[CLASS]]) in classes
-    return f"counts from {first}" if counts and fits else ""
+    return first if counts else ""
 
 
 def _places(
@@ -444,6 +467,14 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) and "_" not in text else None
+
+
+def _is_infinite(text: str) -> bool:
+    """Whether a cell has a number that is too large for a float; "inf" has none."""
+    try:
+        return math.isinf(float(text)) and any(map(str.isdigit, text)) and "_" not in text
+    except ValueError:
+        return False
 
 
 def _shown(text: str) -> str:

@@ -15,6 +15,7 @@ from densembed.fields.field import field
 from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import EXAMPLES
 from tests.cli.conftest import FAST, fails
+from tests.conftest import is_sentence
 from tests.runs.conftest import InThisProcess
 
 NAME = "gaussian-el-mnn-6-3"
@@ -118,6 +119,27 @@ def test_a_file_that_does_not_fit_is_named(run, model, tmp_path):
     assert (status, "No such file" in errors) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("1,2,4,7,5,6,9\n", "signals of 7 values, or of 6 and a class, but the model takes 8."),
+        ("1,2,4,7,a\n", "signals of 4 values beside the class, but the model takes 8."),
+        ("1,a\n", "signals of 1 value beside the class, but the model takes 8."),
+        ("0,1,2,3,4,5,6,7\n", "The only line of new.csv counts from 0, so it is read as headings"),
+    ],
+)
+def test_the_length_of_signals_without_a_class_is_that_of_the_row(
+    run, model, tmp_path, content, says
+):
+    (tmp_path / "new.csv").write_text(content)
+    _, _, errors = run("read", model, tmp_path / "new.csv")
+    assert says in errors
+    assert is_sentence(errors.partition(": ")[2].strip())
+    # The remedy of the last one.
+    (tmp_path / "new.csv").write_text("a,b,c,d,e,f,g,h\n0,1,2,3,4,5,6,7\n")
+    assert run("read", model, tmp_path / "new.csv")[0] == 0
+
+
 @pytest.mark.parametrize("dataset", ["csv:", "csv:a\0b", "csv:" + "a" * 190, "csv:@"])
 def test_a_model_reads_signals_whatever_its_own_data_are_called(run, model, table, dataset):
     """The path of the model's own table was judged as if it were to be read."""
@@ -171,12 +193,12 @@ def test_labels_that_are_no_classes_are_named(run, model, table, tmp_path):
 
 def test_classes_of_other_names_are_named(run, model, table, tmp_path):
     other = tmp_path / "other.csv"
-    other.write_text(table.read_text().replace("low", "1.0").replace("high", "1"))
+    other.write_text(table.read_text().replace("low", "2").replace("high", "1"))
     status, text, errors = run("evaluate", model, "--dataset", f"csv:{other}")
     assert (status, text) == (0, "test error: 0.00 % of 8 test signals\n")
     assert errors == (
         "densembed: own.safetensors has the classes 'high', 'low', but other.csv has "
-        "'1', '1.0': they are compared in this order.\n"
+        "'1', '2': they are compared in this order.\n"
     )
 
 

@@ -194,7 +194,25 @@ WRONG = {
     "text in the first row": (text([["1", "x", *rows()[0][2:]], *rows()]), "Line 1 .* 'x'"),
     "missing value": (text([["1", "", *rows()[0][2:]], *rows()]), "Line 1 .* nothing in column 2"),
     "not a number": (text([*rows(), ["nan", *rows()[0][1:]]]), "Line 21 .* 'nan' in column 1"),
-    "infinite": (text([*rows(), ["1e999", *rows()[0][1:]]]), "Line 21 .* '1e999'"),
+    "infinite": (
+        text([*rows(), ["1e999", *rows()[0][1:]]]),
+        r"Line 21 .* '1e999' in column 1, which is not between −1e\+30 and 1e\+30\.$",
+    ),
+    "infinite with a decimal comma": (
+        text([*rows(), ["-1,5e999", *rows()[0][1:]]], ";").replace(".", ","),
+        r"Line 21 .* '-1,5e999' in column 1, which is not between",
+    ),
+    "the word infinity": (
+        text([*rows(), ["inf", *rows()[0][1:]]]),
+        "Line 21 .* 'inf' in column 1, where a number is expected",
+    ),
+    "one line that counts": (
+        "0,1,2,3,4,5,6,7,8,9\n",
+        "The only line of .* counts from 0, so it is read as headings: if it is a signal, put a "
+        "line of headings above it",
+    ),
+    "one line that counts to a class": ("1,2,3,4,cat\n", "The only line of .* counts from 1"),
+    "one line that counts the columns": (",0,1,2,y\n", "has headings, but no signals below"),
     "underscore": (text([*rows(), ["1_0", *rows()[0][1:]]]), "Line 21 .* '1_0'"),
     "thousands": (
         text([*rows(), ["1.234,5", *rows()[0][1:]]], ";"),
