@@ -71,7 +71,7 @@ def _differ(name: str) -> str:
 
 
 def read_values(name: str, text: str) -> list:
-    """The values of a field from text like "0.002, 0.01". Raises ValueError if there are none."""
+    """The values of a field from text like "0.002, 0.01". Raises ValueError if one is missing."""
     if name != "dataset" and re.search(r";|(^|,)\s*0\d", text):  # 0,002 is one number with a comma
         raise ValueError(
             f"Separate the values of {name} by commas, and write decimals with a point; got "
@@ -80,9 +80,13 @@ def read_values(name: str, text: str) -> list:
     values = (
         _dataset_names(text) if name == "dataset" else [value.strip() for value in text.split(",")]
     )
-    values = [value for value in values if value]
-    if not values:
+    if not any(values):
         raise ValueError(f"Give the values of {name}, separated by commas.")
+    if not all(values):
+        raise ValueError(
+            f"One of the values of {name} is empty; got {quoted(text[:40])}: write it, or remove "
+            "the comma."
+        )
     return values
 
 
@@ -102,7 +106,7 @@ def _dataset_names(text: str) -> list[str]:
                 names[-1] = f"{names[-1]},{part}".rstrip()
             else:
                 names.append(part.strip())
-    return names
+    return names[1:]
 
 
 def _is_name(text: str) -> bool:

@@ -218,6 +218,29 @@ def test_values_are_separated_by_commas(text):
         read_values("learning_rate", text)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("learning_rate", "0.02,"),
+        ("learning_rate", "0.02,,0.03"),
+        ("learning_rate", ", 0.02"),
+        ("dataset", "digits, "),
+        ("dataset", ",digits"),
+    ],
+)
+def test_an_empty_value_is_named(name, text):
+    with pytest.raises(ValueError, match=f"values of {name} is empty; got '{text}'") as caught:
+        read_values(name, text)
+    assert is_sentence(str(caught.value))
+
+
+@pytest.mark.parametrize("text", ["", " , "])
+def test_values_are_asked_for(text):
+    for name in ("learning_rate", "dataset"):
+        with pytest.raises(ValueError, match=f"Give the values of {name}"):
+            read_values(name, text)
+
+
 def test_unavailable_data(runs_root, tmp_path):
     some = Sweep.create(make_plan(BASE | {"dataset": "mnist"}, {"model": ["logistic-el-2"]}))
     (group,) = some.groups()
