@@ -16,7 +16,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -36,7 +36,8 @@ MAX_FILES = 20_000
 MAX_UNPACKED = 512 * 2**20
 LARGEST = 256
 """The shorter side of a stored picture is at most this long; training uses at most 64 pixels."""
-MAX_NAME = 80
+MAX_NAME, MAX_NAME_BYTES = 80, 200
+"""Characters and bytes of the name of a stored picture, of whose name the end is kept."""
 ENTRY_BYTES = 512
 """Bytes per file in an archive's table of contents, beyond which the table is refused."""
 UTF8 = 0x800
@@ -52,8 +53,6 @@ INSTEAD = (
 
 File = tuple[str, bytes]
 """Path or name, and content."""
-_Path = tuple[str, list[str]]
-"""The archive's name, "" for an uploaded picture, and the folders and name of a file in it."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,34 @@ class Stored:
         return notes + ([unused_note(self.frames)] if self.frames else [])
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a file is.
+
+    `archive` is the name of its archive, "" for an uploaded picture, and `written` are the folders
+    and the name of the file in it.
+    """
+
+    archive: str
+    written: tuple[str, ...]
+
+    @classmethod
+    def of(cls, path: str, archive: str = "") -> "_Place":
+        """The place for a path, without folders like `..`."""
+        *folders, name = path.replace("\\", "/").split("/")
+        return cls(archive, (*filter(_clean, folders), name))
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """The folders and the name without characters that have a meaning."""
+        *folders, name = map(_clean, self.written)
+        return [*folders, name or "picture"]
+
+    @property
+    def shown(self) -> str:
+        return printable("/".join(self.parts))
+
+
 def store(files: Sequence[File], data_dir: Path) -> Stored:
     """Store uploaded pictures as a data set. The same files are stored once.
 
@@ -88,13 +115,13 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
     Raises:
         DataError: an archive is damaged or too large, or the pictures are no data set.
     """
-    pictures: list[tuple[_Path, bytes]] = []
+    pictures: list[tuple[_Place, bytes]] = []
     left_out: list[str] = []
     hidden: list[str] = []
     frames: dict[str, int] = {}
     faults: dict[str, str] = {}
-    for path, data in _unpacked(files, hidden):
-        shown = printable("/".join(path[1]))
+    for place, data in _unpacked(files, hidden):
+        shown = place.shown
         try:
             picture = _reduced(data)
         except ImageError as error:
@@ -103,7 +130,7 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
             else:
                 left_out.append(shown)
             continue
-        pictures.append((path, picture.data))
+        pictures.append((place, picture.data))
         if picture.frames > 1:
             frames[shown] = picture.frames
     if not pictures:
@@ -112,14 +139,15 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
             "There is no picture that can be used among the files: upload pictures, or a zip "
             "archive with one folder of pictures per class." + "".join(f" {one}" for one in reasons)
         )
+    _check_apart([place for place, _ in pictures])
     placed = sorted(_unwrapped(list(_with_classes(pictures, len(files)))))
     digest = hashlib.sha256()
     for name, data in placed:
         digest.update(name.encode() + b"\0" + hashlib.sha256(data).digest())
-    title = _clean(PurePosixPath(files[0][0]).stem) if len(files) == 1 else ""
+    title = _shortened(_clean(PurePosixPath(files[0][0]).stem)) if len(files) == 1 else ""
     title = title.replace("@", "_").lstrip(".")  # which would begin a shape, or hide the folder
-    place = f"{digest.hexdigest()[:16]}/{title or 'pictures'}"
-    return Stored(_write(place, placed, data_dir), tuple(left_out), tuple(hidden), frames, faults)
+    folder = f"{digest.hexdigest()[:16]}/{title or 'pictures'}"
+    return Stored(_write(folder, placed, data_dir), tuple(left_out), tuple(hidden), frames, faults)
 
 
 def inverted(name: str, data_dir: Path) -> str:
@@ -185,19 +213,19 @@ def _free(path: Path) -> Path:
     return free
 
 
-def _unpacked(files: Sequence[File], hidden: list[str]) -> Iterator[tuple[_Path, bytes]]:
+def _unpacked(files: Sequence[File], hidden: list[str]) -> Iterator[tuple[_Place, bytes]]:
     """Every file that is uploaded or in an archive, up to the limits.
 
     The paths of hidden images are added to `hidden`.
     """
     left = MAX_UNPACKED
-    for count, (path, read) in enumerate(_members(files, hidden), 1):
+    for count, (place, read) in enumerate(_members(files, hidden), 1):
         if count > MAX_FILES:
             raise DataError(f"There are more than {MAX_FILES:,} files: upload fewer, or {INSTEAD}.")
         data = read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise DataError(
-                f"The file {quoted(path[1][-1])} has more than {MAX_BYTES >> 20} MiB: make the "
+                f"The file {quoted(place.parts[-1])} has more than {MAX_BYTES >> 20} MiB: make the "
                 "picture smaller."
             )
         left -= len(data)
@@ -206,31 +234,31 @@ def _unpacked(files: Sequence[File], hidden: list[str]) -> Iterator[tuple[_Path,
                 f"The files have more than {MAX_UNPACKED >> 20} MiB in all: make the pictures "
                 f"smaller, or {INSTEAD}."
             )
-        yield path, data
+        yield place, data
 
 
 def _members(
     files: Sequence[File], hidden: list[str]
-) -> Iterator[tuple[_Path, Callable[[int], bytes]]]:
+) -> Iterator[tuple[_Place, Callable[[int], bytes]]]:
     """Every file with its path, and a function that reads at most so many bytes of it."""
     for name, data in files:
         if not data.startswith(b"PK\x03\x04") and not name.lower().endswith(".zip"):
-            yield ("", _parts(name)[-1:]), partial(_first, data)
+            yield _Place("", _Place.of(name).written[-1:]), partial(_first, data)
             continue
         shown = quoted(name[-MAX_NAME:])
         _check_table(shown, data)
-        own = _clean(re.sub(r"\.zip$", "", name, flags=re.IGNORECASE))
+        own = re.sub(r"\.zip$", "", name, flags=re.IGNORECASE)
         with _reading(shown):
             archive = zipfile.ZipFile(io.BytesIO(data))
         for entry in archive.infolist():
-            parts = _parts(_path_in(entry))
+            place = _Place.of(_path_in(entry), own)
             if entry.is_dir():
                 continue
-            if any(map(_is_hidden, parts)):
-                if has_image_suffix(parts[-1]):
-                    hidden.append("/".join(parts))
+            if any(map(_is_hidden, place.parts)):
+                if has_image_suffix(place.parts[-1]):
+                    hidden.append(place.shown)
             else:
-                yield (own, parts), partial(_read, archive, entry, shown)
+                yield place, partial(_read, archive, entry, shown)
 
 
 def _path_in(entry: zipfile.ZipInfo) -> str:
@@ -282,16 +310,31 @@ def _is_hidden(part: str) -> bool:
     return part.startswith((".", "__MACOSX"))
 
 
-def _with_classes(pictures: Sequence[tuple[_Path, bytes]], uploads: int) -> Iterator[File]:
+def _check_apart(places: Sequence[_Place]) -> None:
+    """Raise DataError if two names of folders or archives would be stored as one, as ` cat`."""
+    first: dict[tuple[str, ...], str] = {}
+    for place in places:
+        levels = [
+            ("folders", tuple(place.parts[:depth]), place.written[depth - 1])
+            for depth in range(1, len(place.parts))
+        ]
+        for noun, key, name in [*levels, ("archives", ("", _clean(place.archive)), place.archive)]:
+            if (other := first.setdefault(key, name)) != name:
+                raise DataError(
+                    f"Two {noun} have the same displayed name, {quoted(other)} and {quoted(name)}: "
+                    "rename one of them."
+                )
+
+
+def _with_classes(pictures: Sequence[tuple[_Place, bytes]], uploads: int) -> Iterator[File]:
     """The pictures with paths within the data set, which are safe to write."""
-    with_folders = {archive for (archive, parts), _ in pictures if len(parts) > 1}
-    for (archive, parts), data in pictures:
-        if archive in with_folders:
-            yield "/".join(parts), data
-        elif archive and uploads > 1:
-            yield f"{archive}/{parts[-1]}", data
-        else:
-            yield f"{_class_in(parts[-1])}/{parts[-1]}", data
+    with_folders = {place.archive for place, _ in pictures if len(place.parts) > 1}
+    for place, data in pictures:
+        *folders, name = place.parts
+        if place.archive not in with_folders:
+            own = _clean(place.archive) if uploads > 1 else ""
+            folders = [own or _clean(_class_in(name)) or "picture"]
+        yield "/".join([*folders, _shortened(name)]), data
 
 
 def _unwrapped(files: list[File]) -> list[File]:
@@ -303,17 +346,19 @@ def _unwrapped(files: list[File]) -> list[File]:
     return files
 
 
-def _parts(path: str) -> list[str]:
-    """The folders and the name of a file, without `..` and characters that have a meaning."""
-    parts = path.replace("\\", "/").split("/")
-    *folders, name = (_clean(part) for part in parts)
-    return [*filter(None, folders), name or "picture"]
-
-
 def _clean(part: str) -> str:
-    """A part of a path as the name of a file."""
+    """A part of a path as the name of a file or a folder."""
     text = re.sub(RESERVED, "_", printable(part)).strip()
-    return "" if not text.strip(".") else text[-MAX_NAME:].rstrip(". ")
+    text = text.rstrip(". ") if os.name == "nt" else text
+    return text if text.strip(". ") else ""
+
+
+def _shortened(name: str) -> str:
+    """The end of a name that every disk takes, which no folder of a class needs to be."""
+    end = name[-MAX_NAME:]
+    while len(end.encode()) > MAX_NAME_BYTES:
+        end = end[1:]
+    return end if end == name else end.lstrip(". ") or "picture"
 
 
 def _class_in(name: str) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from densembed.data import DataError, load_dataset, upload
+from densembed.text import quoted
 from tests.conftest import is_sentence
 
 COLOURS = {"cats": 40, "dogs": 200}
@@ -219,6 +220,51 @@ def test_hidden_pictures_are_named(tmp_path):
     assert stored.left_out == ()
     says = refused([("a.zip", packed({".cats/1.png": picture(3)}))], tmp_path / "other")
     assert "Hidden images and folders are not used: '.cats/1.png'." in says
+
+
+@pytest.mark.parametrize(
+    ("names", "classes"),
+    [
+        (("cat", "cat.", "dog"), ("cat", "cat.", "dog")),
+        (("A" + 90 * "x", "B" + 90 * "x"), ("A" + 90 * "x", "B" + 90 * "x")),
+        ((" cat", "dog "), ("cat", "dog")),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["", "train/"])
+def test_classes_are_kept_apart(tmp_path, names, classes, prefix):
+    files = {f"{prefix}{name}/{k}.png": picture(k) for name in names for k in range(4)}
+    dataset = load_dataset(upload.store([("a.zip", packed(files))], tmp_path).name, tmp_path)
+    assert dataset.classes == classes
+
+
+def test_classes_in_long_names_of_pictures_are_kept_apart(tmp_path):
+    files = [(f"{each}{90 * 'x'} {k}.png", picture(k)) for each in "AB" for k in range(4)]
+    dataset = load_dataset(upload.store(files, tmp_path).name, tmp_path)
+    assert dataset.classes == ("A" + 90 * "x", "B" + 90 * "x")
+
+
+@pytest.mark.parametrize("other", [" cat", "cat ", "c\nat"])
+def test_classes_that_would_be_one_are_named(tmp_path, other):
+    name = "c_nat" if "\n" in other else "cat"
+    files = {f"{each}/{k}.png": picture(k) for each in (name, other, "dog") for k in range(4)}
+    for archive in (files, {f"all/{path}": data for path, data in files.items()}):
+        says = refused([("a.zip", packed(archive))], tmp_path)
+        assert says == (
+            f"Two folders have the same displayed name, '{name}' and {quoted(other)}: rename one "
+            "of them."
+        )
+    several = [
+        (f"{each}.zip", packed({f"{k}.png": picture(k) for k in range(4)}))
+        for each in (name, other, "dog")
+    ]
+    assert refused(several, tmp_path).startswith("Two archives have the same displayed name, ")
+
+
+def test_several_archives_may_have_parts_of_a_class(tmp_path):
+    halves = [packed(dict(list(pets().items())[k::2])) for k in range(2)]
+    stored = upload.store([("pets-1.zip", halves[0]), ("pets-2.zip", halves[1])], tmp_path)
+    dataset = load_dataset(stored.name, tmp_path)
+    assert (dataset.classes, len(dataset.train) + len(dataset.test)) == (("cats", "dogs"), 16)
 
 
 def other_method(data: bytes) -> bytes:
