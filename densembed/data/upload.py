@@ -7,6 +7,7 @@ as it is. Large photographs are reduced, and thus lose their metadata, such as t
 """
 
 import contextlib
+import errno
 import hashlib
 import io
 import os
@@ -141,6 +142,7 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
         )
     _check_apart([place for place, _ in pictures])
     placed = sorted(_unwrapped(list(_with_classes(pictures, len(files)))))
+    _check_files([path for path, _ in placed])
     digest = hashlib.sha256()
     for name, data in placed:
         digest.update(name.encode() + b"\0" + hashlib.sha256(data).digest())
@@ -184,6 +186,7 @@ def _write(place: str, pictures: Iterable[File], data_dir: Path) -> str:
     if root.is_dir():
         return name
     unfinished = root.parent.with_name(f".{root.parent.name}-{secrets.token_hex(4)}")
+    path = ""
     try:
         for path, data in pictures:
             target = _free(unfinished / root.name / path)
@@ -197,6 +200,12 @@ def _write(place: str, pictures: Iterable[File], data_dir: Path) -> str:
         (unfinished / root.name).rename(root)
     except OSError as error:
         if not root.is_dir():  # stored by another tab in this moment
+            if error.errno == errno.ENAMETOOLONG:
+                longest = max(path.split("/"), key=lambda part: len(part.encode()))
+                raise DataError(
+                    f"The name {quoted(longest[:40] + '…')} of a folder is too long to be stored: "
+                    "shorten it."
+                ) from error
             raise DataError(f"The pictures cannot be stored: {error.strerror}.") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -324,6 +333,15 @@ def _check_apart(places: Sequence[_Place]) -> None:
                     f"Two {noun} have the same displayed name, {quoted(other)} and {quoted(name)}: "
                     "rename one of them."
                 )
+
+
+def _check_files(paths: Sequence[str]) -> None:
+    """Raise DataError if a picture has the path of a folder."""
+    folders = {parent.as_posix() for path in paths for parent in PurePosixPath(path).parents}
+    if both := next(filter(folders.__contains__, paths), None):
+        raise DataError(
+            f"A picture and a folder have the same name, {quoted(both)}: rename one of them."
+        )
 
 
 def _with_classes(pictures: Sequence[tuple[_Place, bytes]], uploads: int) -> Iterator[File]:

@@ -267,6 +267,30 @@ def test_several_archives_may_have_parts_of_a_class(tmp_path):
     assert (dataset.classes, len(dataset.train) + len(dataset.test)) == (("cats", "dogs"), 16)
 
 
+@pytest.mark.parametrize("prefix", ["", "all/", "cats/"])
+def test_a_picture_with_the_name_of_a_folder_is_named(tmp_path, prefix):
+    files = pets() | {f"{prefix}cat": picture(1), f"{prefix}cat/1.png": picture(2)}
+    says = refused([("a.zip", packed(files))], tmp_path)
+    assert says == (
+        f"A picture and a folder have the same name, '{prefix}cat': rename one of them."
+    )
+
+
+def test_a_name_that_no_disk_takes_is_named(tmp_path):
+    face = "\U0001f600"
+    says = refused(
+        [("a.zip", packed(pets() | {f"{70 * face}/{k}.png": picture(k) for k in range(4)}))],
+        tmp_path,
+    )
+    assert says == f"The name '{40 * face}…' of a folder is too long to be stored: shorten it."
+    files = {f"{name}/{70 * face}.png": picture(k) for k, name in enumerate("ab")}
+    stored = upload.store([(f"{70 * face}.zip", packed(pets() | files))], tmp_path)
+    assert load_dataset(stored.name, tmp_path).classes == ("a", "b", "cats", "dogs")
+    upload.store([("a.zip", packed(pets() | {f"{200 * 'x'}/1.png": picture(1)}))], tmp_path)
+    says = refused([("a.zip", packed(pets() | {f"{201 * 'x'}/1.png": picture(1)}))], tmp_path / "b")
+    assert "is longer than 200 characters: rename its folder" in says
+
+
 def other_method(data: bytes) -> bytes:
     """An archive that claims to be compressed by Deflate64, which Windows uses for large ones."""
     changed = bytearray(data)
