@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,6 +10,7 @@ import torch
 from plotly.subplots import make_subplots
 
 from densembed.data import Dataset
+from densembed.experiments.paper import TABLES
 from densembed.fields.field import view
 from densembed.figures.theme import (
     ACCENT,
@@ -32,11 +34,14 @@ def table_figure(by_recipe: Mapping[str, Sequence[dict]]) -> go.Figure:
     The axis fits the published errors and all models with densities; our errors beyond it are
     written at its end. It is logarithmic if the errors differ by a large factor.
 
+    A model has one place, whichever recipes have a row of it, in the order of the paper's table.
+
     Args:
-        by_recipe: the rows of `reproduce.table_report` by recipe, of the same models in each.
+        by_recipe: the rows of `reproduce.table_report` by recipe, at least one in all.
     """
-    rows, *_ = by_recipe.values()
-    names = [describe(row["model"]) for row in rows]
+    of_model = {row["model"]: row for own in by_recipe.values() for row in own}
+    rows: Sequence[dict] = sorted(of_model.values(), key=_place_in_paper)
+    place = {row["model"]: k for k, row in enumerate(rows)}
     ours = len(by_recipe)
     series = [("the paper", "paper_mean", "paper_deviation", rows, ACCENT, "diamond")]
     for (recipe, own), colour in zip(by_recipe.items(), (AFTER, OTHER), strict=False):
@@ -52,23 +57,19 @@ def table_figure(by_recipe: Mapping[str, Sequence[dict]]) -> go.Figure:
     low, high = _padded(min(bounds), max(bounds), log)
     figure = go.Figure()
     for k, (name, middle, deviation, own, colour, symbol) in enumerate(series):
-        places = [row + APART * (k - ours / 2) for row in range(len(rows))]
         beyond = [row[middle] > high for row in own]
-        marks = list(zip(names, own, beyond, strict=True))
+        marks = list(zip(own, beyond, strict=True))
         figure.add_scatter(
             x=[min(row[middle], high) for row in own],
-            y=places,
+            y=[place[row["model"]] + APART * (k - ours / 2) for row in own],
             error_x={
-                "array": [0 if far else row[deviation] for _, row, far in marks],
+                "array": [0 if far else row[deviation] for row, far in marks],
                 "thickness": 1.5,
                 "width": 3,
             },
             name=name,
             mode="markers+text",
-            text=[
-                f"{row[middle]:.2f} % →" if far else ""
-                for row, far in zip(own, beyond, strict=True)
-            ],
+            text=[f"{row[middle]:.2f} % →" if far else "" for row, far in marks],
             textposition="middle left",
             cliponaxis=False,
             marker={
@@ -76,7 +77,7 @@ def table_figure(by_recipe: Mapping[str, Sequence[dict]]) -> go.Figure:
                 "color": colour,
                 "symbol": ["triangle-right" if far else symbol for far in beyond],
             },
-            customdata=[[of, row[middle], row[deviation]] for of, row, _ in marks],
+            customdata=[[describe(row["model"]), row[middle], row[deviation]] for row in own],
             hovertemplate="%{customdata[0]}<br>"
             + name
             + ": %{customdata[1]:.2f} ± %{customdata[2]:.2f} %<extra></extra>",
@@ -91,15 +92,21 @@ def table_figure(by_recipe: Mapping[str, Sequence[dict]]) -> go.Figure:
         tickvals=list(range(len(rows))),
         ticktext=[
             # A long name has two lines, which leaves a phone some room for the plot.
-            f"{name.replace('with mNN, ', 'with mNN,<br>')}<br>"
+            f"{describe(row['model']).replace('with mNN, ', 'with mNN,<br>')}<br>"
             f"<span style='font-size:0.85em'>{row['parameters']:,} parameters</span>"
-            for name, row in zip(names, rows, strict=True)
+            for row in rows
         ],
         zeroline=False,
         fixedrange=True,
         automargin=True,
     )
     return themed(figure, height=60 + 54 * len(rows) + 60, top=32, legend=LEGEND)
+
+
+def _place_in_paper(row: Mapping[str, Any]) -> int:
+    """The place of a row's model in the paper's tables, which have the same models."""
+    models = [published.model for published in TABLES["mnist"]]
+    return models.index(row["model"]) if row["model"] in models else len(models)
 
 
 def _padded(low: float, high: float, log: bool) -> tuple[float, float]:

@@ -10,9 +10,9 @@ import pytest
 
 from densembed.cli.main import build_parser
 from densembed.cli.reproduce import EXPERIMENTS, reproduce_command
-from densembed.data import load_dataset
+from densembed.data import load_dataset, slug
 from densembed.experiments.recipes import RECIPES as SETTINGS
-from densembed.experiments.report import Settings
+from densembed.experiments.report import Settings, summary
 from densembed.experiments.reproduce import table_jobs
 from densembed.fields.field import view
 from densembed.figures.paper import FIGURE1
@@ -82,6 +82,56 @@ def test_the_plot_is_the_table_with_both_recipes(shipped, name, recipes):
         assert f"**{below} of {len(of)}** with {words}" in text
     marks = [part.value for part in app.caption if "Our marks" in part.value]
     assert log == ("logarithmic" in marks[list(SETS).index(name)])
+
+
+@pytest.fixture
+def own_gallery(gallery_root, runs_root):
+    """Writes shipped results with other rows, or fewer seeds, into a gallery of their own."""
+
+    def write(recipe: str, models: list[str], seeds: int = 5, name: str = "table1", **change):
+        content = json.loads((SHIPPED / f"{name}-{SETS[name][0]}-{recipe}.json").read_text())
+        rows = {row["model"]: row for row in content["rows"]}
+        content["rows"] = [
+            {**rows[model], **summary(rows[model]["errors"][:seeds])} for model in models
+        ]
+        content |= change
+        path = gallery_root / f"{name}-{slug(content['dataset'])}-{recipe}.json"
+        path.write_text(json.dumps(content))
+        return content["rows"]
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("paper", "tuned"),
+    [
+        (["linear"], ["logistic-el-3"]),
+        (["logistic-el-3", "linear"], ["linear", "mlp-50", "logistic-el-3"]),
+        (["linear", "mlp-50", "logistic-el-3"], ["logistic-el-3"]),
+        ([], ["mlp-50"]),
+    ],
+    ids=["apart", "fewer", "more", "none"],
+)
+def test_tables_with_different_rows_are_joined_by_model(own_gallery, paper, tuned):
+    own = {"paper": own_gallery("paper", paper), "tuned": own_gallery("tuned", tuned)}
+    drawn = charts(visit("paper"))["table1"]
+    order = [row["model"] for row in table("paper") if row["model"] in {*paper, *tuned}]
+    labels = drawn["layout"]["yaxis"]["ticktext"]
+    assert [label.partition("<br><span")[0] for label in labels] == [*map(describe, order)]
+    traces = {trace["name"]: k for k, trace in enumerate(drawn["data"])}
+    seen = {}
+    for name, k in traces.items():
+        for x, y in zip(values(drawn, "x", k), values(drawn, "y", k), strict=True):
+            seen[name, order[round(y)]] = x
+    high = 10 ** drawn["layout"]["xaxis"]["range"][1]
+    if drawn["layout"]["xaxis"].get("type") != "log":
+        high = drawn["layout"]["xaxis"]["range"][1]
+    every = [row for rows in own.values() for row in rows]
+    assert seen == {("the paper", row["model"]): row["paper_mean"] for row in every} | {
+        (f"ours, recipe {recipe}", row["model"]): min(row["mean"], high)
+        for recipe, rows in own.items()
+        for row in rows
+    }
 
 
 def test_the_contents_name_the_sections(shipped):

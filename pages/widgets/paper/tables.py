@@ -39,9 +39,12 @@ SHOWN = (
 
 
 def results_of(table: str, dataset: str) -> dict[str, dict]:
-    """The available results of a table by recipe, the paper's own first."""
+    """The available results of a table by recipe, the paper's own first.
+
+    A table has no rows if all its trainings diverged.
+    """
     reports = {recipe: gallery.result(f"{table}-{dataset}-{recipe}") for recipe in RECIPES}
-    return {recipe: results for recipe, results in reports.items() if results}
+    return {recipe: results for recipe, results in reports.items() if results and results["rows"]}
 
 
 def compared(by_recipe: Mapping[str, dict]) -> dict[str, dict]:
