@@ -15,7 +15,14 @@ from densembed.experiments import benchmark
 from densembed.experiments.families import Families
 from densembed.experiments.frames import Frames
 from densembed.experiments.frontier import Frontier
-from densembed.experiments.report import Experiment, Report, Settings, finished
+from densembed.experiments.report import (
+    Experiment,
+    Report,
+    Settings,
+    finished,
+    models_of,
+    seeds_of,
+)
 from densembed.experiments.reproduce import Table, Times, table_jobs
 from densembed.experiments.resolution import Resolution
 from densembed.experiments.robustness import Robustness
@@ -29,13 +36,13 @@ from densembed.figures.paper import (
     first_images,
     usual_inputs,
 )
-from densembed.files import replace_file
+from densembed.files import read_regular, replace_file
 from densembed.markup import for_markdown
 from densembed.runs import gallery
 from densembed.runs import jobs as work
 from densembed.runs.jobs import Job
 from densembed.runs.same_data import check_same_data, check_same_name
-from densembed.text import printable
+from densembed.text import listed, printable, quoted
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.device import pick_device
 from densembed.workers.executors import Executor, SchedulerWorkers, local_executor
@@ -138,10 +145,12 @@ def reproduce_command(options: argparse.Namespace) -> None:
     )
     _check_same_name(settings)
     for jobs in experiment.jobs(settings):
+        _check_nothing_lost(experiment, settings, options)
         _train(jobs, settings, options)
         for job in jobs:
             if job.checkpoint() is None:
                 print(f"{job.config.model}: the training with seed {job.config.seed} diverged")
+    _check_nothing_lost(experiment, settings, options)  # of an experiment without jobs
     report = experiment.report(settings)
     print(experiment.markdown(report))
     stem = experiment.stem(settings)
@@ -157,6 +166,35 @@ def reproduce_command(options: argparse.Namespace) -> None:
     if options.gallery:
         for name, own in experiment.gallery(settings, report).items():
             _ship(name, own, settings, options.gallery)
+
+
+def _check_nothing_lost(
+    experiment: Experiment, settings: Settings, options: argparse.Namespace
+) -> None:
+    """Raise ValueError if earlier results, which ours would replace, have more rows or seeds."""
+    for option, folder in (("--out", options.out), ("--gallery", options.gallery)):
+        if folder is None:
+            continue
+        path = folder / f"{experiment.stem(settings)}.json"
+        try:
+            earlier = json.loads(read_regular(path))
+        except (OSError, ValueError, RecursionError):
+            continue  # missing or damaged
+        rows = list(dict.fromkeys(map(experiment.row_of, models_of(earlier))))
+        own, seeds = experiment.selected(settings), seeds_of(earlier)
+        more, change = [], []
+        if lost := [row for row in rows if own and row not in own]:
+            more.append(f"the row{'s' if len(lost) > 1 else ''} {listed(lost)}")
+            change.append(f"--rows {','.join(map(printable, dict.fromkeys([*rows, *own])))}")
+        if seeds > settings.seeds:
+            more.append(f"{seeds:,} seeds per row")
+            change.append(f"--seeds {seeds}")
+        if more:
+            raise ValueError(
+                f"The results in {quoted(path)} have {' and '.join(more)}, which this run would "
+                f"remove. Nothing was changed. Use {' '.join(change)}, or another folder for "
+                f"{option}."
+            )
 
 
 def _check_same_name(settings: Settings, record: bool = False) -> None:

@@ -5,6 +5,7 @@ They are evaluated on test images that are shifted, scaled, rotated or noisy.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from statistics import mean
@@ -82,6 +83,11 @@ class Frames(Experiment):
                 raise ValueError(f"{sentence}; they are {', '.join(published)}.")
         chosen = settings.rows or published
         return [framed(model, frame) for model in chosen for frame in ("input", "mass")]
+
+    def row_of(self, model: str) -> str:
+        with suppress(ValueError):  # of a file with another author
+            return framed(model, "input")
+        return model
 
     def jobs(self, settings: Settings) -> Iterator[Sequence[Job]]:
         yield table_jobs(self._models(settings), settings)

@@ -117,6 +117,14 @@ class Experiment(Protocol):
         parts = [self.name, settings.slug, *([settings.recipe] if self.uses_recipe else [])]
         return "-".join(parts)
 
+    def selected(self, settings: Settings) -> Sequence[str]:
+        """The models that `--rows` selects; none if the report has all that the experiment has."""
+        return settings.rows
+
+    def row_of(self, model: str) -> str:
+        """The name for `--rows` of a model in the report."""
+        return model
+
     def files(self, report: Report) -> dict[str, str]:
         """The contents of the report's files, by extension."""
         return {"json": json.dumps(report, indent=1) + "\n", "md": self.markdown(report)}
@@ -124,6 +132,31 @@ class Experiment(Protocol):
     def gallery(self, settings: Settings, report: Report) -> dict[str, Sequence[Job]]:
         """The trainings of each model that belongs in the gallery, by file name."""
         return {}
+
+
+LISTS = ("rows", "entries", "candidates", "screened")
+"""The lists of a report whose items are results of a model."""
+
+
+def models_of(report: Any) -> list[str]:
+    """The models with results in a report of any experiment; none in a foreign or damaged file."""
+    models = report.get("models") if isinstance(report, dict) else None
+    names = [*models] if isinstance(models, list) else []
+    names += [item.get("model") for item in _items(report)]
+    return list(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+
+def seeds_of(report: Any) -> int:
+    """The largest number of errors of a model in a report; 0 if it has none, or is foreign."""
+    errors = [item.get("errors") for item in _items(report) if "model" in item]
+    return max((len(each) for each in errors if isinstance(each, list)), default=0)
+
+
+def _items(report: Any) -> Iterator[dict]:
+    lists = (report.get(name) for name in LISTS) if isinstance(report, dict) else ()
+    for items in lists:
+        if isinstance(items, list):
+            yield from (item for item in items if isinstance(item, dict))
 
 
 def finished(jobs: Iterable[Job]) -> list[Checkpoint]:

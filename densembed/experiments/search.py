@@ -146,13 +146,16 @@ class Search(Experiment):
 
     name = "search"
 
+    def selected(self, settings: Settings) -> Sequence[str]:
+        return settings.rows or ROWS
+
     def jobs(self, settings: Settings) -> Iterator[Sequence[Job]]:
         channels = settings.load().input_shape[0]
-        batches = search_jobs(settings.rows or ROWS, settings, channels)
+        batches = search_jobs(self.selected(settings), settings, channels)
         yield [job for batch in batches for job in batch]
 
     def report(self, settings: Settings) -> Report:
-        channels, models = settings.load().input_shape[0], settings.rows or ROWS
+        channels, models = settings.load().input_shape[0], self.selected(settings)
         batches = search_jobs(models, settings, channels)
         rows = [
             {

@@ -108,6 +108,104 @@ def test_the_command_writes_table_and_markdown(short, tmp_path, capsys):
     assert (tmp_path / "table1-digits-paper.md").read_text().startswith("### digits, recipe paper")
 
 
+@pytest.fixture
+def earlier(short, tmp_path):
+    """The command for table 1 in small, and its results with two rows of two seeds."""
+    command = ["reproduce", "table1", "--dataset", "digits", "--processes", "1"]
+    command += ["--out", str(tmp_path / "out"), "--gallery", str(tmp_path / "gallery")]
+    assert main([*command, "--rows", "linear,logistic-el-3", "--seeds", "2"]) == 0
+    return command
+
+
+def contents(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("option", ["--out", "--gallery"])
+def test_fewer_rows_or_seeds_do_not_replace_results(earlier, tmp_path, capsys, monkeypatch, option):
+    if option == "--gallery":
+        earlier[earlier.index("--out") + 1] = str(tmp_path / "other")
+    before = contents(tmp_path)
+    capsys.readouterr()
+    monkeypatch.setattr(jobs, "run", lambda *_, **__: pytest.fail("started to train"))
+    where = earlier[earlier.index(option) + 1]
+    start = f"densembed: The results in '{where}/table1-digits-paper.json' have "
+    end = f", or another folder for {option}.\n"
+    for change, lost, remedy in (
+        (
+            ["--rows", "linear", "--seeds", "1"],
+            "the row 'logistic-el-3' and 2 seeds per row",
+            "--rows linear,logistic-el-3 --seeds 2",
+        ),
+        (
+            ["--rows", "mlp-50", "--seeds", "2"],
+            "the rows 'linear', 'logistic-el-3'",
+            "--rows linear,logistic-el-3,mlp-50",
+        ),
+        (["--seeds", "1"], "2 seeds per row", "--seeds 2"),
+    ):
+        assert main([*earlier, *change]) == 2
+        sentence = f"{lost}, which this run would remove. Nothing was changed. Use {remedy}"
+        assert capsys.readouterr().err == f"{start}{sentence}{end}"
+        assert contents(tmp_path) == before
+
+
+def test_the_same_or_a_larger_run_replaces_results(earlier, tmp_path):
+    path = tmp_path / "out/table1-digits-paper.json"
+    for rows, seeds in (("logistic-el-3,linear", 2), ("linear,logistic-el-3,logistic-el-5", 3)):
+        assert main([*earlier, "--rows", rows, "--seeds", str(seeds)]) == 0
+        made = json.loads(path.read_bytes())["rows"]
+        assert [row["model"] for row in made] == rows.split(",")
+        assert {len(row["errors"]) for row in made} == {seeds}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[" * 100_000,
+        "[1]",
+        '{"rows": 1, "models": 2}',
+        '{"rows": [1, {"model": 3, "errors": 4}, {"errors": [1, 2, 3]}], "models": [[]]}',
+    ],
+    ids=["empty", "deep", "list", "numbers", "mixed"],
+)
+def test_a_damaged_results_file_is_replaced(short, tmp_path, content):
+    path = tmp_path / "table1-digits-paper.json"
+    path.write_text(content)
+    command = ["reproduce", "table1", "--dataset", "digits", "--rows", "linear", "--seeds", "1"]
+    assert main([*command, "--processes", "1", "--out", str(tmp_path)]) == 0
+    assert [row["model"] for row in json.loads(path.read_bytes())["rows"]] == ["linear"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file", "named"),
+    [
+        (["frames", "--rows", "logistic-el-3"], "frames-digits-paper", "'logistic-el-15'"),
+        (["search", "--rows", "linear"], "search-digits", "'logistic-el-3', 'logistic-el-15'"),
+        (["search"], "search-digits", "'mlp-50'"),
+        (["times", "--rows", "linear"], "times-digits", "'mlp-50'"),
+        (["frontier", "--rows", "logistic-el-3"], "frontier-digits", "'cnn-8-16'"),
+    ],
+)
+def test_no_experiment_loses_rows(tmp_path, capsys, arguments, file, named):
+    reports = {
+        "frames": {"rows": [{"model": "logistic-el-15"}, {"model": "logistic-el-mass-15"}]},
+        "search": {"models": ["logistic-el-3", "logistic-el-15", "mlp-50"], "rows": []},
+        "times": {"rows": [{"model": "mlp-50", "mean": 1.0}]},
+        "frontier": {"entries": [], "candidates": [{"model": "cnn-8-16"}]},
+    }
+    text = json.dumps(reports[arguments[0]])
+    (tmp_path / f"{file}.json").write_text(text)
+    assert main(["reproduce", *arguments, "--dataset", "digits", "--out", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert named in line
+    assert "Nothing was changed" in line
+    assert "logistic-el-mass" not in line
+    assert [*tmp_path.iterdir()] == [tmp_path / f"{file}.json"]
+    assert (tmp_path / f"{file}.json").read_text() == text
+
+
 def test_results_are_of_the_same_data(short, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path / "data"))
     for k in range(12):
