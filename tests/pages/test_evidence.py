@@ -148,6 +148,8 @@ def test_sections_show_their_reports(page, reports):
     assert {"following", "robustness"} <= drawn.keys()
     table = reports["frames-digits-tuned"]
     assert frames.finding(table) in text
+    (caption,) = (part.value for part in app.caption if "reproduce frames" in part.value)
+    assert "(8×8, upscaled). The paper's errors are of MNIST. No network" in caption
     numbers = app.dataframe[-2].value
     assert list(numbers["model"]) == [
         "Logistic-EL, B = 3",

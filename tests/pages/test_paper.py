@@ -21,7 +21,7 @@ from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from pages.widgets.paper import tables
-from tests.pages.conftest import ROOT, charts, pills, settle, values, visit, warnings
+from tests.pages.conftest import ROOT, as_read, charts, pills, settle, values, visit, warnings
 
 SHIPPED = ROOT / "checkpoints/paper"
 RECIPES = sorted(path.stem.rpartition("-")[2] for path in SHIPPED.glob("table1-mnist-*.json"))
@@ -132,6 +132,29 @@ def test_tables_with_different_rows_are_joined_by_model(own_gallery, paper, tune
         for recipe, rows in own.items()
         for row in rows
     }
+
+
+def test_results_of_other_data_are_not_compared_with_the_papers(own_gallery):
+    own_gallery("tuned", ["linear", "logistic-el-3"], 1, dataset="digits")
+    own_gallery("paper", ["linear"], 1, "table2", dataset="folder *cats*")
+    app = visit("paper")
+    text = as_read(" ".join(part.value for part in app.markdown))
+    assert "lower error" not in text
+    assert (
+        "- Table 1, scikit-learn digits (8×8, upscaled): the results are not compared with the "
+        "paper's. The paper's errors are of MNIST.\n- Table 2, folder *cats*: the results are not "
+        "compared with the paper's. The paper's errors are of CIFAR-10."
+    ) in text
+    assert "There are no results of MNIST yet" in app.info[0].value
+    assert not {"table1", "table2"} & charts(app).keys()
+    assert "#table-2" not in text
+    # Those of MNIST are compared, though their file comes later.
+    (row,) = own_gallery("tuned", ["linear"])
+    app = visit("paper")
+    text = " ".join(part.value for part in app.markdown)
+    assert "Table 1, MNIST: models with a lower error than published: **1 of 1** with" in text
+    assert "The paper's errors are of MNIST." in text
+    assert list(values(charts(app)["table1"], "x", 1)) == [row["mean"]]
 
 
 def test_the_contents_name_the_sections(shipped):

@@ -10,7 +10,7 @@ from densembed.cli.reproduce import EXPERIMENTS
 from densembed.data import title
 from densembed.experiments import families, frames, frontier, resolution, robustness, signals
 from densembed.experiments.report import formatted
-from densembed.experiments.reproduce import BESIDE_THE_PAPER
+from densembed.experiments.reproduce import BESIDE_THE_PAPER, other_data
 from densembed.figures.accuracy import accuracy_figure
 from densembed.figures.families import families_figure, family_fields_figure
 from densembed.figures.frontier import frontier_figure
@@ -172,9 +172,9 @@ def frames_section() -> None:
             "Test error in % on images that are shifted (pixels, in four directions), scaled, "
             "rotated (degrees, either way) or noisy (standard deviation, of full ink); the last "
             "column is how far the field shifts when the digit shifts by 1 pixel. "
-            f"Mean over {len(rows[0]['errors'])} seeds, {title(table['dataset'])}. No network was "
-            "trained on transformed pictures. "
-            + _made_by(f"frames --recipe {table['recipe']}", rows)
+            f"Mean over {len(rows[0]['errors'])} seeds, {title(table['dataset'])}."
+            f"{other_data(table['dataset'], EXPERIMENTS['frames'].dataset)} No network was trained "
+            "on transformed pictures. " + _made_by(f"frames --recipe {table['recipe']}", rows)
         )
 
 

@@ -4,13 +4,13 @@ import streamlit as st
 
 from densembed.data import slug, title
 from densembed.runs.gallery import results
-from pages.widgets.paper.tables import OWN, show_table
+from pages.widgets.paper.tables import OWN, is_papers_data, show_table
 
 JPEG = "Our pictures were compressed as JPEG, unlike the paper's. "
 
 
 def show() -> None:
-    tables = results("table2-")
+    tables = [table for table in results("table2-") if is_papers_data("table2", table["dataset"])]
     own = [table for table in tables if table["recipe"] == OWN]
     for table in (own or tables)[:1]:
         st.header(f"Table 2: {title(table['dataset'])}", anchor="table-2")

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from densembed.data import slug
+from densembed.cli.reproduce import EXPERIMENTS
+from densembed.data import slug, title
 from densembed.figures.paper import table_figure
 from densembed.models.names import describe
 from densembed.runs import gallery
@@ -47,6 +48,20 @@ def results_of(table: str, dataset: str) -> dict[str, dict]:
     return {recipe: results for recipe, results in reports.items() if results and results["rows"]}
 
 
+def papers_data(table: str) -> str:
+    """The data set of a table of the paper."""
+    return EXPERIMENTS[table].dataset
+
+
+def is_papers_data(table: str, dataset: str) -> bool:
+    """Whether errors on a data set can stand beside the paper's.
+
+    CIFAR-10 from JPEGs counts as Table 2's, whose section says how far the pictures differ.
+    """
+    own = papers_data(table)
+    return dataset in (own, f"{title(own)} (JPEG)")
+
+
 def compared(by_recipe: Mapping[str, dict]) -> dict[str, dict]:
     """The results that are shown side by side: of the paper's recipe and of a tuned one."""
     tuned = [recipe for recipe in TUNED if recipe in by_recipe][:1]
@@ -63,7 +78,9 @@ def show_table(table: str, dataset: str, key: str = "recipe") -> None:
     """
     by_recipe = results_of(table, dataset)
     if not by_recipe:
-        st.info(f"There are no results yet. Run `{_command(table, dataset, OWN)}`.")
+        st.info(
+            f"There are no results of {title(dataset)} yet. Run `{_command(table, dataset, OWN)}`."
+        )
         return
     shown = compared(by_recipe) or by_recipe
     figure = table_figure({recipe: results["rows"] for recipe, results in shown.items()})
