@@ -1,5 +1,6 @@
 """All families of densities in the same two networks: errors, times and trained fields."""
 
+import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
@@ -15,6 +16,7 @@ from densembed.experiments.report import (
     Report,
     Settings,
     all_finished,
+    deviation,
     error_rates,
     markdown_table,
     plus_minus,
@@ -135,9 +137,9 @@ def finding(report: Report) -> str:
                 f"; the logistic density ranks {rank} of {len(rows)} at {plus_minus(own)} %, "
                 f"{gap:.2f} points higher"
             )
-            if len(own.get("errors", ())) != 1:
-                deviation = (own["deviation"] ** 2 + best["deviation"] ** 2) ** 0.5
-                verdict = "within" if gap <= deviation else "more than"
+            spreads = [spread for row in (own, best) if (spread := deviation(row)) is not None]
+            if len(spreads) == 2:
+                verdict = "within" if gap <= math.hypot(*spreads) else "more than"
                 text += f", which is {verdict} the spread between seeds"
             text += "."
         sentences.append(text)

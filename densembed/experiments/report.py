@@ -177,20 +177,30 @@ def error_rates(checkpoints: Iterable[Checkpoint]) -> list[float]:
 
 
 def summary(errors: Sequence[float]) -> dict[str, Any]:
-    """Errors with their mean and standard deviation, as reports contain them."""
+    """Errors with their mean and standard deviation, as reports contain them.
+
+    The deviation of one error is None.
+    """
     values = Errors(errors)
     return {
         "errors": [round(error, 4) for error in errors],
         "mean": round(values.mean, 4),
-        "deviation": round(values.deviation, 4),
+        "deviation": round(values.deviation, 4) if len(values) > 1 else None,
     }
+
+
+def deviation(row: Mapping[str, Any], prefix: str = "") -> float | None:
+    """The standard deviation of a row of a report; None for a single training.
+
+    Files of earlier versions have 0 for it.
+    """
+    return None if len(row.get(f"{prefix}errors", ())) == 1 else row[f"{prefix}deviation"]
 
 
 def plus_minus(row: Mapping[str, Any], prefix: str = "") -> str:
     """Mean and standard deviation of a row of a report; the mean alone of a single training."""
-    if len(row.get(f"{prefix}errors", ())) == 1:
-        return f"{row[f'{prefix}mean']:.2f}"
-    return f"{row[f'{prefix}mean']:.2f} ± {row[f'{prefix}deviation']:.2f}"
+    spread = deviation(row, prefix)
+    return f"{row[f'{prefix}mean']:.2f}" + (f" ± {spread:.2f}" if spread is not None else "")
 
 
 Columns = Mapping[str, str | Callable[[Mapping[str, Any]], str]]

@@ -176,7 +176,8 @@ def in_words(recipe: Recipe) -> str:
     )
 
 
-def _accuracy(row: Mapping[str, Any]) -> str:
+def accuracy(row: Mapping[str, Any]) -> str:
+    """The test accuracy of a row in percent, with its standard deviation over several seeds."""
     return plus_minus({**row, "mean": 100 - row["mean"]})
 
 
@@ -184,7 +185,7 @@ RESULTS: Columns = {
     "row": "{row}",
     "model": "{model}",
     "parameters": "{parameters:,}",
-    "test accuracy %": _accuracy,
+    "test accuracy %": accuracy,
     "held out %": "{accuracy:.2f}",
     "seconds per training": "{seconds:.1f}",
 }
@@ -200,14 +201,14 @@ def finding(report: Report) -> str:
         if kind != "stages":
             continue
         text = (
-            f"Test accuracy with {limit}: **{_accuracy(row)} %** ({describe(row['model'])}, "
+            f"Test accuracy with {limit}: **{accuracy(row)} %** ({describe(row['model'])}, "
             f"{row['parameters']:,})"
         )
         if plain := rows.get(f"plain CNN, {limit}"):
-            text += f"; a plain CNN: {_accuracy(plain)} %"
+            text += f"; a plain CNN: {accuracy(plain)} %"
         sentences.append(text + ".")
     alone = [
-        f"{name}: {_accuracy(rows[name])} %" for name in ("mNN", "fixed densities") if name in rows
+        f"{name}: {accuracy(rows[name])} %" for name in ("mNN", "fixed densities") if name in rows
     ]
     if alone:
         sentences.append(f"Densities on the signal itself, without stages: {', '.join(alone)}.")

@@ -2,6 +2,8 @@
 
 import plotly.graph_objects as go
 
+from densembed.experiments.report import deviation
+from densembed.experiments.signals import accuracy
 from densembed.figures.theme import ACCENT, AFTER, BEFORE, LEGEND, SERIES, themed
 from densembed.models.names import describe
 
@@ -20,20 +22,20 @@ def accuracy_figure(table: dict) -> go.Figure:
         figure.add_scatter(
             x=[row["parameters"] for row in rows],
             y=[100 - row["mean"] for row in rows],
-            error_y={"array": [row["deviation"] for row in rows], "thickness": 1.5, "width": 4},
+            error_y={"array": [*map(deviation, rows)], "thickness": 1.5, "width": 4},
             name=name,
             mode="markers",
             marker={"size": 10, "color": colour, "symbol": symbol},
-            customdata=[[describe(row["model"]), row["deviation"]] for row in rows],
+            customdata=[[describe(row["model"]), accuracy(row)] for row in rows],
             hovertemplate="%{customdata[0]}<br>%{x:,} parameters<br>"
-            "%{y:.2f} ± %{customdata[1]:.2f} %<extra>" + name + "</extra>",
+            "%{customdata[1]} %<extra>" + name + "</extra>",
         )
-    for name, accuracy in table["published"].items():
+    for name, value in table["published"].items():
         figure.add_hline(
-            y=accuracy,
+            y=value,
             line={"color": BEFORE, "dash": "dot", "width": 1},
             annotation={
-                "text": f"{name}, published: {accuracy:g} %",
+                "text": f"{name}, published: {value:g} %",
                 "font": {"size": 11},
                 # The lines of a GRU, a CNN and people are close.
                 "yanchor": "top" if name in ("GRU", "CNN") else "bottom",

@@ -4,6 +4,7 @@ import plotly.graph_objects as go
 
 from densembed.data.codec import decode_field
 from densembed.experiments.families import of_kind
+from densembed.experiments.report import deviation, plus_minus
 from densembed.figures.densities import atlas_figure
 from densembed.figures.theme import AFTER, BEFORE, themed
 from densembed.functional.families import in_words
@@ -20,7 +21,7 @@ def families_figure(table: dict, kind: str) -> go.Figure:
             x=[row["mean"] for row in rows],
             y=[in_words(row["family"]) for row in rows],
             error_x={
-                "array": [row["deviation"] for row in rows],
+                "array": [*map(deviation, rows)],
                 "thickness": 1.5,
                 "width": 4,
                 "color": BEFORE,
@@ -30,8 +31,8 @@ def families_figure(table: dict, kind: str) -> go.Figure:
                 "size": 10,
                 "color": [AFTER if row["family"] == "logistic" else BEFORE for row in rows],
             },
-            customdata=[[row["deviation"], row["step_ms"]] for row in rows],
-            hovertemplate="%{y}: %{x:.2f} ± %{customdata[0]:.2f} %<br>"
+            customdata=[[plus_minus(row), row["step_ms"]] for row in rows],
+            hovertemplate="%{y}: %{customdata[0]} %<br>"
             "%{customdata[1]:.2f} ms per step<extra></extra>",
         )
     )

@@ -3,6 +3,7 @@
 import plotly.graph_objects as go
 
 from densembed.experiments.frontier import KINDS
+from densembed.experiments.report import deviation, plus_minus
 from densembed.figures.paper import TICKS
 from densembed.figures.theme import ACCENT, AFTER, BEFORE, LEGEND, SERIES, themed
 from densembed.models.names import describe
@@ -41,12 +42,12 @@ def _series(figure: go.Figure, name: str, rows: list[dict], look) -> None:
     figure.add_scatter(
         x=[row["parameters"] for row in rows],
         y=[row["mean"] for row in rows],
-        error_y={"array": [row["deviation"] for row in rows], "thickness": 1.5, "width": 4},
+        error_y={"array": [*map(deviation, rows)], "thickness": 1.5, "width": 4},
         name=name,
         mode="lines+markers" if dash else "markers",
         line={"color": colour, "dash": dash or "solid", "width": 1.5},
         marker={"size": 10, "color": colour, "symbol": symbol},
-        customdata=[[describe(row["model"]), row["deviation"]] for row in rows],
+        customdata=[[describe(row["model"]), plus_minus(row)] for row in rows],
         hovertemplate="%{customdata[0]}<br>%{x:,} parameters<br>"
-        "%{y:.2f} ± %{customdata[1]:.2f} %<extra>" + name + "</extra>",
+        "%{customdata[1]} %<extra>" + name + "</extra>",
     )

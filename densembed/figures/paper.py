@@ -11,6 +11,7 @@ from plotly.subplots import make_subplots
 
 from densembed.data import Dataset
 from densembed.experiments.paper import TABLES
+from densembed.experiments.report import deviation, plus_minus
 from densembed.fields.field import view
 from densembed.figures.theme import (
     ACCENT,
@@ -43,27 +44,28 @@ def table_figure(by_recipe: Mapping[str, Sequence[dict]]) -> go.Figure:
     rows: Sequence[dict] = sorted(of_model.values(), key=_place_in_paper)
     place = {row["model"]: k for k, row in enumerate(rows)}
     ours = len(by_recipe)
-    series = [("the paper", "paper_mean", "paper_deviation", rows, ACCENT, "diamond")]
+    series = [("the paper", "paper_", rows, ACCENT, "diamond")]
     for (recipe, own), colour in zip(by_recipe.items(), (AFTER, OTHER), strict=False):
-        series.append((f"ours, recipe {recipe}", "mean", "deviation", own, colour, "circle"))
+        series.append((f"ours, recipe {recipe}", "", own, colour, "circle"))
     bounds = [
-        row[middle] + sign * row[deviation]
-        for _, middle, deviation, own, *_ in series
+        row[f"{prefix}mean"] + sign * (deviation(row, prefix) or 0)
+        for _, prefix, own, *_ in series
         for row in own
         for sign in (-1, 1)
-        if middle == "paper_mean" or "-el-" in row["model"]
+        if prefix or "-el-" in row["model"]
     ]
     log = max(bounds) > WIDE * min(bounds)
     low, high = _padded(min(bounds), max(bounds), log)
     figure = go.Figure()
-    for k, (name, middle, deviation, own, colour, symbol) in enumerate(series):
+    for k, (name, prefix, own, colour, symbol) in enumerate(series):
+        middle = f"{prefix}mean"
         beyond = [row[middle] > high for row in own]
         marks = list(zip(own, beyond, strict=True))
         figure.add_scatter(
             x=[min(row[middle], high) for row in own],
             y=[place[row["model"]] + APART * (k - ours / 2) for row in own],
             error_x={
-                "array": [0 if far else row[deviation] for row, far in marks],
+                "array": [None if far else deviation(row, prefix) for row, far in marks],
                 "thickness": 1.5,
                 "width": 3,
             },
@@ -77,10 +79,8 @@ def table_figure(by_recipe: Mapping[str, Sequence[dict]]) -> go.Figure:
                 "color": colour,
                 "symbol": ["triangle-right" if far else symbol for far in beyond],
             },
-            customdata=[[describe(row["model"]), row[middle], row[deviation]] for row in own],
-            hovertemplate="%{customdata[0]}<br>"
-            + name
-            + ": %{customdata[1]:.2f} ± %{customdata[2]:.2f} %<extra></extra>",
+            customdata=[[describe(row["model"]), plus_minus(row, prefix)] for row in own],
+            hovertemplate="%{customdata[0]}<br>" + name + ": %{customdata[1]} %<extra></extra>",
         )
     if log:
         figure.update_xaxes(type="log", tickvals=TICKS, range=[math.log10(low), math.log10(high)])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from densembed.experiments.report import markdown_table, summary
+from densembed.experiments.report import deviation, markdown_table, plus_minus, summary
 
 
 @pytest.mark.parametrize("text", ["a|b", "*a*", "[a](b)", "`a`", "<b>", "two\nlines", "www.a.b"])
@@ -21,5 +21,16 @@ def test_plain_text_stays_readable():
 
 
 def test_one_value_has_no_deviation():
-    assert summary([3.0])["deviation"] == 0.0
+    assert summary([3.0]) == {"errors": [3.0], "mean": 3.0, "deviation": None}
     assert summary([1.0, 3.0]) == {"errors": [1.0, 3.0], "mean": 2.0, "deviation": 1.4142}
+
+
+@pytest.mark.parametrize("stored", [0.0, None])
+def test_one_training_is_written_without_a_deviation(stored):
+    """Files of earlier versions have 0 for it."""
+    row = {"errors": [3.0], "mean": 3.0, "deviation": stored}
+    row |= {"paper_mean": 4.0, "paper_deviation": 0.5}
+    assert (deviation(row), plus_minus(row)) == (None, "3.00")
+    assert (deviation(row, "paper_"), plus_minus(row, "paper_")) == (0.5, "4.00 ± 0.50")
+    equal = {"errors": [3.0, 3.0], "mean": 3.0, "deviation": 0.0}
+    assert (deviation(equal), plus_minus(equal)) == (0.0, "3.00 ± 0.00")

@@ -144,6 +144,11 @@ def test_sections_show_their_reports(page, reports):
     entry = reports["frontier-digits"]["entries"][0]
     assert list(values(drawn["frontier"], "y", 0)) == [entry["mean"]]
     assert f"{entry['mean']:.2f}" in text
+    # One training has no deviation.
+    assert drawn["frontier"]["data"][0]["error_y"]["array"] == [None]
+    assert drawn["frontier"]["data"][0]["customdata"][0][1] == f"{entry['mean']:.2f}"
+    assert drawn["families-errors-moving"]["data"][0]["error_x"]["array"] == [None, None]
+    assert any("Recipe paper, 1 seed, " in part.value for part in app.caption)
     assert robustness.finding(reports["robustness-digits"]) in text
     assert {"following", "robustness"} <= drawn.keys()
     table = reports["frames-digits-tuned"]

@@ -134,6 +134,63 @@ def test_tables_with_different_rows_are_joined_by_model(own_gallery, paper, tune
     }
 
 
+def texts(app) -> str:
+    return " ".join(part.value for part in (*app.markdown, *app.caption))
+
+
+@pytest.mark.parametrize("stored", [0.0, None], ids=["older", "new"])
+def test_a_single_training_has_no_deviation(own_gallery, gallery_root, stored):
+    (row,) = own_gallery("tuned", ["linear"], 1)
+    path = gallery_root / "table1-mnist-tuned.json"
+    content = json.loads(path.read_text())
+    content["rows"][0]["deviation"] = stored
+    path.write_text(json.dumps(content))
+    app = visit("paper")
+    text = texts(app)
+    assert "We trained some models of their Table 1 once from scratch." in text
+    assert (
+        "Each of our marks is a single training; the paper's bars are ± one standard deviation."
+    ) in text
+    assert "Linear classifier has a lower error than in the paper, with the same number" in text
+    assert "Each of our errors is that of a single training, with seed 0." in text
+    (numbers,) = app.dataframe[0].value.to_dict("records")
+    assert numbers["ours, %"] == f"{row['mean']:.2f}"
+    assert numbers["paper, %"] == "7.34 ± 0.09"
+    assert numbers["command"].endswith("table1 --recipe tuned --seeds 1 --rows linear")
+    theirs, ours = charts(app)["table1"]["data"]
+    assert theirs["error_x"]["array"] == [0.09]
+    assert ours["error_x"]["array"] == [None]
+    assert ours["customdata"] == [["Linear classifier", f"{row['mean']:.2f}"]]
+
+
+def test_rows_with_one_and_several_trainings(own_gallery):
+    own_gallery("paper", ["linear", "mlp-50", "logistic-el-3"], 1)
+    own_gallery("tuned", ["linear", "logistic-el-3"], 3)
+    text = texts(visit("paper"))
+    assert "We trained some models of their Table 1 once or several times from scratch." in text
+    assert (
+        "Our marks are means of 1 to 3 trainings; bars are ± one standard deviation. A single "
+        "training has no bar."
+    ) in text
+    below = [row["errors"][0] < row["paper_mean"] for row in table("paper")[:3]]
+    assert f"**{sum(below)} of 3** models {'has' if sum(below) == 1 else 'have'} a lower" in text
+
+
+def test_all_models_were_trained_several_times(shipped):
+    assert "We trained every model of their tables several times from scratch." in texts(
+        visit("paper")
+    )
+
+
+def test_without_results_nothing_was_trained(small_gallery):
+    assert "We trained" not in texts(visit("paper"))
+
+
+def test_one_training_of_the_linear_model_of_table2(own_gallery):
+    own_gallery("paper", ["linear"], 1, "table2")
+    assert re.search(r"points lower than in the paper \(\d+\.\d\d % instead", texts(visit("paper")))
+
+
 def test_results_of_other_data_are_not_compared_with_the_papers(own_gallery):
     own_gallery("tuned", ["linear", "logistic-el-3"], 1, dataset="digits")
     own_gallery("paper", ["linear"], 1, "table2", dataset="folder *cats*")

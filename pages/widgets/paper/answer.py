@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import streamlit as st
 
 from densembed.data import slug, title
+from densembed.experiments.paper import TABLES as PUBLISHED
 from densembed.experiments.reproduce import other_data
 from densembed.markup import for_markdown
 from densembed.runs.gallery import result, results
@@ -15,6 +16,7 @@ from pages.widgets.paper.tables import (
     is_papers_data,
     papers_data,
     results_of,
+    trainings,
 )
 
 TABLES = {"table1": "Table 1", "table2": "Table 2"}
@@ -23,9 +25,28 @@ TABLES = {"table1": "Table 1", "table2": "Table 2"}
 
 def question() -> str:
     return (
-        f"In 2020 Cicala and Bortolussi proposed [layers that learn where to look]({ARXIV}). We "
-        "trained every model of their tables several times from scratch."
+        "In 2020 Cicala and Bortolussi proposed "
+        f"[layers that learn where to look]({ARXIV}).{_trained()}"
     )
+
+
+def _trained() -> str:
+    """How many models of the paper's tables have results, and how often each was trained."""
+    names, rows, missing = [], [], 0
+    for table, name in TABLES.items():
+        for dataset in _datasets(table)[0][:1]:
+            own = [row for of in results_of(table, slug(dataset)).values() for row in of["rows"]]
+            published = {row.model for row in PUBLISHED[papers_data(table)]}
+            missing += len(published - {row["model"] for row in own})
+            names.append(name)
+            rows += own
+    if not rows:
+        return ""
+    which = "their tables" if len(names) == len(TABLES) else f"their {names[0]}"
+    models = f"some models of {which}" if missing else f"every model of {which}"
+    least, *more = trainings(rows)
+    times = "several times" if least > 1 else "once or several times" if more else "once"
+    return f" We trained {models} {times} from scratch."
 
 
 def show() -> None:

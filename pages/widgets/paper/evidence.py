@@ -18,6 +18,7 @@ from densembed.figures.resolution import resolution_figure
 from densembed.figures.robustness import following_figure, robustness_figure
 from densembed.models.names import describe
 from densembed.runs.gallery import results
+from densembed.text import counted
 from pages.widgets.common.page import CHART
 from pages.widgets.common.table import data_table
 
@@ -100,7 +101,7 @@ def families_section() -> None:
                     alt=f"Receptive fields of every family. {words}",
                 )
         st.caption(
-            f"Recipe {table['recipe']}, {len(table['rows'][0]['errors'])} seeds, "
+            f"Recipe {table['recipe']}, {counted(len(table['rows'][0]['errors']), 'seed')}, "
             f"{title(table['dataset'])}. "
             + _made_by(f"families --recipe {table['recipe']}", table["rows"])
         )
@@ -172,7 +173,7 @@ def frames_section() -> None:
             "Test error in % on images that are shifted (pixels, in four directions), scaled, "
             "rotated (degrees, either way) or noisy (standard deviation, of full ink); the last "
             "column is how far the field shifts when the digit shifts by 1 pixel. "
-            f"Mean over {len(rows[0]['errors'])} seeds, {title(table['dataset'])}."
+            f"Mean over {counted(len(rows[0]['errors']), 'seed')}, {title(table['dataset'])}."
             f"{other_data(table['dataset'], EXPERIMENTS['frames'].dataset)} No network was trained "
             "on transformed pictures. " + _made_by(f"frames --recipe {table['recipe']}", rows)
         )
@@ -217,8 +218,9 @@ def signals_section() -> None:
         )
         rows = [{**row, "model": describe(row["model"])} for row in table["rows"]]
         data_table(formatted(signals.RESULTS, rows))
+        over = "Results of" if table["seeds"] == 1 else "Mean ± standard deviation over"
         st.caption(
-            f"Mean ± standard deviation over {table['seeds']} seeds, {title(table['dataset'])}. "
+            f"{over} {counted(table['seeds'], 'seed')}, {title(table['dataset'])}. "
             "Network and recipe were chosen on held-out training signals; the test signals were "
             "used once. " + _made_by("signals", table["rows"])
         )

@@ -1,11 +1,12 @@
 """A table of the paper next to our results: a plot, a summary, the numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from densembed.cli.reproduce import EXPERIMENTS
 from densembed.data import slug, title
+from densembed.experiments.report import plus_minus
 from densembed.figures.paper import table_figure
 from densembed.models.names import describe
 from densembed.runs import gallery
@@ -90,10 +91,9 @@ def show_table(table: str, dataset: str, key: str = "recipe") -> None:
         config=CHART,
         alt="Test error of each model, ours and the paper's, with error bars",
     )
-    runs = _runs([row for results in shown.values() for row in results["rows"]])
     st.caption(
-        f"Lower (further left) is better. Our marks are means of {runs} trainings; bars are ± one "
-        "standard deviation."
+        "Lower (further left) is better. "
+        + _marks([row for results in shown.values() for row in results["rows"]])
         + (" The axis is logarithmic." if figure.layout.xaxis.type == "log" else ""),
         help=NAMES,
     )
@@ -121,29 +121,51 @@ NAMES = (
 """The parts of the models' names."""
 
 
-def _runs(rows: list[dict]) -> str:
-    """The number of trainings per mean."""
-    counts = {len(row["errors"]) for row in rows}
-    return " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
+def trainings(rows: list[dict]) -> list[int]:
+    """The numbers of trainings per row, without repetitions, the smallest first."""
+    return sorted({len(row["errors"]) for row in rows})
 
 
-def _command(table: str, dataset: str, recipe: str) -> str:
+def _range(rows: list[dict]) -> str:
+    """The number of trainings per row, as "5" or "3 to 5"."""
+    counts = trainings(rows)
+    return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def _marks(rows: list[dict]) -> str:
+    """What the marks and bars of the figure are."""
+    if trainings(rows) == [1]:
+        return (
+            "Each of our marks is a single training; the paper's bars are ± one standard deviation."
+        )
+    text = f"Our marks are means of {_range(rows)} trainings; bars are ± one standard deviation."
+    return text + (" A single training has no bar." if 1 in trainings(rows) else "")
+
+
+def _command(table: str, dataset: str, recipe: str, rows: Sequence[dict] = ()) -> str:
+    """The command that makes these results, with its number of seeds if not the default."""
     data = " --dataset folder:PATH" if "jpeg" in slug(dataset) else ""
-    return f"python -m densembed reproduce {table}{data} --recipe {recipe}"
+    seeds = max((len(row["errors"]) for row in rows), default=EXPERIMENTS[table].seeds)
+    number = "" if seeds == EXPERIMENTS[table].seeds else f" --seeds {seeds}"
+    return f"python -m densembed reproduce {table}{data} --recipe {recipe}{number}"
 
 
 def finding(rows: list[dict]) -> str:
     below = [row for row in rows if row["mean"] < row["paper_mean"]]
     others = [describe(row["model"]) for row in rows if row not in below]
-    text = f"**{len(below)} of {len(rows)}** models have a lower error than in the paper"
-    if len(below) == len(rows):
+    have = "has" if len(below) == 1 else "have"
+    text = f"**{len(below)} of {len(rows)}** models {have} a lower error than in the paper"
+    if len(rows) == 1:
+        has = "has a lower error" if below else "does not have a lower error"
+        text = f"{describe(rows[0]['model'])} {has} than in the paper"
+    elif len(below) == len(rows):
         text = f"All **{len(rows)}** models have a lower error than in the paper"
     if all(row["parameters"] == row["paper_parameters"] for row in rows):
         text += ", with the same number of parameters"
     text += "."
-    if others:
+    if others and len(rows) > 1:
         are = "exception is" if len(others) == 1 else "exceptions are"
-        text += f" The {are} {'; '.join(others)}."
+        text += f" The {are} {'; '.join(others)}." if below else ""
     return text + _by_parameters(rows)
 
 
@@ -174,7 +196,12 @@ def _did_not_learn(rows: list[dict]) -> str:
     text = ""
     for row in rows:
         failed = sum(error >= CHANCE for error in row["errors"])
-        if failed:
+        if failed and len(row["errors"]) == 1:
+            text += (
+                f" {describe(row['model'])} did not learn: its error is that of guessing, "
+                f"{CHANCE:g} %."
+            )
+        elif failed:
             text += (
                 f" {failed} of the {len(row['errors'])} trainings of {describe(row['model'])} did "
                 f"not learn: {'its' if failed == 1 else 'their'} error is that of guessing, "
@@ -228,7 +255,7 @@ def shipped_link(row: dict, results: dict) -> str | None:
 
 def _numbers(table: str, results: dict, recipe: str) -> None:
     rows, config = results["rows"], results["config"]
-    command = _command(table, results["dataset"], recipe)
+    command = _command(table, results["dataset"], recipe, rows)
     links = {row["model"]: shipped_link(row, results) for row in rows}
     # Without links, the column would contain "None" in each row.
     linked = any(links.values())
@@ -237,12 +264,13 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
             {
                 "model": describe(row["model"]),
                 "parameters": row["parameters"],
-                "ours, %": f"{row['mean']:.2f} ± {row['deviation']:.2f}",
-                "paper, %": f"{row['paper_mean']:.2f} ± {row['paper_deviation']:.2f}",
+                "ours, %": plus_minus(row),
+                "paper, %": plus_minus(row, "paper_"),
                 "difference": round(row["mean"] - row["paper_mean"], 2),
                 "our runs, %": ", ".join(f"{error:.2f}" for error in row["errors"]),
                 **({NEAREST: links[row["model"]]} if linked else {}),
-                "command": f"{command} --rows {row['model']}",
+                "command": _command(table, results["dataset"], recipe, [row])
+                + f" --rows {row['model']}",
             }
             for row in rows
         ],
@@ -260,8 +288,14 @@ def _numbers(table: str, results: dict, recipe: str) -> None:
         if linked
         else (" The checkpoints of this training are not shipped; the command creates them.")
     )
+    ours = (
+        "Each of our errors is that of a single training, with seed 0."
+        if trainings(rows) == [1]
+        else f"Our errors are the mean ± standard deviation over {_range(rows)} seeds, starting at "
+        "0."
+    )
     st.caption(
-        f"Our errors are the mean ± standard deviation over {_runs(rows)} seeds, starting at 0. "
-        f"The paper's errors are those of its [{table.replace('table', 'Table ')}]({ARXIV}). "
+        f"{ours} The paper's errors are those of its "
+        f"[{table.replace('table', 'Table ')}]({ARXIV}). "
         f"Reproduce ours with `{command}`. The settings are {settings}.{absent}"
     )
