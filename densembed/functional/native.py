@@ -141,8 +141,8 @@ def _call_see(
     x: Tensor, loc: Tensor, scale: Tensor, density: Density, with_slopes: bool
 ) -> tuple[Tensor, Tensor]:
     """R, (..., N, C, K), and ∂R/∂μ along both axes and ∂R/∂s, (..., N, C, 4, K), or empty."""
-    lead = _broadcast(x, loc, scale)
     densities, (height, width) = loc.shape[-2], x.shape[-2:]
+    lead = _broadcast(x, loc, scale, densities)
     value = x.new_empty(*lead, densities)
     slopes = x.new_empty(*lead, 4 if with_slopes else 0, densities)
     arrays = [_array(part, 4, lead) for part in (x, loc, scale)]
@@ -156,7 +156,7 @@ def _call_spread(
     weight: Tensor, loc: Tensor, scale: Tensor, density: Density, sizes: tuple[int, int]
 ) -> Tensor:
     """Σ_k w_k Γ_k, (..., N, C, H, W)."""
-    lead = _broadcast(weight[..., None], loc, scale)
+    lead = _broadcast(weight[..., None], loc, scale, weight.shape[-1])
     image = weight.new_empty(*lead, *sizes)
     arrays = [_array(weight, 3, lead), *(_array(part, 4, lead) for part in (loc, scale, image))]
     cost = loc.shape[-2] * (sizes[0] * sizes[1] // 16 + _placing(image, loc, scale))
@@ -183,10 +183,22 @@ def _unflattened(total: Tensor, like: Tensor, lead: Sequence[int]) -> Tensor:
     return total.view(*lead[: like.dim() - 4], *like.shape[-4:]).sum_to_size(like.shape)
 
 
-def _broadcast(*parts: Tensor) -> tuple[int, ...]:
-    """Shape of (..., N, C) for parts (..., N or 1, C or 1, ·, ·)."""
-    shapes = [part.shape[:-2] for part in parts]
-    return tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*shapes, strict=True))
+def _broadcast(signal: Tensor, loc: Tensor, scale: Tensor, densities: int) -> tuple[int, ...]:
+    """Shape of (..., N, C) for parts (..., N or 1, C or 1, ·, ·), the signal with all C.
+
+    Raises ValueError for other shapes: the kernels do not check the bounds of arrays.
+    """
+    shapes = [part.shape[:-2] for part in (signal, loc, scale)]
+    if loc.shape[-2:] == scale.shape[-2:] == (densities, 2) and len(set(map(len, shapes))) == 1:
+        lead = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*shapes, strict=True))
+        fit = all(n in (1, size) for shape in shapes for n, size in zip(shape, lead, strict=True))
+        if fit and signal.shape[-3] == lead[-1]:
+            return lead
+    expected = ", ".join(str(n) if n == 1 else f"{n} or 1" for n in signal.shape[:-2])
+    raise ValueError(
+        f"Expected locations and scales of shape ({expected}, {densities}, 2); got "
+        f"{tuple(loc.shape)} and {tuple(scale.shape)}."
+    )
 
 
 def _array(part: Tensor, axes: int, lead: Sequence[int]) -> Any:

@@ -8,11 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.func import vmap
+from torch.func import functional_call, vmap
 
 from densembed.functional import action, native
 from densembed.functional.densities import FAMILIES, Logistic
 from densembed.kernels import available, threads
+from densembed.layers import DensityEmbedding2d
 
 pytestmark = pytest.mark.skipif(not available(), reason="needs Numba")
 PRECISIONS = [torch.float32, torch.float64]
@@ -260,6 +261,49 @@ def test_the_number_of_threads_changes_no_bit(moving, monkeypatch):
         results.append([value, *gradients(value, parts)])
     for result in results[1:]:
         assert all(torch.equal(one, other) for one, other in zip(result, results[0], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("loc", "scale"),
+    [
+        ((3, 25, 2), (3, 10, 2)),
+        ((3, 10, 2), (3, 25, 2)),
+        ((3, 25, 2), (3, 1, 2)),
+        ((2, 25, 2), (3, 25, 2)),
+        ((2, 25, 2), (2, 25, 2)),
+        ((3, 25, 1), (3, 25, 1)),
+        ((25, 2), (25, 2)),
+        ((5, 3, 25, 2), (4, 3, 25, 2)),
+        ((2, 3, 25, 2), (2, 3, 25, 2)),
+        ((4, 3, 25, 2), (3, 25, 2)),
+    ],
+)
+def test_shapes_that_do_not_fit_reach_no_kernel(loc, scale):
+    """The kernels do not check bounds: they would read and write memory of others."""
+    x, placed = random(4, 3, 6, 5), (torch.ones(loc), torch.ones(scale))
+    with pytest.raises(ValueError, match=r"^Expected locations and scales of shape"):
+        action.embed(x, *placed, Logistic())
+    if len(loc) == len(scale) == 3:
+        with pytest.raises(ValueError, match=r"^Expected locations and scales of shape"):
+            action.fold(random(4, 3, 25), *placed, Logistic(), (6, 5))
+
+
+def test_weights_of_other_densities_reach_no_kernel():
+    placed = torch.ones(3, 25, 2), torch.ones(3, 25, 2)
+    for weight in (random(4, 3, 10), random(4, 3, 40), random(4, 2, 25), random(4, 1, 25)):
+        with pytest.raises(ValueError, match=r"^Expected locations and scales of shape"):
+            action.fold(weight, *placed, Logistic(), (6, 5))
+
+
+def test_parameters_of_a_layer_that_do_not_fit_raise_an_error():
+    layer = DensityEmbedding2d(8, 3, num_densities=25)
+    x = random(2, 3, 8, 8)
+    for beta in (torch.zeros(3, 10, 2), torch.zeros(2, 25, 2)):
+        with pytest.raises(ValueError, match=r"\(2 or 1, 3 or 1, 25, 2\); got \(1, 3, 25, 2\)"):
+            functional_call(layer, {"beta": beta}, (x,))
+    both = {name: part[:, :10] for name, part in layer.named_parameters()}
+    wanted = layer(x)[..., :10]
+    torch.testing.assert_close(functional_call(layer, both, (x,)), wanted)  # ten of them
 
 
 class Student(Logistic):
