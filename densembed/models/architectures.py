@@ -14,6 +14,9 @@ from densembed.layers import (
     AdaptivePool1d,
     AdaptivePool2d,
     DensityEmbedding,
+    DensityEmbedding1d,
+    DensityEmbedding2d,
+    DensityLinear,
     FeatureEmbedding,
     PixelEmbedding,
 )
@@ -30,6 +33,10 @@ STAGE_KERNEL = 3
 """Taps per axis of the convolutions in networks with several stages."""
 POOLED_STAGES = 2
 """Number of stages of `staged_embedding_network` with pooling; later ones keep the map size."""
+
+
+FIXED = DensityEmbedding, DensityEmbedding1d, DensityEmbedding2d
+"""Embeddings whose densities are fixed in the frame of the input."""
 
 
 class DensityNetwork(nn.Module):
@@ -66,6 +73,8 @@ class DensityNetwork(nn.Module):
             and not embedding.adaptive
             and isinstance(classifier, nn.Linear)
             and classifier.out_features < embedding.num_densities
+            and _need_not_be_called(embedding, FIXED, "alpha", "beta")
+            and _need_not_be_called(classifier, (nn.Linear,), "weight", "bias")
         ):  # applying each Σ_i w_i Γ_i is cheaper than applying every Γ_i
             kernel = embedding.fold(classifier.weight).flatten(1)
             # `linear` computes x Kᵀ, which takes up to three times as long for few outputs.
@@ -87,11 +96,16 @@ class DensityNetwork(nn.Module):
             not isinstance(embedding, DensityEmbedding)
             or embedding.adaptive
             or not isinstance(classifier, nn.Linear)
+            or type(embedding).forward is not DensityEmbedding.forward
+            or type(classifier).forward not in (nn.Linear.forward, DensityLinear.forward)
         ):
             raise ValueError("Only fixed densities followed by a linear map can be folded.")
         kernel = embedding.fold(classifier.weight).flatten(1)
-        plain = nn.Linear(kernel.shape[1], kernel.shape[0]).to(kernel)
-        plain.load_state_dict({"weight": kernel.detach(), "bias": classifier.bias.detach()})
+        outputs, pixels = kernel.shape
+        plain = nn.Linear(pixels, outputs, bias=classifier.bias is not None).to(kernel)
+        plain.weight.data.copy_(kernel)
+        if classifier.bias is not None:
+            plain.bias.data.copy_(classifier.bias)
         return plain
 
     def at(self, sizes: int | Sequence[int]) -> "DensityNetwork":
@@ -116,6 +130,20 @@ class DensityNetwork(nn.Module):
     def adaptive(self) -> bool:
         """Whether the receptive field moves with the input."""
         return self.embedding.adaptive
+
+
+def _need_not_be_called(module: nn.Module, classes: Sequence[type], *names: str) -> bool:
+    """Whether a module has neither hooks nor a forward of its own, nor computed parameters.
+
+    `torch.func.functional_call` replaces parameters by tensors, which stay in their place.
+    """
+    return (
+        type(module) in classes
+        and "forward" not in module.__dict__
+        and all(name in module._parameters for name in names)
+        and not (module._forward_pre_hooks or module._forward_hooks)
+        and not (module._backward_pre_hooks or module._backward_hooks)
+    )
 
 
 def perceptron(input_shape: Shape, classes: int, hidden: int = 0) -> DensityNetwork:
