@@ -207,13 +207,24 @@ class Embedding(nn.Module):
         loc, scale = self.placement(x)
         return outer(axes_gamma(self.family, loc, scale, self.sizes, truncate=self.truncate))
 
+    def tiles(self) -> tuple[Tensor, Tensor] | None:
+        """`placement` in float64 if the densities are uniform on the tiles of a grid, else None."""
+        return None
+
     def pdf_axes(self, x: Tensor | None = None, *, resolution: int = 4) -> list[Tensor]:
         """Factors of φ along each axis, at the centres of `resolution` cells per pixel.
+
+        Those of `tiles` are means over the cells: a centre may lie on an edge that two share.
 
         Returns:
             For each axis of `sizes` the densities per pixel,
             (batch or 1, channels or 1, K, size · resolution).
         """
+        if tiles := self.tiles():
+            loc, scale = (resolution * part for part in tiles)
+            cells = tuple(len(cell_centres(n, resolution, self.lengths)) for n in self.sizes)
+            masses = axes_gamma(self.family, loc, scale, cells)
+            return [(resolution * part).to(self.lengths) for part in masses]
         loc, scale = self.placement(x)
         factors = []
         for axis, size in enumerate(self.sizes):
@@ -460,7 +471,7 @@ class PixelEmbedding(Embedding):
 
     It has no parameters. A linear classifier of its output is the usual fully connected layer.
     On another grid (`at`) the densities stay where they are, and the output is the mean of the
-    input over each pixel of the original grid.
+    input over each pixel of the original grid. Their receptive field consists of means over cells.
 
     >>> PixelEmbedding((4, 5))(torch.rand(2, 1, 4, 5)).shape
     torch.Size([2, 1, 20])
@@ -476,12 +487,16 @@ class PixelEmbedding(Embedding):
             truncate=False,
         )
 
-    def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        axes = [torch.arange(cells).to(self.lengths) + 0.5 for cells in self.cells]
+    def tiles(self) -> tuple[Tensor, Tensor]:
+        axes = [torch.arange(cells, dtype=torch.float64) + 0.5 for cells in self.cells]
         loc = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flip(-1)
         loc = loc.reshape(1, 1, self.num_densities, len(self.cells))
         pixel = loc.new_tensor(self.pixel[::-1])
         return loc / pixel, (0.5 / pixel).expand_as(loc)
+
+    def placement(self, x: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        loc, scale = self.tiles()
+        return loc.to(self.lengths), scale.to(self.lengths)
 
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)

@@ -135,7 +135,14 @@ class FeatureEmbedding(Embedding):
         if x is not None:
             self.check(x)
         maps = self._maps(x) if self.adaptive and x is not None else None
-        loc, scale = self.embedding.placement(maps)
+        return self._on_input(*self.embedding.placement(maps))
+
+    def tiles(self) -> tuple[Tensor, Tensor] | None:
+        tiles = self.embedding.tiles()
+        return None if tiles is None else self._on_input(*tiles)
+
+    def _on_input(self, loc: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        """Locations and scales on the input of those on the maps."""
         stretch, offset = (part.flip(0).to(loc) for part in places(self.features, len(self.sizes)))
         pixel = loc.new_tensor(self.pixel[::-1])
         return (loc * stretch + offset) / pixel, scale * stretch / pixel

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import re
 from collections.abc import Iterator
 
@@ -395,6 +396,34 @@ def test_every_model_and_family_on_another_grid(engine, name):
     for grid in ((14, 7), (27, 24)):
         agree(engine, data, pictures((1, *grid))[:2], grid=grid)
     agree(engine, made(name, (2, 21)), signals((2, 40))[:2], grid=(40,))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "grid"),
+    [
+        ("linear", (1, 8, 8), (7, 7)),
+        ("linear", (3, 8, 8), (5, 5)),
+        ("linear", (1, 8, 8), (4, 4)),
+        ("linear", (1, 8, 8), (14, 14)),
+        ("linear", (1, 40), (30,)),
+        ("cnn-2", (1, 8, 8), (7, 5)),
+    ],
+)
+def test_densities_on_tiles_of_another_grid(engine, name, shape, grid):
+    """Also where the centres of cells lie on edges that two densities share."""
+    data = made(name, shape)
+    inputs = (signals if len(grid) == 1 else pictures)((shape[0], *grid))[:1]
+    agree(engine, data, inputs, grid=grid, resolutions=[1, 3, 4])
+    script = """({ engine, bytes }, [file, grid]) => {
+      const checkpoint = engine.readCheckpoint(bytes(file).buffer).at(grid);
+      const network = checkpoint.network();
+      const pixels = new Float64Array(checkpoint.inputShape.reduce((a, b) => a * b));
+      return [1, 2, 3, 4].map((resolution) =>
+        Array.from(network.field(network.place(pixels), { resolution })));
+    }"""
+    sides = [side // 2 for side in shape[1:]] if name == "cnn-2" else shape[1:]
+    for values in engine.evaluate(script, [text(data), grid]):
+        assert values == pytest.approx([math.prod(sides) / math.prod(grid)] * len(values), 1e-6)
 
 
 @pytest.mark.parametrize("side", [7, 14, 112])

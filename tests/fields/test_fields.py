@@ -1,6 +1,7 @@
 """Receptive fields as arrays: sums, coordinates, mass."""
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from torch.nn.functional import softmax
 
 from densembed.fields import field as module
 from densembed.fields.field import View, field, pixel_field, view
+from densembed.layers import PixelEmbedding
 from densembed.models.registry import build
 from densembed.training.checkpoint import Checkpoint
 
@@ -61,6 +63,41 @@ def test_linear_is_one_everywhere():
     result = field(build("linear", (3, 5, 7)), torch.rand(2, 3, 5, 7))
     assert result.values.shape == (1, 1, 20, 28)
     np.testing.assert_allclose(result.values, 1, atol=1e-6)
+
+
+TILED = [
+    ("linear", (3, 32, 32), (28, 28)),
+    ("linear", (3, 32, 32), (20, 20)),
+    ("linear", (1, 28, 28), (14, 14)),
+    ("linear", (1, 16, 16), (28, 28)),
+    ("linear", (1, 8, 8), (7, 7)),
+    ("linear", (1, 24, 26), (23, 10)),
+    ("linear", (1, 40), (30,)),
+    ("linear", (1, 1000), (999,)),
+    ("cnn-2", (1, 32, 32), (28, 20)),
+]
+
+
+@pytest.mark.parametrize("resolution", [1, 2, 3, 4])
+@pytest.mark.parametrize(("name", "shape", "grid"), TILED)
+def test_densities_on_tiles_have_a_constant_field_on_every_grid(name, shape, grid, resolution):
+    """As many as there are, over the area: also where a cell's centre is on a shared edge."""
+    model = build(name, shape).at(grid)
+    values = field(model, torch.zeros(1, shape[0], *grid), resolution).values
+    expected = model.embedding.num_densities / math.prod(grid)
+    np.testing.assert_allclose(values, np.full_like(values, expected), rtol=1e-5)
+    assert values.dtype == np.float32
+
+
+def test_a_tile_has_its_mean_over_each_cell():
+    """Thirds of the domain [0, 2]: the second one covers half of the cells that meet at 1."""
+    (factor,) = PixelEmbedding((3,)).at(2).pdf_axes(resolution=2)
+    expected = [[1.5, 0.5, 0, 0], [0, 1, 1, 0], [0, 0, 0.5, 1.5]]
+    torch.testing.assert_close(factor[0, 0], torch.tensor(expected))
+    layer = PixelEmbedding((3, 2)).double().at((2, 2))
+    values = layer.receptive_field(resolution=2)
+    assert values.dtype == torch.float64
+    torch.testing.assert_close(values[0, 0, 2, :, 1], torch.tensor([0, 1, 1, 0]).double())
 
 
 def at(model, t: float, u: float, spread: float = 0.5):

@@ -9,7 +9,7 @@
 import { FixedEmbedding, MovingEmbedding, PixelEmbedding } from "./embedding.js";
 import { Convolution, Linear, Means, Pool, ReLU } from "./layers.js";
 import { embeddingName } from "./names.js";
-import { densitiesAt, masses, sumOfProducts } from "./separable.js";
+import { densitiesAt, densitiesOver, masses, sumOfProducts } from "./separable.js";
 
 const RESOLUTION = 4;
 
@@ -313,13 +313,15 @@ export class Network {
   /**
    * Σ_i w_i φ_i(t, u), per square pixel, at the centres of equal cells, row 0 at the top; of a
    * signal Σ_i w_i φ_i(t), per sample, in one row. Without weights it is the receptive field, with
-   * those of `classWeights` the field for a class.
+   * those of `classWeights` the field for a class. Uniform densities on the tiles of a grid have
+   * their means over the cells, because a centre may lie on an edge that two of them share.
    *
    * @param {Placement} placement from `run` or `place`
    * @param {FieldOptions} [options]
    */
   field(placement, options = {}) {
-    return this.#sum(placement, options, densitiesAt);
+    const fill = this.#plan.kind === "pixels" ? densitiesOver : densitiesAt;
+    return this.#sum(placement, options, fill);
   }
 
   /**

@@ -105,6 +105,17 @@ export function densitiesAt(family, loc, scale, axes, axis, size, cells, out) {
   });
 }
 
+/**
+ * The means of the densities per pixel over `cells` equal cells of [0, size].
+ *
+ * @type {typeof densitiesAt}
+ */
+export function densitiesOver(family, loc, scale, axes, axis, size, cells, out) {
+  masses(family, loc, scale, axes, axis, size, cells, out);
+  if (axis < axes)
+    for (let at = 0; at < (cells * loc.length) / axes; at++) out[at] *= cells / size;
+}
+
 /** Fields are clipped to this value, as in Python. */
 const LARGEST = 1e30;
 
