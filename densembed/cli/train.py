@@ -19,6 +19,7 @@ from densembed.training.errors import Errors
 from densembed.training.loop import Diverged, check_data, train
 from densembed.training.recorder import Recorder
 from densembed.training.threads import limit_threads
+from densembed.training.trainable import check_model
 from densembed.workers.cluster import Cluster
 from densembed.workers.scheduler import SchedulerError, connect
 
@@ -85,7 +86,9 @@ def _save(checkpoint: Checkpoint, out: Path) -> None:
 
 
 def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
-    check_data(config, load(config.dataset, options))
+    dataset = load(config.dataset, options)
+    check_data(config, dataset)
+    check_model(config, dataset)
     if options.scheduler:  # before a run is announced that nothing would start
         connect(options.scheduler).close()
     with creating("save one file with --out"):

@@ -240,7 +240,11 @@ def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> Non
             model = _empty_model(header)
     except ValueError as error:
         raise CheckpointError(f"{name} has a damaged header: {error}") from error
-    expected = {key: tuple(value.shape) for key, value in model.state_dict().items()}
+    state = model.state_dict()
+    expected = {key: tuple(value.shape) for key, value in state.items()}
+    integers = {key for key, value in state.items() if not value.is_floating_point()}
+    if not expected:
+        raise CheckpointError(f"{name} has a model without parameters, {header.config.model}.")
     if missing := sorted(set(expected) - set(tensors)):
         raise CheckpointError(f"{name} lacks the tensor {missing[0]} of {header.config.model}.")
     if unknown := sorted(set(tensors) - set(expected)):
@@ -257,17 +261,21 @@ def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> Non
                 f"{name} has a tensor {key} of the wrong shape: expected {wanted}, "
                 f"got {tuple(tensor.shape)}."
             )
-        tensor = tensors[key] = _as_float32(tensor, key, name)
+        tensor = tensors[key] = _as_float32(tensor, key, name, key in integers)
         if not torch.isfinite(tensor).all():
             raise CheckpointError(f"{name} has values in {key} that are not finite.")
     check_course(header, members.pop(), name)
 
 
-def _as_float32(tensor: Tensor, key: str, name: str) -> Tensor:
-    """The values as float32. Raises CheckpointError if float32 cannot represent them exactly."""
+def _as_float32(tensor: Tensor, key: str, name: str, integers: bool = False) -> Tensor:
+    """The values as float32. Raises CheckpointError if float32 cannot represent them exactly.
+
+    Args:
+        integers: whether the model has integers there, such as the number of batches of BatchNorm.
+    """
     if tensor.dtype == torch.float32:
         return tensor
-    if tensor.dtype.is_floating_point:
+    if tensor.dtype.is_floating_point or integers:
         converted = tensor.float()
         same = tensor.itemsize < 4 or torch.equal(converted.to(tensor.dtype), tensor)
         if same or not tensor.isfinite().all():  # values that are not finite are reported later

@@ -28,6 +28,7 @@ from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
 from densembed.training.optimiser import Adam
 from densembed.training.step import StackedParameters, Step, stepper
+from densembed.training.trainable import check_model
 
 MAX_SNAPSHOTS = 32
 REPORT_EVERY = 0.5
@@ -202,12 +203,14 @@ def train_members(
 
     Raises:
         ValueError: if `resume` does not fit, the configs differ in other fields, they name another
-            built-in data set, or some of their grids get no step.
+            built-in data set, some of their grids get no step, or a plugin's model cannot be
+            trained.
     """
     config = configs[0]
     _check_alike(configs)
     device = pick_device(config.device)
     check_data(config, dataset)
+    check_model(config.model_copy(update={"seeds": len(configs)}), dataset)
     data = dataset.to(device)
     count = len(data.train)
     per_epoch = math.ceil(count / config.batch_size)

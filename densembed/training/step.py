@@ -47,7 +47,7 @@ class StackedParameters:
         """(..., P) → name: (..., *shape)."""
         parts = values.split(self.sizes, -1)
         return {
-            name: part.unflatten(-1, shape)
+            name: part.reshape((*part.shape[:-1], *shape))
             for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
         }
 
