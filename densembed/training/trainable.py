@@ -1,7 +1,8 @@
 """Which models of plugins the training loop can train.
 
 The loop keeps one vector of parameters per member and nothing else, so a model's state must be its
-trainable parameters in float32.
+trainable parameters in float32. Its forward pass must not draw random numbers, as the same config
+gives the same weights.
 """
 
 import torch
@@ -57,10 +58,16 @@ def _of_state(model: nn.Module) -> str:
 def _of_calls(model: nn.Module, input_shape: tuple[int, ...], seeds: int) -> str:
     """Why the model fails with the inputs that the loop may give it; empty if it does not."""
     x = torch.zeros(1, *input_shape)  # the last batch of an epoch may be as small
+    before = torch.get_rng_state()
     try:
         model(x)
     except Exception as error:  # foreign code may raise anything
         return f"it fails with a single input, {in_line(error)}"
+    if not torch.equal(torch.get_rng_state(), before):
+        return (
+            "it draws random numbers in training mode, as Dropout does, so the same seed would not "
+            f"give the same weights. Remove what draws them, {OWN_LOOP}"
+        )
     try:
         if seeds > 1:
             StackedParameters([model, model]).logits(torch.stack([x, x]))

@@ -69,6 +69,11 @@ class Pairs(Scaled):
         return super().forward(x)
 
 
+class Noisy(Scaled):
+    def forward(self, x):
+        return super().forward(x + torch.randn_like(x) if self.training else x)
+
+
 class Pixels(nn.Module):
     def forward(self, x):
         return x.flatten(1)[:, :10]
@@ -94,6 +99,8 @@ REFUSED = {
     "frozen weights": (frozen, "its parameter 1.bias is frozen."),
     "no parameters": (Pixels, "it has no parameters."),
     "float64": (lambda: Doubled(10).double(), "its parameter scale is float64."),
+    "dropout": (lambda: normalised(nn.Dropout(0.5)), "draws random numbers in training mode,"),
+    "noise": (lambda: Noisy(10), "draws random numbers in training mode,"),
     "no single input": (
         lambda: Pairs(10),
         "it fails with a single input, RuntimeError, needs two.",
@@ -132,8 +139,9 @@ def test_members_that_cannot_train_together_can_train_alone(digits):
         lambda: Scaled(10),
         lambda: normalised(nn.GroupNorm(2, 4)),
         lambda: nn.Sequential(nn.Flatten(), weight_norm(nn.Linear(784, 10))),
+        lambda: normalised(nn.Dropout(0.0)),
     ],
-    ids=["no dimension", "group norm", "weight norm"],
+    ids=["no dimension", "group norm", "weight norm", "no dropout"],
 )
 def test_other_models_are_trained_and_saved(digits, tmp_path, builder, seeds):
     register_model("mine", lambda shape, classes: builder())
