@@ -16,7 +16,7 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
 from densembed.training.errors import Errors
-from densembed.training.loop import Diverged, check_data, train
+from densembed.training.loop import Diverged, check_data, check_size, train
 from densembed.training.recorder import Recorder
 from densembed.training.threads import limit_threads
 from densembed.training.trainable import check_model
@@ -88,6 +88,7 @@ def _save(checkpoint: Checkpoint, out: Path) -> None:
 def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
     dataset = load(config.dataset, options)
     check_data(config, dataset)
+    check_size(config, dataset)
     check_model(config, dataset)
     if options.scheduler:  # before a run is announced that nothing would start
         connect(options.scheduler).close()

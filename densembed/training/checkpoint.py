@@ -30,6 +30,10 @@ from densembed.training.config import RunConfig
 from densembed.training.errors import Errors
 from densembed.training.header import (
     FORMAT,
+    MAX_BYTES,
+    MAX_EPOCHS,
+    MAX_HEADER,
+    MAX_SNAPSHOTS,
     VERSION,
     CheckpointError,
     Header,
@@ -170,7 +174,8 @@ class Checkpoint:
 
     def to_bytes(self) -> bytes:
         """The content of a file, as `from_bytes` reads it."""
-        metadata = {"format": FORMAT, "version": VERSION, "header": self.header.model_dump_json()}
+        header = self.header.model_dump_json(warnings=False)  # `save` reads and checks it
+        metadata = {"format": FORMAT, "version": VERSION, "header": header}
         if self.novelty:
             metadata[NOVELTY] = self.novelty.to_json()
         tensors = {name: tensor.contiguous() for name, tensor in self.tensors.items()}
@@ -182,8 +187,11 @@ class Checkpoint:
         Raises CheckpointError for tensors or a header that `open` would refuse.
         """
         path = Path(path)
-        _check_tensors(self.header, dict(self.tensors), printable(path.name))
-        replace_file(path, self.to_bytes())
+        name = printable(path.name)
+        data = self.to_bytes()
+        _check_counts(self.header, data, name)
+        _check_tensors(read_header(data, name), dict(self.tensors), name)
+        replace_file(path, data)
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> "Checkpoint":
@@ -232,6 +240,26 @@ class Checkpoint:
 
 def _empty_model(header: Header) -> nn.Module:
     return build(header.config.model, header.input_shape, classes=len(header.classes))
+
+
+def _check_counts(header: Header, data: bytes, name: str) -> None:
+    """Raise CheckpointError for content with too much in it to be opened."""
+    for what, part, most in (
+        ("snapshots", header.steps, MAX_SNAPSHOTS),
+        ("epochs", header.epochs, MAX_EPOCHS),
+    ):
+        if len(part) > most:
+            raise CheckpointError(
+                f"{name} has {len(part):,} {what}, but a checkpoint has at most {most:,}. Keep "
+                "fewer of them."
+            )
+    if len(data) > MAX_BYTES:
+        raise CheckpointError(f"{name} is too large for a checkpoint. Keep fewer snapshots.")
+    if int.from_bytes(data[:8], "little") > MAX_HEADER:
+        raise CheckpointError(
+            f"{name} has too many numbers in its {len(header.epochs):,} epochs of "
+            f"{counted(len(header.epochs[-1].test_error), 'member')}. Keep fewer of the epochs."
+        )
 
 
 def _check_tensors(header: Header, tensors: dict[str, Tensor], name: str) -> None:

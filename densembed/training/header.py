@@ -30,6 +30,8 @@ FORMAT = "densembed"
 VERSION = "1"
 MAX_BYTES = 256 * 2**20
 MAX_HEADER = 4 * 2**20
+MAX_SNAPSHOTS, MAX_EPOCHS = 1000, 10_000
+MAX_STEP = 10**12
 MAX_SIZE = 256
 """Largest number of channels, rows or columns, as larger fields exhaust the memory."""
 MAX_LENGTH = 16_384
@@ -41,7 +43,7 @@ ShortText = Annotated[str, Field(max_length=200), AfterValidator(printable)]
 LongText = Annotated[str, Field(max_length=2000), AfterValidator(printable)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Percent = Annotated[float, Field(ge=0, le=100)]
-Count = Annotated[int, Field(ge=0, le=10**12)]
+Count = Annotated[int, Field(ge=0, le=MAX_STEP)]
 Outcome = Literal["running", "done", "stopped", "diverged", "failed"]
 Length = Annotated[int, Field(ge=1, le=MAX_LENGTH)]
 
@@ -61,8 +63,8 @@ class EpochMetrics(BaseModel):
     """One epoch; lists have one entry per member. Errors in percent, time in seconds."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    epoch: int = Field(ge=1, le=10**12)
-    step: int = Field(ge=1, le=10**12)
+    epoch: int = Field(ge=1, le=MAX_STEP)
+    step: int = Field(ge=1, le=MAX_STEP)
     train_loss: list[Number]
     test_error: list[Percent]
     learning_rate: Number = Field(ge=0)
@@ -97,9 +99,9 @@ class Header(BaseModel):
     input_shape: tuple[Length, ...] = Field(strict=False, min_length=2, max_length=3)
     """(channels, height, width), or (channels, length) of signals; a list in JSON."""
     classes: list[ShortText] = Field(min_length=1, max_length=1000)
-    steps_per_epoch: int = Field(ge=1, le=10**12)
-    steps: list[Count] = Field(min_length=1, max_length=1000)
-    epochs: list[EpochMetrics] = Field(max_length=10_000)
+    steps_per_epoch: int = Field(ge=1, le=MAX_STEP)
+    steps: list[Count] = Field(min_length=1, max_length=MAX_SNAPSHOTS)
+    epochs: list[EpochMetrics] = Field(max_length=MAX_EPOCHS)
     outcome: Outcome
     provenance: Provenance
     plugins: list[ShortText] = Field([], max_length=20)

@@ -22,10 +22,11 @@ from densembed.data.grids import read_grids
 from densembed.data.names import NAMES
 from densembed.data.transform import shifted
 from densembed.models.initialisation import initialise, is_density, is_locator
-from densembed.models.registry import build
+from densembed.models.registry import build, parameter_count
 from densembed.text import counted
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
+from densembed.training.header import MAX_BYTES, MAX_HEADER
 from densembed.training.optimiser import Adam
 from densembed.training.step import StackedParameters, Step, stepper
 from densembed.training.trainable import check_model
@@ -36,6 +37,8 @@ REPORT_EVERY = 0.5
 DIVERGED_STEPS = 100
 EVALUATION_BATCH = 1000
 ESTIMATE_STEPS = 7
+EPOCH_BYTES, MEMBER_BYTES = 180, 42
+"""Most bytes of an epoch in the header of a checkpoint, and of a member's loss and error in it."""
 MAY_DIFFER = {
     "seed",
     "seeds",
@@ -175,8 +178,12 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     resume: Resume | None = None,
 ) -> Iterator[Event]:
-    """Train `config.seeds` members as in Section 4; see `train_members`."""
+    """Train `config.seeds` members as in Section 4; see `train_members`.
+
+    Raises ValueError also if the checkpoint would be too large.
+    """
     check_data(config, dataset)
+    check_size(config, dataset)
     yield from train_members(members(config), dataset, stop=stop, resume=resume)
 
 
@@ -362,6 +369,26 @@ def check_data(config: RunConfig, dataset: Dataset) -> None:
         raise ValueError(
             f"The training has {counted(steps, 'step')}, so that some of its grids are never used: "
             "choose fewer grids, more epochs or a smaller batch size."
+        )
+
+
+def check_size(config: RunConfig, dataset: Dataset) -> None:
+    """Raise ValueError if the checkpoint of a training would be too large to be opened."""
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        model = build(config.model, dataset.input_shape, classes=len(dataset.classes))
+    per_epoch = math.ceil(len(dataset.train) / config.batch_size)
+    snapshots = len(snapshot_steps(config.epochs, per_epoch))
+    size = 4 * parameter_count(model) * config.seeds * snapshots
+    if size > MAX_BYTES:
+        raise ValueError(
+            f"The checkpoint of this training would have {size / 1e6:,.0f} MB, and at most "
+            f"{MAX_BYTES / 1e6:,.0f} MB can be opened: choose a smaller model, fewer seeds or "
+            "fewer epochs."
+        )
+    if config.epochs * (EPOCH_BYTES + MEMBER_BYTES * config.seeds) > MAX_HEADER:
+        raise ValueError(
+            f"The losses and errors of {config.epochs:,} epochs of {config.seeds} seeds are too "
+            "many for a checkpoint: choose fewer epochs or fewer seeds."
         )
 
 

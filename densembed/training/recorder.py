@@ -1,18 +1,30 @@
 """Collects the events of a training into a checkpoint."""
 
+import operator
 import platform
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from typing import get_args
 
 import torch
+from pydantic import ValidationError
 
 import densembed.kernels as kernels
 from densembed.data import Dataset
 from densembed.models import plugins
 from densembed.training.checkpoint import Checkpoint
-from densembed.training.config import RunConfig
+from densembed.training.config import RunConfig, explain
 from densembed.training.device import device_name, pick_device
-from densembed.training.header import MAX_SIZE, EpochMetrics, Header, Outcome, Provenance
+from densembed.training.header import (
+    MAX_EPOCHS,
+    MAX_SIZE,
+    MAX_SNAPSHOTS,
+    MAX_STEP,
+    EpochMetrics,
+    Header,
+    Outcome,
+    Provenance,
+)
 from densembed.training.loop import Epoch, Event, Resume, Snapshot, check_data, snapshot_steps
 from densembed.training.novelty import Novelty
 from densembed.version import __version__
@@ -50,12 +62,18 @@ class Recorder:
 
         Raises:
             TypeError: it is none of those that `train` yields.
-            ValueError: the first snapshot is not from before training, or a snapshot or an epoch
-                does not follow the last one.
+            ValueError: the first snapshot is not from before training, a snapshot or an epoch
+                does not follow the last one, or a checkpoint cannot contain it.
         """
         if not isinstance(event, Event):
             raise TypeError(f"Expected an event of train; got {type(event).__name__}.")
         if isinstance(event, Snapshot):
+            event = replace(event, step=_whole(event.step))
+            if len(self.snapshots) >= MAX_SNAPSHOTS:
+                raise ValueError(
+                    f"A checkpoint has at most {MAX_SNAPSHOTS:,} snapshots, and the recorder has "
+                    "as many already: add fewer of them."
+                )
             if event.step and not self.snapshots:
                 raise ValueError(
                     "Expected a first snapshot of step 0, from before training; got one of step "
@@ -69,7 +87,15 @@ class Recorder:
         elif isinstance(event, Epoch):
             if epochs := self.header.epochs:
                 _check_order("epoch", "number", event.epoch, epochs[-1].epoch)
-            self.header.epochs.append(EpochMetrics(**asdict(event)))
+            if len(self.header.epochs) >= MAX_EPOCHS:
+                raise ValueError(
+                    f"A checkpoint has at most {MAX_EPOCHS:,} epochs, and the recorder has as many "
+                    "already: add fewer of them."
+                )
+            try:
+                self.header.epochs.append(EpochMetrics(**asdict(event)))
+            except ValidationError as error:
+                raise ValueError(f"The epoch does not fit a checkpoint: {explain(error)}") from None
 
     def resume(self, checkpoint: Checkpoint | None, step: int, since: int = 0) -> None:
         """Copy from a checkpoint what an uninterrupted training has after `step` steps.
@@ -107,13 +133,17 @@ class Recorder:
                 self.snapshots.append(Snapshot(saved, state))
 
     def checkpoint(self, outcome: Outcome = "running") -> Checkpoint:
-        """The checkpoint so far. Raises ValueError without any snapshot.
+        """The checkpoint so far. Raises ValueError without any snapshot or for another outcome.
 
         While the training runs, the current parameters follow the planned snapshots, which lie far
         apart in a long training.
         """
         if not self.snapshots:
             raise ValueError("Expected at least one snapshot; add one with `add`.")
+        if outcome not in get_args(Outcome):
+            raise ValueError(
+                f"Expected an outcome of {', '.join(get_args(Outcome))}; got {outcome!r:.40}."
+            )
         snapshots = [*self.snapshots, *(self._current() if outcome == "running" else [])]
         steps = [snapshot.step for snapshot in snapshots]
         header = self.header.model_copy(update={"steps": steps, "outcome": outcome})
@@ -133,6 +163,20 @@ class Recorder:
         state = self.position.parameters(last.state)
         finite = all(part.isfinite().all() for part in state.values())
         return [Snapshot(self.position.step, state)] if finite else []
+
+
+def _whole(step: int) -> int:
+    """The step as an int. Raises ValueError for a number that a checkpoint cannot contain."""
+    try:
+        whole = operator.index(step)
+    except TypeError:
+        whole = -1
+    if not 0 <= whole <= MAX_STEP:
+        raise ValueError(
+            f"Expected the step of a snapshot as a whole number from 0 to {MAX_STEP:,}; got "
+            f"{step!r:.40}."
+        )
+    return whole
 
 
 def _check_order(what: str, of: str, number: int, last: int) -> None:

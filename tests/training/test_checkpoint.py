@@ -176,6 +176,92 @@ def test_a_record_is_in_order(digits):
         recorder.add(epoch)
 
 
+@pytest.mark.parametrize("step", [3.0, 10**13, -1, "3", None])
+def test_a_step_that_could_not_be_saved_is_not_added(digits, step):
+    recorder = Recorder(RunConfig(model="linear"), digits)
+    recorder.add(Snapshot(0, {}))
+    with pytest.raises(
+        ValueError, match=r"whole number from 0 to 1,000,000,000,000; got"
+    ) as caught:
+        recorder.add(Snapshot(step, {}))
+    assert is_sentence(str(caught.value))
+    with pytest.raises(ValueError, match=r"^The epoch does not fit a checkpoint: The field 'step'"):
+        recorder.add(Epoch(1, step, [1.0], [1.0], learning_rate=0.1, seconds=1.0))
+
+
+def test_a_step_may_be_a_numpy_integer(digits, tmp_path):
+    recorder = Recorder(RunConfig(model="logistic-el-2"), digits)
+    state = {name: part[0] for name, part in tensors().items()}
+    for step in np.arange(2):
+        recorder.add(Snapshot(step, state))
+    recorder.checkpoint("done").save(tmp_path / "a.safetensors")
+    assert Checkpoint.open(tmp_path / "a.safetensors").steps == [0, 1]
+
+
+def test_a_record_has_a_limit(digits):
+    recorder = Recorder(RunConfig(model="linear"), digits)
+    for step in range(1000):
+        recorder.add(Snapshot(step, {}))
+    with pytest.raises(ValueError, match=r"at most 1,000 snapshots, .* add fewer of them\.$"):
+        recorder.add(Snapshot(1000, {}))
+    epochs = [Epoch(k, k, [1.0], [1.0], 0.1, 1.0) for k in range(1, 10_002)]
+    for epoch in epochs[:-1]:
+        recorder.add(epoch)
+    with pytest.raises(ValueError, match=r"at most 10,000 epochs, .* add fewer of them\.$"):
+        recorder.add(epochs[-1])
+    assert (len(recorder.snapshots), len(recorder.header.epochs)) == (1000, 10_000)
+
+
+def test_an_outcome_is_one_of_five(digits):
+    recorder = Recorder(RunConfig(model="linear"), digits)
+    recorder.add(Snapshot(0, {}))
+    with pytest.raises(
+        ValueError, match=r"running, done, stopped, diverged, failed; got 'finished'"
+    ):
+        recorder.checkpoint("finished")
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        (
+            {"steps": list(range(1001))},
+            "has 1,001 snapshots, but a checkpoint has at most 1,000. K",
+        ),
+        ({"epochs": 10_001}, "has 10,001 epochs, but a checkpoint has at most 10,000. K"),
+        (
+            {"epochs": 9000, "members": 20},
+            "has too many numbers in its 9,000 epochs of 20 members. K",
+        ),
+        ({"steps": [0, 3.0]}, "has a damaged header: The field 'steps.1'"),
+        ({"steps": [0, 10**13]}, "has a damaged header: The field 'steps.1'"),
+        ({"outcome": "finished"}, "has a damaged header: The field 'outcome'"),
+    ],
+)
+def test_a_header_that_could_not_be_opened_is_not_saved(tmp_path, values, fault):
+    members = values.pop("members", 1)
+    head = Header(**header(members))
+    if count := values.pop("epochs", 0):
+        epoch = head.epochs[0]
+        numbers = [1 / 3] * members
+        values["epochs"] = [
+            epoch.model_copy(update={"epoch": k, "step": k, "train_loss": numbers})
+            for k in range(1, count + 1)
+        ]
+    head = head.model_copy(update=values)
+    parts = tensors(members, snapshots=len(head.steps))
+    with pytest.raises(CheckpointError, match=f"^a.safetensors {fault}"):
+        Checkpoint(head, parts).save(tmp_path / "a.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_too_large_to_open_is_not_saved(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr("densembed.training.checkpoint.MAX_BYTES", 1000)
+    with pytest.raises(CheckpointError, match=r"too large for a checkpoint. Keep fewer snapshots"):
+        trained.save(tmp_path / "a.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("wrong", ["not finite", "not in order", "lacks the tensor"])
 def test_what_could_not_be_opened_is_not_saved(trained, tmp_path, wrong):
     header, tensors = trained.header.model_copy(deep=True), dict(trained.tensors)

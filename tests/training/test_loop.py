@@ -1,5 +1,6 @@
 """The training loop against one written in a straight line, and the events it gives out."""
 
+import json
 import math
 from collections.abc import Iterable
 from itertools import chain, pairwise, repeat
@@ -18,6 +19,7 @@ from densembed.models.registry import build
 from densembed.training import loop
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
+from densembed.training.header import EpochMetrics
 from densembed.training.loop import (
     Diverged,
     Epoch,
@@ -651,6 +653,33 @@ def test_the_config_is_one_of_the_data(digits):
     for use in (lambda: next(train(digits, config())), lambda: Recorder(digits, config())):
         with pytest.raises(TypeError, match="in this order; got Dataset and RunConfig"):
             use()
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({"model": "mlp-4096"}, r"would have 339 MB, and at most 268 MB can be opened: choose"),
+        ({"model": "mlp-400", "epochs": 99, "seeds": 9}, "choose a smaller model, fewer seeds or"),
+        ({"epochs": 10_000, "seeds": 9}, "losses and errors of 10,000 epochs of 9 seeds are too"),
+    ],
+)
+def test_a_training_whose_checkpoint_could_not_be_opened_does_not_begin(digits, values, fault):
+    values = {"epochs": 20, "batch_size": 64} | values
+    with pytest.raises(ValueError, match=fault):
+        next(train(config(**values), digits))
+
+
+def test_the_longest_epochs_fit_into_the_header():
+    epoch = EpochMetrics(
+        epoch=10_000,
+        step=10**12,
+        train_loss=[1.2345678901234567e-05] * 5,
+        test_error=[99.12345678901234] * 5,
+        learning_rate=1.2345678901234567e-05,
+        seconds=1234.5678901234567,
+    )
+    escaped = json.dumps(epoch.model_dump_json())[1:-1]
+    assert len(escaped) + 1 <= loop.EPOCH_BYTES + 5 * loop.MEMBER_BYTES
 
 
 def test_images_larger_than_a_checkpoint_takes_are_refused():
