@@ -25,7 +25,15 @@ from densembed.training.header import (
     Outcome,
     Provenance,
 )
-from densembed.training.loop import Epoch, Event, Resume, Snapshot, check_data, snapshot_steps
+from densembed.training.loop import (
+    Diverged,
+    Epoch,
+    Event,
+    Resume,
+    Snapshot,
+    check_data,
+    snapshot_steps,
+)
 from densembed.training.novelty import Novelty
 from densembed.version import __version__
 
@@ -56,6 +64,7 @@ class Recorder:
         self.dataset = dataset
         self.snapshots: list[Snapshot] = []
         self.position: Resume | None = None
+        self.diverged = False
 
     def add(self, event: Event) -> None:
         """Add an event.
@@ -84,6 +93,8 @@ class Recorder:
             self.snapshots.append(event)
         elif isinstance(event, Resume):
             self.position = event
+        elif isinstance(event, Diverged):
+            self.diverged = True
         elif isinstance(event, Epoch):
             if epochs := self.header.epochs:
                 _check_order("epoch", "number", event.epoch, epochs[-1].epoch)
@@ -135,6 +146,8 @@ class Recorder:
     def checkpoint(self, outcome: Outcome = "running") -> Checkpoint:
         """The checkpoint so far. Raises ValueError without any snapshot or for another outcome.
 
+        After a `Diverged` event, the outcome is "diverged" also for "done" and "stopped".
+
         While the training runs, the current parameters follow the planned snapshots, which lie far
         apart in a long training.
         """
@@ -144,6 +157,8 @@ class Recorder:
             raise ValueError(
                 f"Expected an outcome of {', '.join(get_args(Outcome))}; got {outcome!r:.40}."
             )
+        if self.diverged and outcome in ("done", "stopped"):
+            outcome = "diverged"
         snapshots = [*self.snapshots, *(self._current() if outcome == "running" else [])]
         steps = [snapshot.step for snapshot in snapshots]
         header = self.header.model_copy(update={"steps": steps, "outcome": outcome})

@@ -22,7 +22,7 @@ from densembed.training import header as module
 from densembed.training.checkpoint import Checkpoint, load
 from densembed.training.config import RunConfig
 from densembed.training.header import CheckpointError, Header
-from densembed.training.loop import Epoch, Resume, Snapshot, train
+from densembed.training.loop import Diverged, Epoch, Resume, Snapshot, train
 from densembed.training.recorder import Recorder
 from tests.conftest import is_sentence
 
@@ -210,6 +210,19 @@ def test_a_record_has_a_limit(digits):
     with pytest.raises(ValueError, match=r"at most 10,000 epochs, .* add fewer of them\.$"):
         recorder.add(epochs[-1])
     assert (len(recorder.snapshots), len(recorder.header.epochs)) == (1000, 10_000)
+
+
+@pytest.mark.parametrize("outcome", ["done", "stopped"])
+def test_a_training_that_diverged_is_not_done(digits, outcome):
+    config = RunConfig(model="mlp-50", epochs=15, learning_rate=3000, batch_size=16, device="cpu")
+    recorder = Recorder(config, digits)
+    for event in train(config, digits):
+        recorder.add(event)
+    assert isinstance(event, Diverged)
+    checkpoint = recorder.checkpoint(outcome)
+    assert checkpoint.header.outcome == "diverged"
+    assert checkpoint.moment(checkpoint.steps[-1]) != "after training"
+    assert checkpoint.novelty is None
 
 
 def test_an_outcome_is_one_of_five(digits):
