@@ -65,11 +65,15 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def shared_copy(module: Module) -> Module:
-    """A copy that shares the parameters and submodules of a module, but not its attributes."""
+    """A copy that shares the parameters of a module and its submodules, but nothing else of them.
+
+    So neither hooks nor `eval` of the copy affect the module.
+    """
     copy = module.__new__(type(module))
-    copy.__dict__.update(module.__dict__)
-    for part in ("_parameters", "_buffers", "_modules"):
-        copy.__dict__[part] = dict(module.__dict__[part])
+    for name, part in module.__dict__.items():
+        copy.__dict__[name] = part.copy() if isinstance(part, dict) else part
+    for name, child in module._modules.items():
+        copy._modules[name] = None if child is None else shared_copy(child)
     return copy
 
 
@@ -405,7 +409,8 @@ class AdaptiveDensityEmbedding(Embedding):
         self.beta = self._logits(BETA_MEAN, BETA_STD)
 
     def at(self, sizes: int | Sequence[int]) -> Self:
-        layer, locator = super().at(sizes), self.locator
+        layer = super().at(sizes)
+        locator = layer.locator
         if isinstance(locator, nn.Sequential) and isinstance(locator[0], Embedding):
             layer.locator = nn.Sequential(locator[0].at(sizes), *locator[1:])
         elif isinstance(locator, Embedding):

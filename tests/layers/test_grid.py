@@ -50,6 +50,19 @@ def test_the_parameters_are_shared(name):
     assert other.at(8).embedding.sizes == (8, 8)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_hooks_and_modes_are_not_shared(name):
+    model = build(name, (1, 8, 8), classes=3)
+    other = model.at(16).eval()
+    calls = []
+    for module in other.modules():
+        module.register_forward_hook(lambda *call: calls.append(call))
+    model(torch.rand(2, 1, 8, 8))
+    assert not calls
+    assert all(module.training for module in model.modules())
+    assert not {*map(id, model.modules())} & {*map(id, other.modules())}
+
+
 def test_one_axis():
     layer = DensityEmbedding(20, num_densities=5).double()
     x = torch.rand(3, 1, 20, dtype=torch.float64)
