@@ -19,6 +19,8 @@ from densembed.figures.theme import (
 )
 
 FOLDER = Path(__file__).parent
+FORCED = (FOLDER / "panels/forced.css").read_text("utf-8")
+"""Styles for forced colours, which every document and every shadow root need."""
 PARTS = {
     "pair": ("panel.css", "pair.css"),
     "columns": ("panel.css", "columns.css"),
@@ -48,7 +50,8 @@ def _resources() -> str:
     """The module `resources.js`, whose types are in resources.d.ts."""
     values: dict[str, Any] = {
         "parts": {name: _part(name, styles) for name, styles in PARTS.items()},
-        "style": "".join(
+        "style": FORCED
+        + "".join(
             (FOLDER / name).read_text("utf-8") for name in ("panels/terms.css", "app/app.css")
         ),
         "scales": {
@@ -72,7 +75,7 @@ def _resources() -> str:
 def _part(name: str, styles: tuple[str, ...]) -> dict[str, str]:
     panels = FOLDER / "panels"
     css = "".join((panels / style).read_text("utf-8") for style in styles)
-    return {"html": (panels / f"{name}.html").read_text("utf-8"), "css": css}
+    return {"html": (panels / f"{name}.html").read_text("utf-8"), "css": css + FORCED}
 
 
 def script(**folders: Path) -> str:

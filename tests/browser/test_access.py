@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from playwright.sync_api import Page
 
 from tests.browser.conftest import (
     choose,
@@ -102,6 +103,49 @@ def test_the_keyboard_reads_pixels_and_texts_follow(site):
     expect(pressed(page, "Class")).to_have_text("3")
     picture = page.locator(".left .stills .plot")
     expect(picture).to_have_attribute("aria-label", re.compile("The input of the model"))
+
+
+def ground(page: Page, selector: str) -> list[str]:
+    """The colours behind the first such element, and of its border; all as the page's for none."""
+    return page.locator(selector).first.evaluate(
+        """element => {
+          const page = getComputedStyle(document.body).backgroundColor;
+          const own = getComputedStyle(element);
+          const colour = (name) => name === "rgba(0, 0, 0, 0)" ? page : name;
+          const border = parseFloat(own.borderTopWidth) ? own.borderColor : page;
+          return [colour(own.backgroundColor), own.backgroundImage.slice(0, 9), colour(border)];
+        }"""
+    )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("link", ["explore?more=about", "compare"])
+def test_forced_colours_leave_data_and_what_is_chosen(site, link, theme):
+    page = site(link, theme=theme)
+    page.emulate_media(forced_colors="active")
+    expect(page.locator(".live .legend i").first).to_be_visible()
+    panel = ":is(.pair, .columns)"
+    for data in (".track div", ".scale .bar", ".legend i"):
+        assert ground(page, f"{panel} {data}") != ground(page, "body")
+    for group in (".segments", ".input-bar .pills", ".thumbnails"):
+        chosen, other = (f"{group} [aria-pressed={each}]" for each in ("true", "false"))
+        assert ground(page, chosen) != ground(page, other)
+
+
+def test_forced_colours_leave_the_controls_of_streamlit(visit):
+    page = visit("/lab")
+    page.emulate_media(forced_colors="active")
+    for part in (
+        '[data-testid="stSlider"] [style*=left]',
+        '[data-testid="stCheckbox"] label > div',
+    ):
+        assert ground(page, part) != ground(page, "body")
+    chosen, other = (f"[role=tab][aria-selected={each}]" for each in ("true", "false"))
+    assert ground(page, chosen) != ground(page, other)
+    page = visit("/train")
+    page.emulate_media(forced_colors="active")
+    chosen, other = (f"[role=radio][aria-checked={each}]" for each in ("true", "false"))
+    assert ground(page, chosen) != ground(page, other)
 
 
 @pytest.mark.parametrize("width", [320, 420, 1024])

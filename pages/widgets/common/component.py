@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from densembed.web.modules import FOLDER
+from densembed.web.modules import FOLDER, FORCED
 
 FOLDERS = {"densembed": FOLDER, "pages": Path(__file__).parents[1]}
 """The folders of files by the first part of the names under which modules import them."""
@@ -32,7 +32,7 @@ def component(name: str, *styles: str, isolate_styles: bool = True) -> Callable:
     draw = st.components.v2.component(
         name.rpartition("/")[2],
         html=read(f"{name}.html") or None,
-        css="".join(map(read, (*styles, f"{name}.css"))) or None,
+        css="".join(map(read, (*styles, f"{name}.css"))) + FORCED,
         # In two lines: Streamlit takes one line with a slash for a path.
         js=f'import {{ modules }} from "densembed";\nexport default modules["{name}.js"].default;',
         isolate_styles=isolate_styles,

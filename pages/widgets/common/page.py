@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from densembed.figures.web import CONFIG
+from densembed.web.modules import FORCED
 from pages.widgets.common.callbacks import VISIT, run_callbacks
 from pages.widgets.common.link import open_notices
 
@@ -26,6 +27,9 @@ STYLE = """
 /* Streamlit writes white on the light colour of the dark theme. */
 [data-testid="stBaseButton-primary"] {color: light-dark(#fff, #14202b) !important;}
 [data-testid="stSelectbox"] input {text-overflow: ellipsis;}
+/* Streamlit draws these as backgrounds: see forced.css. */
+[data-testid="stCheckbox"] label > div:not([data-testid]), [data-testid="stSlider"] [role=group],
+[data-testid="stProgress"] [role=progressbar] {forced-color-adjust: none;}
 .panel {text-align: center; font-weight: 600; margin: 0 0 -0.75rem 0;}
 .panel small {font-weight: 400; opacity: 0.7;}
 @media (max-width: 640px) {
@@ -96,7 +100,7 @@ def begin(question: str, answer: str = "") -> None:
     if last not in (None, question):
         # What the last page wrote late may stand in the address: send the one that counts.
         st.query_params.from_dict(st.query_params.to_dict())
-    st.html(STYLE)
+    st.html(f"{STYLE}<style>{FORCED}</style>")
     st.title(question, anchor=False)
     if answer:
         st.markdown(answer)
