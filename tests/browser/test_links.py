@@ -149,3 +149,19 @@ def test_a_link_opens_its_state_and_names_what_is_invalid(site, name, links):
         expect(page.locator("#notices p")).to_have_text(problems)
         expect(page.locator("#notices")).to_be_visible(visible=bool(problems))
         rests(page, written)
+
+
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_parameters_before_a_hash_are_those_of_explore(site, address, built, from_disk):
+    """As in a link of the app."""
+    start = f"{built.as_uri()}/" if from_disk else address
+    page = site(at=start)
+    for link, written, problems in (
+        (f"?model={SMALL}&step={STEPS[4]}", f"model={SMALL}&step={STEPS[4]}", []),
+        ("?class=Z", "", [invalid("Class", "Z", DIGITS)]),
+        ("?class=3#explore?class=4", "class=4", []),  # what follows a # counts
+    ):
+        page.goto(f"{start}index.html{link}")
+        expect(page.locator("#notices p")).to_have_text(problems)
+        rests(page, written)
+        assert ("?" in page.url.partition("#")[0]) is ("#" in link)

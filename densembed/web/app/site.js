@@ -40,7 +40,10 @@ const keyOf = (file, number = 1) =>
 
 /** @param {Site} site */
 export function start(site) {
-  if (!location.hash && site.link) history.replaceState(null, "", `#${site.link}`);
+  const { hash, pathname, search } = location;
+  if (!hash && site.link) history.replaceState(null, "", `#${site.link}`);
+  // As in a link of the app, where the parameters of Explore follow its address.
+  else if (!hash && search) history.replaceState(null, "", `${pathname}#explore${search}`);
   new Page(site).open();
 }
 
