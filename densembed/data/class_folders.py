@@ -219,6 +219,11 @@ def hidden_note(paths: Sequence[str]) -> str:
     return f"Hidden images and folders are not used: {listed(paths)}."
 
 
+def empty_note(labels: Sequence[str]) -> str:
+    """The sentence about folders of classes that have no image."""
+    return f"Folders without a usable image directly in them are not used: {listed(labels)}."
+
+
 def fault_notes(faults: Mapping[str, str]) -> list[str]:
     """Sentences about images that are not used, given the `ImageError.which` of each path."""
     alike = defaultdict(list)

@@ -34,6 +34,7 @@ from densembed.data.class_folders import (
     ClassFile,
     Listing,
     class_label,
+    empty_note,
     fault_notes,
     find_parts,
     folder_name,
@@ -268,9 +269,7 @@ def _notes(dataset: Dataset, folders: Iterable[str]) -> list[str]:
         if label in dataset.classes and re.search("[\ud800-\udfff]", name)
     ]
     if empty := [label for label in names if label not in dataset.classes]:
-        notes.append(
-            f"Folders without a usable image directly in them are not used: {listed(empty)}."
-        )
+        notes.append(empty_note(empty))
     if parts := [label for label in dataset.classes if part_word(label)]:
         notes.append(f"Folders with names like train or test are used as classes: {listed(parts)}.")
     if untested := [label for label in dataset.classes if label not in dataset.tested]:

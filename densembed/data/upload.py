@@ -18,18 +18,25 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 from PIL import Image
 
-from densembed.data.class_folders import fault_notes, has_image_suffix, hidden_note
+from densembed.data.class_folders import (
+    PARTS,
+    empty_note,
+    fault_notes,
+    has_image_suffix,
+    hidden_note,
+)
 from densembed.data.dataset import Dataset
 from densembed.data.decode import MAX_BYTES, ImageError, decode, open_picture, reading_pixels
 from densembed.data.folder import Folder
 from densembed.data.frames import count_frames, unused_note
 from densembed.data.names import DataError
-from densembed.text import printable, quoted
+from densembed.text import natural, printable, quoted
 
 PLACE = "uploads"
 """The folder for uploads within the data folder."""
@@ -54,6 +61,8 @@ INSTEAD = (
 
 File = tuple[str, bytes]
 """Path or name, and content."""
+Folders = tuple[str, ...]
+"""The names of folders, each in the one before it."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,8 @@ class Stored:
 
     `left_out` are the files that are no pictures, `hidden` those in an archive whose name, or that
     of a folder above them, begins with a dot, `frames` the number of frames of each picture that
-    has several, and `faults` the `ImageError.which` of each picture that cannot be used.
+    has several, `faults` the `ImageError.which` of each picture that cannot be used, and `empty`
+    the folders of archives that would be classes but have no picture.
     """
 
     name: str
@@ -70,11 +80,13 @@ class Stored:
     hidden: tuple[str, ...] = ()
     frames: Mapping[str, int] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
+    empty: tuple[str, ...] = ()
 
     @property
     def notes(self) -> list[str]:
         """Sentences about pictures that are not used, or not all of them."""
         notes = fault_notes(self.faults)
+        notes += [empty_note(self.empty)] if self.empty else []
         notes += [hidden_note(self.hidden)] if self.hidden else []
         return notes + ([unused_note(self.frames)] if self.frames else [])
 
@@ -119,9 +131,10 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
     pictures: list[tuple[_Place, bytes]] = []
     left_out: list[str] = []
     hidden: list[str] = []
+    folders: set[Folders] = set()
     frames: dict[str, int] = {}
     faults: dict[str, str] = {}
-    for place, data in _unpacked(files, hidden):
+    for place, data in _unpacked(files, hidden, folders):
         shown = place.shown
         try:
             picture = _reduced(data)
@@ -141,7 +154,8 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
             "archive with one folder of pictures per class." + "".join(f" {one}" for one in reasons)
         )
     _check_apart([place for place, _ in pictures])
-    placed = sorted(_unwrapped(list(_with_classes(pictures, len(files)))))
+    around, placed = _unwrapped(sorted(_with_classes(pictures, len(files))))
+    empty = _without_pictures(folders, around, [path for path, _ in placed])
     _check_files([path for path, _ in placed])
     digest = hashlib.sha256()
     for name, data in placed:
@@ -149,7 +163,11 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
     title = _shortened(_clean(PurePosixPath(files[0][0]).stem)) if len(files) == 1 else ""
     title = title.replace("@", "_").lstrip(".")  # which would begin a shape, or hide the folder
     folder = f"{digest.hexdigest()[:16]}/{title or 'pictures'}"
-    return Stored(_write(folder, placed, data_dir), tuple(left_out), tuple(hidden), frames, faults)
+    try:
+        name = _write(folder, placed, data_dir)
+    except DataError as error:
+        raise DataError(f"{error} {empty_note(empty)}" if empty else str(error)) from error
+    return Stored(name, tuple(left_out), tuple(hidden), frames, faults, empty)
 
 
 def inverted(name: str, data_dir: Path) -> str:
@@ -222,13 +240,15 @@ def _free(path: Path) -> Path:
     return free
 
 
-def _unpacked(files: Sequence[File], hidden: list[str]) -> Iterator[tuple[_Place, bytes]]:
+def _unpacked(
+    files: Sequence[File], hidden: list[str], folders: set[Folders]
+) -> Iterator[tuple[_Place, bytes]]:
     """Every file that is uploaded or in an archive, up to the limits.
 
-    The paths of hidden images are added to `hidden`.
+    The paths of hidden images are added to `hidden`, and the folders of archives to `folders`.
     """
     left = MAX_UNPACKED
-    for count, (place, read) in enumerate(_members(files, hidden), 1):
+    for count, (place, read) in enumerate(_members(files, hidden, folders), 1):
         if count > MAX_FILES:
             raise DataError(f"There are more than {MAX_FILES:,} files: upload fewer, or {INSTEAD}.")
         data = read(MAX_BYTES + 1)
@@ -247,7 +267,7 @@ def _unpacked(files: Sequence[File], hidden: list[str]) -> Iterator[tuple[_Place
 
 
 def _members(
-    files: Sequence[File], hidden: list[str]
+    files: Sequence[File], hidden: list[str], folders: set[Folders]
 ) -> Iterator[tuple[_Place, Callable[[int], bytes]]]:
     """Every file with its path, and a function that reads at most so many bytes of it."""
     for name, data in files:
@@ -261,6 +281,8 @@ def _members(
             archive = zipfile.ZipFile(io.BytesIO(data))
         for entry in archive.infolist():
             place = _Place.of(_path_in(entry), own)
+            if not any(map(_is_hidden, place.parts[:-1])):
+                folders.add(tuple(place.parts[:-1]))
             if entry.is_dir():
                 continue
             if any(map(_is_hidden, place.parts)):
@@ -355,13 +377,41 @@ def _with_classes(pictures: Sequence[tuple[_Place, bytes]], uploads: int) -> Ite
         yield "/".join([*folders, _shortened(name)]), data
 
 
-def _unwrapped(files: list[File]) -> list[File]:
-    """The files without folders around all of them, which are no classes."""
+def _unwrapped(files: list[File]) -> tuple[Folders, list[File]]:
+    """The folders around all files, which are no classes, and the files without them."""
+    around: Folders = ()
     while all(path.count("/") > 1 for path, _ in files) and (
         len({path.partition("/")[0] for path, _ in files}) == 1
     ):
+        around = (*around, files[0][0].partition("/")[0])
         files = [(path.partition("/")[2], data) for path, data in files]
-    return files
+    return around, files
+
+
+def _without_pictures(
+    folders: Iterable[Folders], around: Folders, paths: Sequence[str]
+) -> tuple[str, ...]:
+    """The names of folders that are no classes, as none of the pictures is below them.
+
+    Args:
+        folders: those in the archives.
+        around: those around all pictures.
+        paths: of the pictures within `around`.
+    """
+    split = [path.split("/") for path in paths]
+    parts = {top for top, *_ in split if top.strip().casefold() in PARTS}
+    depth = 1 if {part.strip().casefold() for part in parts} == set(PARTS) else 0
+    used = {part for path in split for part in path[: depth + 1]}
+    found: set[str] = set()
+    for folder in folders:
+        shared = sum(
+            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(folder, around, strict=False))
+        )
+        rest = folder[shared:]
+        if shared == len(around) and rest and rest[0] in parts:
+            rest = rest[depth:]
+        found.update(rest[:1])
+    return tuple(sorted(found - used, key=natural))
 
 
 def _clean(part: str) -> str:

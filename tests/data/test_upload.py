@@ -291,6 +291,46 @@ def test_a_name_that_no_disk_takes_is_named(tmp_path):
     assert "is longer than 200 characters: rename its folder" in says
 
 
+EMPTY = "Folders without a usable image directly in them are not used: {}."
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        (pets() | {"birds/": b""}, "'birds'"),
+        (pets() | {"birds/notes.txt": b"text", "fish/": b""}, "'birds', 'fish'"),
+        (pets() | {"birds/1.png": picture(1)[:-30]}, "'birds'"),
+        (pets("all/") | {"all/birds/": b"", "all/": b""}, "'birds'"),
+        (pets("all/") | {"other/": b""}, "'other'"),
+        (pets("all/train/") | pets("all/test/") | {"all/train/birds/": b""}, "'birds'"),
+        (pets("train/") | {"test/birds/": b""}, "'test'"),
+        (pets("train/") | pets("test/") | {"val/cats/1.png": picture(1)}, ""),
+        (pets("train/", 4) | pets("test/", 2) | {"train/": b"", "test/": b""}, ""),
+        (pets("all/") | {"all/": b"", "all/cats/": b"", ".git/": b"", "__MACOSX/x/": b""}, ""),
+    ],
+)
+def test_folders_without_a_picture_are_named(tmp_path, files, named):
+    stored = upload.store([("a.zip", packed(files))], tmp_path)
+    notes = [note for note in stored.notes if note.startswith("Folders")]
+    assert notes == ([EMPTY.format(named)] if named else [])
+    dataset = load_dataset(stored.name, tmp_path)
+    assert dataset.classes == ("cats", "dogs")
+    assert not any(note.startswith("Folders without") for note in dataset.notes)  # again
+
+
+def test_a_folder_with_pictures_too_deep_is_named_once(tmp_path):
+    stored = upload.store([("a.zip", packed(pets() | {"birds/x/1.png": picture(1)}))], tmp_path)
+    assert stored.notes == []
+    assert EMPTY.format("'birds'") in load_dataset(stored.name, tmp_path).notes
+
+
+def test_the_folder_without_a_picture_may_be_the_second_class(tmp_path):
+    files = {name: data for name, data in pets().items() if name.startswith("cats")}
+    says = refused([("a.zip", packed(files | {"dogs/": b""}))], tmp_path)
+    assert "at least two subfolders" in says
+    assert says.endswith(EMPTY.format("'dogs'"))
+
+
 def other_method(data: bytes) -> bytes:
     """An archive that claims to be compressed by Deflate64, which Windows uses for large ones."""
     changed = bytearray(data)
