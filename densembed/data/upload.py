@@ -14,7 +14,9 @@ import os
 import re
 import secrets
 import shutil
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -36,7 +38,7 @@ from densembed.data.decode import MAX_BYTES, ImageError, decode, open_picture, r
 from densembed.data.folder import Folder
 from densembed.data.frames import count_frames, unused_note
 from densembed.data.names import DataError
-from densembed.text import natural, printable, quoted
+from densembed.text import listed, natural, printable, quoted
 
 PLACE = "uploads"
 """The folder for uploads within the data folder."""
@@ -50,6 +52,10 @@ ENTRY_BYTES = 512
 """Bytes per file in an archive's table of contents, beyond which the table is refused."""
 UTF8 = 0x800
 """The flag of a file in an archive whose name is UTF-8."""
+DOS = 0
+"""The number of the system on which a file was added, in an archive."""
+UNICODE_PATH = 0x7075
+"""The kind of an extra field that has the name of a file in UTF-8."""
 RESERVED = r'[<>:"|?*\\/]' if os.name == "nt" else r"[\\/]"
 INVERTED = "-inverted"
 BRIGHT, CLEARLY, MOST = 0.6, 0.1, 0.75
@@ -71,8 +77,9 @@ class Stored:
 
     `left_out` are the files that are no pictures, `hidden` those in an archive whose name, or that
     of a folder above them, begins with a dot, `frames` the number of frames of each picture that
-    has several, `faults` the `ImageError.which` of each picture that cannot be used, and `empty`
-    the folders of archives that would be classes but have no picture.
+    has several, `faults` the `ImageError.which` of each picture that cannot be used, `empty` the
+    folders of archives that would be classes but have no picture, and `unclear` the archives with
+    names in an unknown encoding.
     """
 
     name: str
@@ -81,11 +88,19 @@ class Stored:
     frames: Mapping[str, int] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
     empty: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
 
     @property
     def notes(self) -> list[str]:
         """Sentences about pictures that are not used, or not all of them."""
         notes = fault_notes(self.faults)
+        if self.unclear:
+            notes.append(
+                f"The names in {listed(self.unclear)} are not marked as Unicode, so letters with "
+                "accents and of other scripts may be wrong. If the classes are not shown as you "
+                "wrote them, rename the folders with plain letters a to z, or pack them again with "
+                "a current program."
+            )
         notes += [empty_note(self.empty)] if self.empty else []
         notes += [hidden_note(self.hidden)] if self.hidden else []
         return notes + ([unused_note(self.frames)] if self.frames else [])
@@ -96,17 +111,18 @@ class _Place:
     """Where a file is.
 
     `archive` is the name of its archive, "" for an uploaded picture, and `written` are the folders
-    and the name of the file in it.
+    and the name of the file in it. `unclear` is the archive if these may be in any encoding.
     """
 
     archive: str
     written: tuple[str, ...]
+    unclear: str = ""
 
     @classmethod
-    def of(cls, path: str, archive: str = "") -> "_Place":
+    def of(cls, path: str, archive: str = "", unclear: str = "") -> "_Place":
         """The place for a path, without folders like `..`."""
         *folders, name = path.replace("\\", "/").split("/")
-        return cls(archive, (*filter(_clean, folders), name))
+        return cls(archive, (*filter(_clean, folders), name), unclear)
 
     @cached_property
     def parts(self) -> list[str]:
@@ -167,7 +183,8 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
         name = _write(folder, placed, data_dir)
     except DataError as error:
         raise DataError(f"{error} {empty_note(empty)}" if empty else str(error)) from error
-    return Stored(name, tuple(left_out), tuple(hidden), frames, faults, empty)
+    unclear = tuple(dict.fromkeys(place.unclear for place, _ in pictures if place.unclear))
+    return Stored(name, tuple(left_out), tuple(hidden), frames, faults, empty, unclear)
 
 
 def inverted(name: str, data_dir: Path) -> str:
@@ -279,8 +296,9 @@ def _members(
         own = re.sub(r"\.zip$", "", name, flags=re.IGNORECASE)
         with _reading(shown):
             archive = zipfile.ZipFile(io.BytesIO(data))
-        for entry in archive.infolist():
-            place = _Place.of(_path_in(entry), own)
+        entries = archive.infolist()
+        for entry, (path, known) in zip(entries, _paths_in(entries), strict=True):
+            place = _Place.of(path, own, "" if known else name)
             if not any(map(_is_hidden, place.parts[:-1])):
                 folders.add(tuple(place.parts[:-1]))
             if entry.is_dir():
@@ -292,12 +310,44 @@ def _members(
                 yield place, partial(_read, archive, entry, shown)
 
 
-def _path_in(entry: zipfile.ZipInfo) -> str:
-    """The path of a file. macOS writes UTF-8 without the flag that says so."""
-    if not entry.flag_bits & UTF8:
-        with contextlib.suppress(UnicodeError):
-            return entry.filename.encode("cp437").decode()
-    return entry.filename
+def _paths_in(entries: Sequence[zipfile.ZipInfo]) -> Iterator[tuple[str, bool]]:
+    """The path of each file of an archive, and whether its encoding is known.
+
+    macOS and Info-ZIP write UTF-8 without the flag that says so. A short name in another encoding
+    may be UTF-8 by chance, as 猫 in GBK, but hardly all names are, and DOS has no UTF-8.
+    """
+    unmarked = [_written(entry) for entry in entries]
+    try:
+        decoded = [name.partition(b"\0")[0].decode() for name in unmarked]
+    except UnicodeError:
+        decoded = []
+    for k, (entry, name) in enumerate(zip(entries, unmarked, strict=True)):
+        if not name:
+            yield entry.filename, True
+        elif beside := _unicode_path(entry.extra, name):
+            yield beside, True
+        elif decoded:
+            yield decoded[k], entry.create_system != DOS
+        else:
+            yield entry.filename, False
+
+
+def _written(entry: zipfile.ZipInfo) -> bytes:
+    """The bytes of a path that is neither ASCII nor marked as UTF-8, else none."""
+    if entry.flag_bits & UTF8 or entry.orig_filename.isascii():
+        return b""
+    return entry.orig_filename.encode("cp437")  # as which Python reads it
+
+
+def _unicode_path(extra: bytes, written: bytes) -> str:
+    """The path in UTF-8 that some programs add to one in the encoding of their system, or ""."""
+    while len(extra) >= 9:
+        kind, size, version, check = struct.unpack_from("<HHBL", extra)
+        if (kind, version, check) == (UNICODE_PATH, 1, zlib.crc32(written)):
+            with contextlib.suppress(UnicodeError):
+                return extra[9 : 4 + size].partition(b"\0")[0].decode()
+        extra = extra[4 + size :]
+    return ""
 
 
 @contextlib.contextmanager

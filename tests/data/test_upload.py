@@ -4,6 +4,7 @@ import contextlib
 import io
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -175,6 +176,80 @@ def test_names_of_archives_from_macos(tmp_path):
     assert not any("\u72d7" in name for name in names)  # what Python makes of them
     stored = upload.store([("pets.zip", data)], tmp_path)
     assert load_dataset(stored.name, tmp_path).classes == ("ch\u00e2ts", "\u72d7")
+
+
+def packed_in(
+    encoding: str, name: str, other: str = "dogs", *, unicode_path: bool = False, system: int = 3
+) -> bytes:
+    """An archive of an older program: names in the encoding of its system, and no flag."""
+
+    class Older(zipfile.ZipInfo):
+        def _encodeFilenameFlags(self):
+            return self.filename.encode(encoding), self.flag_bits & ~0x800
+
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for k, path in enumerate(pets()):
+            entry = Older(path.replace("cats", name).replace("dogs", other))
+            entry.create_system = system
+            if unicode_path:
+                utf8 = entry.filename.encode()
+                check = zlib.crc32(entry.filename.encode(encoding))
+                entry.extra = b"\x99\x99\1\0x" + struct.pack(
+                    "<HHBL", 0x7075, 5 + len(utf8), 1, check
+                )
+                entry.extra += utf8
+            archive.writestr(entry, picture(10 * k))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name", "shown"),
+    [
+        ("cp1252", "\xe9\xe0\xfc", "\u0398\u03b1\u207f"),
+        ("gbk", "\u72d7", "\u2563\u2556"),
+        ("shift-jis", "\u732b", "\xf6L"),
+        ("cp437", "\xe9", "\xe9"),
+    ],
+)
+def test_names_in_an_unknown_encoding_are_noted(tmp_path, encoding, name, shown):
+    stored = upload.store([("old.zip", packed_in(encoding, name))], tmp_path)
+    assert load_dataset(stored.name, tmp_path).classes == ("dogs", shown)
+    (note,) = stored.notes
+    assert note.startswith("The names in 'old.zip' are not marked as Unicode, so letters with")
+    assert note.endswith(", or pack them again with a current program.")
+    assert is_sentence(note)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_names_in_a_known_encoding_are_not_noted(tmp_path, encoding):
+    name = "\u732b" if encoding == "utf-8" else "birds"
+    stored = upload.store([("a.zip", packed_in(encoding, name))], tmp_path)
+    assert set(load_dataset(stored.name, tmp_path).classes) == {"dogs", name}
+    assert stored.notes == []
+
+
+def test_names_that_are_utf8_by_chance_are_noted(tmp_path):
+    """A word in GBK may be a letter in UTF-8."""
+    for system, notes in ((0, 1), (3, 0)):
+        stored = upload.store([("a.zip", packed_in("gbk", "\u732b", system=system))], tmp_path)
+        assert load_dataset(stored.name, tmp_path).classes == ("dogs", "\xe8")
+        assert len(stored.notes) == notes
+    data = packed_in("gbk", "\u732b", "\u72d7")  # which cannot be UTF-8
+    stored = upload.store([("a.zip", data)], tmp_path)
+    assert load_dataset(stored.name, tmp_path).classes == ("\u251c\xbf", "\u2563\u2556")
+    assert len(stored.notes) == 1
+
+
+def test_the_unicode_name_beside_another_is_used(tmp_path):
+    data = packed_in("cp1252", "\xe9\xe0\xfc", unicode_path=True)
+    stored = upload.store([("a.zip", data)], tmp_path)
+    assert load_dataset(stored.name, tmp_path).classes == ("dogs", "\xe9\xe0\xfc")
+    assert stored.notes == []
+    wrong = data.replace("\xe9\xe0\xfc".encode("cp1252"), "\xea\xe0\xfc".encode("cp1252"))
+    stored = upload.store([("a.zip", wrong)], tmp_path)  # renamed since, by an older program
+    assert "dogs" in load_dataset(stored.name, tmp_path).classes
+    assert len(stored.notes) == 1
 
 
 @pytest.mark.parametrize("size", [(12, 12), (900, 900)], ids=["as it is", "reduced"])
