@@ -1,10 +1,12 @@
 """Run by Dask when a worker of this machine starts: the kernels compile before a run needs them."""
 
 import logging
+import re
 import threading
 from typing import Any
 
 from densembed.training.warm_up import compile_kernels
+from densembed.workers.scheduler import SchedulerError
 
 
 def dask_setup(worker: Any) -> None:
@@ -14,11 +16,16 @@ def dask_setup(worker: Any) -> None:
     threading.Thread(target=compile_kernels, name="densembed-kernels", daemon=True).start()
 
 
-def is_worth_showing(record: logging.LogRecord) -> bool:
-    """Whether a message of a worker is not about the end of its command.
+EXPLAINED = re.compile(rf"Exception: .{SchedulerError.__name__}\(")
 
-    The scheduler may then end in the middle of a heartbeat, for which Dask would print a traceback
-    although every training is complete. After Ctrl-C, Dask cancels the trainings.
+
+def is_worth_showing(record: logging.LogRecord) -> bool:
+    """Whether a message of a worker is not about the end of its command, or an explained error.
+
+    The scheduler may end in the middle of a heartbeat, for which Dask would print a traceback
+    although every training is complete. After Ctrl-C, Dask cancels the trainings. An error with a
+    known cause reaches the command, which prints one sentence about it.
     """
     message = record.getMessage()
-    return "during heartbeat" not in message and "ended with CancelledError" not in message
+    at_end = "during heartbeat" in message or "ended with CancelledError" in message
+    return not at_end and not EXPLAINED.search(message)

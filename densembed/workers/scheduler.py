@@ -81,9 +81,18 @@ def missing(wanted: dict[str, float]) -> str:
 
 
 def with_plugins(plugins: Sequence[str], function: Callable[..., Result], *arguments) -> Result:
-    """Call a function in a worker, after it has loaded the plugins of the process that asks."""
-    load(plugins)
-    return function(*arguments)
+    """Call a function in a worker, after it has loaded the plugins of the process that asks.
+
+    Raises:
+        SchedulerError: for an error with a known cause, with the sentence about it.
+    """
+    try:
+        load(plugins)
+        return function(*arguments)
+    except Exception as error:
+        if sentence := _explain(error):
+            raise SchedulerError(sentence) from None
+        raise
 
 
 def explain_failure(future) -> str:
@@ -97,13 +106,20 @@ def explain_failure(future) -> str:
         return lost
     if type(error).__name__ == "KilledWorker":
         return "Several workers died during the training, possibly for lack of memory."
+    return _explain(error) or (
+        f"The worker failed ({type(error).__name__}). It needs the same version of densembed, the "
+        "same plugins, and the same folders under the same paths."
+    )
+
+
+def _explain(error: BaseException) -> str:
+    """One sentence about an error in a worker, "" if its cause is unknown."""
     if isinstance(error, OSError):
-        return f"The worker could not read or write a file: {error.strerror or 'unknown error'}."
+        named = isinstance(error.filename, str | bytes | os.PathLike)
+        place = quoted(error.filename) if named else "a file"
+        return f"The worker could not read or write {place}: {error.strerror or 'unknown error'}."
     if isinstance(error, PluginError):
         return f"The worker cannot load a plugin. {error}"
     if isinstance(error, DataError | ValueError):
         return str(error)
-    return (
-        f"The worker failed ({type(error).__name__}). It needs the same version of densembed, the "
-        "same plugins, and the same folders under the same paths."
-    )
+    return ""

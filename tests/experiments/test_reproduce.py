@@ -108,6 +108,19 @@ def test_the_command_writes_table_and_markdown(short, tmp_path, capsys):
     assert (tmp_path / "table1-digits-paper.md").read_text().startswith("### digits, recipe paper")
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_file_that_cannot_be_written_is_named_in_one_sentence(short, tmp_path, capfd, processes):
+    """Dask printed an error of its own for each attempt, and the sentence named no file."""
+    place = tmp_path / "digits/paper/linear/0.safetensors"
+    place.mkdir(parents=True)
+    command = ["reproduce", "table1", "--dataset", "digits", "--rows", "linear", "--seeds", "2"]
+    assert main([*command, "--processes", processes, "--out", str(tmp_path)]) == 2
+    lines = capfd.readouterr().err.splitlines()
+    (line,) = (line for line in lines if not line.startswith("done "))
+    start = f"{place}" if processes == "1" else f"The worker could not read or write '{place}'"
+    assert line.startswith(f"densembed: {start}: ")  # and the reason of this system
+
+
 @pytest.fixture
 def earlier(short, tmp_path):
     """The command for table 1 in small, and its results with two rows of two seeds."""

@@ -342,6 +342,32 @@ def test_a_result_lost_with_its_worker_is_not_awaited():
     assert explain_failure(Gone()).startswith("The connection to the scheduler was lost.")
 
 
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            OSError(28, "No space left on device", "/out/0.safetensors"),
+            "The worker could not read or write '/out/0.safetensors': No space left on device.",
+        ),
+        (
+            OSError(28, "No space left on device"),
+            "The worker could not read or write a file: No space left on device.",
+        ),
+        (OSError(), "The worker could not read or write a file: unknown error."),
+        (OSError(9, "Bad file descriptor", 7), "The worker could not read or write a file: Bad"),
+        (KeyError("x"), "The worker failed (KeyError). It needs the same version of densembed"),
+    ],
+)
+def test_a_failed_task_is_explained(error, sentence):
+    class Failed:
+        status = "error"
+
+        def exception(self, timeout):
+            return error
+
+    assert explain_failure(Failed()).startswith(sentence)
+
+
 @pytest.mark.parametrize("error", [FutureCancelledError("key", "closed"), TimeoutError()])
 def test_a_result_that_cannot_be_fetched_leaves_the_queue(tmp_path, error):
     """The watching thread continues: the client may be closed, or the worker dead."""
