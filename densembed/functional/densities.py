@@ -298,7 +298,7 @@ class Plateau(Density):
 
     name = "plateau"
     edge = 0.1
-    """Scale of the edges, as a fraction of the half-width."""
+    """Scale of the edges, as a fraction of the half-width. `std` and `iqr` are those of 0.1."""
     std = math.sqrt((1 + math.pi**2 * edge**2) / 3)
     iqr = 1 + 2 * edge * (math.log1p(-math.exp(-1.5 / edge)) - math.log1p(-math.exp(-0.5 / edge)))
 

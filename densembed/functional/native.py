@@ -39,6 +39,8 @@ def usable(density: Density, *parts: Tensor) -> bool:
         and parts[0].dtype in PRECISIONS
         and density.name in kernels.FAMILIES
         and type(density) is type(FAMILIES.get(density.name))
+        and not vars(density)  # nothing of it is replaced
+        and getattr(density, "edge", kernels.EDGE) == kernels.EDGE
         and kernels.available()
         and (torch.is_grad_enabled() or "densembed.kernels.gamma" in sys.modules)
     )

@@ -1,4 +1,4 @@
 from . import gamma, steps
-from .availability import FAMILIES, available, described, installed, name
+from .availability import EDGE, FAMILIES, available, described, installed, name
 
-__all__ = ["FAMILIES", "available", "described", "gamma", "installed", "name", "steps"]
+__all__ = ["EDGE", "FAMILIES", "available", "described", "gamma", "installed", "name", "steps"]

@@ -13,6 +13,8 @@ FAMILIES = (
     "raisedcosine", "plateau",
 )  # fmt: skip
 """Names of the families of densities that have kernels, which take the index."""
+EDGE = 0.1
+"""Scale of the edges of the plateau that has a kernel."""
 
 
 @cache

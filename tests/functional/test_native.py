@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from densembed.functional import action, native
-from densembed.functional.densities import FAMILIES, Logistic
+from densembed.functional.densities import FAMILIES, Logistic, Plateau
 from densembed.kernels import available, threads
 from densembed.layers import DensityEmbedding2d
 
@@ -328,6 +328,37 @@ def test_where_the_kernels_do_not_apply(monkeypatch):
 
     value, tangent = torch.func.jvp(along, (parts[0],), (parts[0],))
     torch.testing.assert_close(tangent, value)  # it is linear in x
+
+
+class Wide(Plateau):
+    edge = 0.3
+
+
+@pytest.mark.parametrize("where", ["instance", "class", "subclass", "method"])
+def test_the_kernels_leave_changed_densities_to_the_formulas(where, monkeypatch):
+    """A plateau with wider edges: the integral of f over each pixel, by many midpoints."""
+    family = Wide() if where == "subclass" else Plateau()
+    if where == "class":
+        monkeypatch.setattr(Plateau, "edge", 0.3)
+    elif where == "instance":
+        family.edge = 0.3
+    elif where == "method":  # all of one instance
+        for method in ("pdf", "cdf", "cdf_pdf", "mass"):
+            monkeypatch.setattr(family, method, getattr(Wide(), method), raising=False)
+    x = random(2, 1, 4, 5)
+    loc, scale = torch.tensor([[[2.2, 1.7]]]), torch.tensor([[[1.5, 1.1]]])
+    assert not native.usable(family, x, loc, scale)
+    fine = (torch.arange(5000, dtype=torch.float64) + 0.5) / 1000
+
+    def masses(axis, size):
+        z = (fine[: 1000 * size] - loc[0, 0, axis]) / scale[0, 0, axis]
+        height = (torch.sigmoid((z + 1) / 0.3) - torch.sigmoid((z - 1) / 0.3)) / 2
+        return height.view(size, 1000).mean(1) / scale[0, 0, axis]
+
+    wanted = (x.double() * (masses(1, 4)[:, None] * masses(0, 5))).sum((-2, -1), keepdim=True)
+    torch.testing.assert_close(
+        action.embed(x, loc, scale, family).double(), wanted[..., 0], rtol=1e-5, atol=1e-6
+    )
 
 
 QUIET = """
