@@ -22,15 +22,15 @@ from densembed.training.checkpoint import Checkpoint
 def write_npz(path: Path, checkpoint: Checkpoint, pixels: Tensor, views: View) -> None:
     """Write `before`, `after` (C, H · r, W · r), cell centres `x`, `y` in pixels, and `input`.
 
-    Those of a signal are (C, L · r), without `y`, and the `input` is scaled.
+    Those of a signal are (C, L · r), without `y`, and the `input` is scaled. If the first snapshot
+    is that of a later step n, its field is `step_n` instead of `before`.
     """
     replace_file(path, npz(pixels, views))
 
 
 def npz(pixels: Tensor, views: View, index: int = -1, **more: np.ndarray) -> bytes:
     """The content of an NPZ file as in `write_npz`; `after` is the snapshot `index`."""
-    fields = {"before": views.fields[0], "after": views.fields[index]}
-    return _compressed(fields | more, views.x, views.y, pixels)
+    return _compressed(_before_and_after(views, index) | more, views.x, views.y, pixels)
 
 
 def _compressed(arrays: Mapping[str, Any], x: np.ndarray, y: np.ndarray, pixels: Tensor) -> bytes:
@@ -48,8 +48,13 @@ def csv(views: View, index: int = -1, **more: np.ndarray) -> str:
     Args:
         more: further columns, arrays (C, H · r, W · r) on the same cells.
     """
-    fields = {"before": views.fields[0], "after": views.fields[index]}
-    return cells(views.x, views.y, fields | more)
+    return cells(views.x, views.y, _before_and_after(views, index) | more)
+
+
+def _before_and_after(views: View, index: int) -> dict[str, np.ndarray]:
+    """The first field and that of the snapshot `index`. A first step n above 0 is "step_n"."""
+    first = views.steps[0]
+    return {f"step_{first}" if first else "before": views.fields[0], "after": views.fields[index]}
 
 
 def cells(x: np.ndarray, y: np.ndarray, arrays: dict[str, np.ndarray]) -> str:

@@ -44,6 +44,19 @@ def test_npz_has_the_arrays_and_their_places(trained, shown, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]
 
 
+def test_the_field_of_a_later_step_is_not_that_before_training(trained, digits, tmp_path):
+    pixels = digits.test.images[2]
+    views = view(trained, pixels, [1, -1], resolution=1)
+    name = f"step_{trained.steps[1]}"
+    write_npz(tmp_path / "a.npz", trained, pixels, views)
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as file:
+        assert sorted(file.files) == sorted([name, "after", "input", "x", "y"])
+        np.testing.assert_array_equal(file[name], views.fields[0])
+    header, *lines = csv(views).splitlines()
+    assert header == f"column,row,{name},after"
+    assert float(lines[0].split(",")[2]) == pytest.approx(views.fields[0][0, 0, 0], rel=1e-6)
+
+
 def test_a_failed_npz_leaves_the_old_file(trained, shown, tmp_path, monkeypatch):
     (tmp_path / "a.npz").write_bytes(b"the old one")
 
