@@ -7,12 +7,14 @@ evaluates the primitive once per edge and is exact.
 
 from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
-from densembed.functional.arguments import axis_sizes, check_input, per_axis
+from densembed.functional.arguments import axis_sizes, check_input, per_axis, widened
 from densembed.functional.uniform import cell_centres
 
 
@@ -124,9 +126,14 @@ class QuadratureEmbedding(nn.Module):
         # A buffer, because .to() then sets the dtype and device of the nodes of a function.
         self.register_buffer("_origin", torch.zeros(()), persistent=False)
 
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        super()._load_from_state_dict(*arguments)
+        if self._origin.is_meta:  # other layers may have left the device meta with assign=True
+            self._origin = torch.zeros((), dtype=self._origin.dtype)
+
     @property
     def origin(self) -> Tensor:
-        """A tensor with the dtype and device of the nodes: those of the density, if it has any."""
+        """A tensor with the dtype and device of the layer: those of the density, if it has any."""
         own = self.pdf if isinstance(self.pdf, nn.Module) else None
         tensors = chain(own.parameters(), own.buffers()) if own else iter(())
         return next((one for one in tensors if one.is_floating_point()), self._origin)
@@ -139,16 +146,25 @@ class QuadratureEmbedding(nn.Module):
             )
         return phi
 
+    def _wide(self) -> tuple[Callable[..., Tensor], Tensor]:
+        """The density and its origin in at least float32, in which nodes have distinct places."""
+        pdf, origin = self.pdf, widened(self.origin)
+        if origin is self.origin or not isinstance(pdf, nn.Module):
+            return pdf, origin
+        tensors = chain(pdf.named_parameters(), pdf.named_buffers())
+        wide = {name: widened(part) for name, part in tensors if part.is_floating_point()}
+        return lambda *points: functional_call(pdf, wide, points), origin
+
     def gamma(self, x: Tensor | None = None) -> Tensor:
-        """Γ, (1, C or 1, K, *sizes). `x` is ignored."""
-        like = self.origin
+        """Γ, (1, C or 1, K, *sizes), in at least float32. `x` is ignored."""
+        pdf, like = self._wide()
         gamma = gamma_by_quadrature(
-            self.pdf, self.sizes, order=self.order, dtype=like.dtype, device=like.device
+            pdf, self.sizes, order=self.order, dtype=like.dtype, device=like.device
         )
         return self._check(gamma)[None]
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, C, *sizes) → (batch, C, K)."""
+        """(batch, C, *sizes) → (batch, C, K), in the dtype of x."""
         check_input(x, self.origin)
         expected = (self.in_channels, *self.sizes)
         if tuple(x.shape[1:]) != expected:
@@ -156,8 +172,8 @@ class QuadratureEmbedding(nn.Module):
                 f"Expected an input of shape (batch, {', '.join(map(str, expected))}); "
                 f"got {tuple(x.shape)}."
             )
-        gamma = self.gamma()[0].flatten(2).expand(self.in_channels, -1, -1)
-        return torch.einsum("ncx,ckx->nck", x.flatten(2), gamma)
+        gamma = widened(self.gamma()[0]).flatten(2).expand(self.in_channels, -1, -1)
+        return torch.einsum("ncx,ckx->nck", widened(x).flatten(2), gamma).to(x.dtype)
 
     def receptive_field(self, x: Tensor | None = None, *, resolution: int = 4) -> Tensor:
         """Densities per (square) pixel at the centres of `resolution` cells per pixel.
@@ -165,8 +181,9 @@ class QuadratureEmbedding(nn.Module):
         Returns:
             (1, C or 1, K, *sizes · resolution); `x` is ignored.
         """
-        points = [cell_centres(size, resolution, self.origin) for size in self.sizes]
-        return self._check(on_grid(self.pdf, points))[None]
+        pdf, like = self._wide()
+        points = [cell_centres(size, resolution, like) for size in self.sizes]
+        return self._check(on_grid(pdf, points))[None]
 
     def extra_repr(self) -> str:
         return f"sizes={self.sizes}, in_channels={self.in_channels}, order={self.order}"

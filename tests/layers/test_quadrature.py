@@ -1,3 +1,4 @@
+import copy
 import itertools
 import math
 
@@ -146,6 +147,55 @@ def test_follows_to_device_and_dtype():
     assert layer.to(torch.float32).gamma().dtype == torch.float32
     x = torch.empty(2, 1, 5, 4, device="meta")
     assert layer.to("meta")(x).device.type == "meta"
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", ["module", "function"])
+def test_nodes_have_their_places_in_half_precision(kind, dtype):
+    """On a long axis, whose nodes half precision does not tell apart."""
+    pdf = Placed([[704.0, 944.0]], [[4.0, 8.0]]).float()  # numbers that both dtypes have
+    layer = QuadratureEmbedding(pdf if kind == "module" else lambda t: pdf(t), 1000).to(dtype)
+    edges = torch.arange(1001, dtype=torch.float64)[:, None]
+    loc, scale = torch.tensor([704.0, 944.0]), torch.tensor([4.0, 8.0])
+    masses = torch.sigmoid((edges - loc) / scale).diff(dim=0).T
+    torch.testing.assert_close(layer.gamma()[0, 0].double(), masses, rtol=0, atol=1e-6)
+    height = layer.receptive_field(resolution=2)[0, 0].double().view(2, 1000, 2).mean(-1)
+    torch.testing.assert_close(height, masses, rtol=0, atol=1e-3)
+    x = (torch.arange(1000) % 7).to(dtype)[None, None]
+    y = layer(x)
+    assert y.dtype == dtype
+    torch.testing.assert_close(y[0, 0].double(), masses @ x[0, 0].double(), rtol=0.01, atol=0)
+    if kind == "module":
+        y.sum().backward()
+        assert pdf.loc.grad.dtype == dtype
+        assert pdf.loc.grad.isfinite().all()
+
+
+def test_a_network_is_a_density_in_half_precision():
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 3), nn.Softplus())
+
+        def forward(self, t):
+            return self.layers(t[:, None] / 10).T[None]
+
+    layer = QuadratureEmbedding(Network(), 10).bfloat16()
+    wide = copy.deepcopy(layer).float()
+    torch.testing.assert_close(layer.gamma(), wide.gamma())
+
+
+def test_the_nodes_of_a_function_leave_the_device_meta():
+    def pdf(t):
+        return torch.exp(-((t - 3) ** 2)).expand(1, 2, -1)
+
+    with torch.device("meta"):
+        network = nn.Sequential(QuadratureEmbedding(pdf, 9), nn.Flatten(), nn.Linear(2, 3))
+    state = nn.Sequential(nn.Identity(), nn.Identity(), nn.Linear(2, 3)).state_dict()
+    network.load_state_dict(state, assign=True)
+    x = torch.rand(4, 1, 9)
+    wanted = nn.functional.linear(QuadratureEmbedding(pdf, 9)(x).flatten(1), *state.values())
+    torch.testing.assert_close(network(x), wanted)
 
 
 def test_errors():
