@@ -50,9 +50,13 @@ class _AdaptivePool(nn.Module):
             )
         if beta not in ("layer", "channel"):
             raise ValueError(f"Expected beta 'layer' or 'channel'; got {beta!r}.")
-        groups = 1
+        self.channels: int | None = None
         if beta == "channel":
-            (groups,) = per_axis(channels, 1, "channels (with beta='channel')", 1)
+            (self.channels,) = per_axis(channels, 1, "channels (with beta='channel')", 1)
+        elif channels is not None:
+            raise ValueError(
+                f"Expected channels with beta='channel' only; got {channels!r} with beta='layer'."
+            )
         self.min_length = positive(min_length, "min_length")
         if self.min_length >= min(self.kernel_size):
             raise ValueError(
@@ -60,7 +64,7 @@ class _AdaptivePool(nn.Module):
                 f"got {min_length}."
             )
         self.lr_scale = positive(lr_scale, "lr_scale")
-        self.beta = nn.Parameter(torch.zeros(groups))
+        self.beta = nn.Parameter(torch.zeros(self.channels or 1))
         ends = nn.Parameter(torch.zeros(self.axes, 2)) if learn_intervals else None
         self.register_parameter("ends_logit", ends)
 
@@ -123,7 +127,8 @@ class _AdaptivePool(nn.Module):
     def _windows(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, list[int]]:
         """Pixels (batch, C, ΠL, ΠM), masses (1, ΠL, ΠM), β (C or 1, 1, 1), and L."""
         check_input(x, self.beta)
-        channels = "channels" if len(self.beta) == 1 else len(self.beta)
+        any_number = self.channels is None and len(self.beta) == 1
+        channels = "channels" if any_number else len(self.beta)
         if x.dim() != self.axes + 2 or channels not in ("channels", x.shape[1]):
             names = "length" if self.axes == 1 else "height, width"
             raise ValueError(
@@ -201,8 +206,7 @@ class _AdaptivePool(nn.Module):
         return field * product(inside)
 
     def extra_repr(self) -> str:
-        several = len(self.beta) > 1
-        beta = f"channel, channels={len(self.beta)}" if several else "layer"
+        beta = f"channel, channels={self.channels}" if self.channels else "layer"
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
             f"beta={beta}, learn_intervals={self.ends_logit is not None}"
@@ -218,7 +222,7 @@ class AdaptivePool1d(_AdaptivePool):
     Args:
         kernel_size, stride, padding: as in torch; the stride defaults to the kernel size.
         beta: one β for the layer ("layer") or one per channel ("channel").
-        channels: number of channels C, required with one β per channel.
+        channels: number of channels C, with one β per channel only.
         learn_intervals: learn both ends of the interval on each axis, one pair for all positions
             and channels. The initial ones are those of torch's window. At an end exactly on the
             edge of a pixel, as initially, only the pixel inside contributes to the gradient.
@@ -229,7 +233,8 @@ class AdaptivePool1d(_AdaptivePool):
     Parameters: `beta`, (C or 1,), and with `learn_intervals` also `ends_logit`, (axes, 2). The
     gradient of β is the variance of x under the density. It overflows in float32 if the density
     covers values of x that differ by more than 10¹⁹; the gradient of x does not.
-    Input (batch, C, N), output (batch, C, L); ValueError if the kernel does not fit the input.
+    Input (batch, C, N), output (batch, C, L); ValueError if the kernel does not fit the input. The
+    output of a window with an infinite pixel is NaN.
 
     >>> pool = AdaptivePool1d(2)
     >>> pool(torch.tensor([[[1.0, 3.0, 2.0, 2.0]]])).tolist()

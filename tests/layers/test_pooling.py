@@ -287,6 +287,8 @@ def test_follows_to_device(kind):
         ({"padding": 2}, r"at most half the kernel \(3, 3\); got \(2, 2\)"),
         ({"beta": 1.0}, "'layer' or 'channel'; got 1.0"),
         ({"beta": "channel"}, "channels .* got None"),
+        ({"channels": 16}, "beta='channel' only; got 16 with beta='layer'"),
+        ({"channels": 16, "beta": "layer"}, "beta='channel' only; got 16 with beta='layer'"),
         ({"min_length": 3}, "min_length between 0 and the kernel's 3; got 3"),
         ({"lr_scale": -1.0}, "positive lr_scale"),
         ({"min_length": "1"}, "positive min_length; got '1'"),
@@ -303,6 +305,8 @@ def test_inputs_that_do_not_fit():
         layer(torch.zeros(1, 3, 9))
     with pytest.raises(ValueError, match=r"got \(2, 9\)"):
         layer(torch.zeros(2, 9))
+    with pytest.raises(ValueError, match=r"\(batch, 1, length\); got \(1, 16, 9\)"):
+        AdaptivePool1d(4, beta="channel", channels=1)(torch.zeros(1, 16, 9))
     with pytest.raises(ValueError, match="at least 4 pixels"):
         layer(torch.zeros(1, 2, 1))
 
