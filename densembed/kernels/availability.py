@@ -19,8 +19,12 @@ EDGE = 0.1
 
 @cache
 def available() -> bool:
-    """Whether Numba is installed, and not switched off by `DENSEMBED_KERNELS=0`."""
-    return os.environ.get(VARIABLE, "") != "0" and installed() != ""
+    """Whether Numba is installed, and not switched off by `DENSEMBED_KERNELS=0`.
+
+    Nor by its own `NUMBA_DISABLE_JIT=1`: kernels contain instructions that Python does not have.
+    """
+    uncompiled = os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
+    return os.environ.get(VARIABLE, "") != "0" and not uncompiled and installed() != ""
 
 
 @cache
