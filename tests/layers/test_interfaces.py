@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.exc import InternalTorchDynamoError, Unsupported
 from torch.autograd.functional import jacobian
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, linearize, vmap
 
@@ -319,6 +320,34 @@ def test_compile_as_one_graph(name):
         torch.testing.assert_close(got, expected)
 
 
+@each_layer
+def test_compile_around_gradients_of_each_input(name):
+    """The compiler has no vmap for functions with gradients of their own, such as those of Γ."""
+    layer, x = made(name)
+    values = {each: part.detach().expand(2, *part.shape) for each, part in layer.named_parameters()}
+    if not values:
+        return
+
+    def loss(values, x):
+        return functional_call(layer, values, (x[None],)).square().sum()
+
+    def summed(values, x):
+        return vmap(loss)(values, x).sum()
+
+    expected = vmap(grad(loss))(values, x)
+    torch._dynamo.reset()
+    try:
+        got = torch.compile(vmap(grad(loss)), backend="aot_eager", fullgraph=True)(values, x)
+    except (InternalTorchDynamoError, Unsupported):
+        if "Embedding" not in name:
+            raise
+    else:
+        torch.testing.assert_close(got, expected)
+    torch._dynamo.reset()
+    got = torch.compile(grad(summed), backend="aot_eager", fullgraph=True)(values, x)
+    torch.testing.assert_close(got, expected)
+
+
 # Untruncated images take a path of their own, from `cdf`; everything else takes `mass`, for which
 # the second axis only repeats the graph of the first.
 DYNAMIC = [
@@ -499,6 +528,7 @@ ROWS = {
     "`torch.fx.symbolic_trace`": test_symbolic_trace_takes_layers_as_leaves,
     "`torch.compile`": test_compile_as_one_graph,
     "`torch.compile`, `dynamic=True`": test_compile_with_dynamic_shapes,
+    "`torch.compile` around `vmap(grad(loss))`": test_compile_around_gradients_of_each_input,
     "`is_grads_batched`, `vectorize` of `torch.autograd`": test_batched_gradients_of_autograd,
     "the device `meta`, `to_empty`, `load_state_dict(assign=True)`": (
         test_weights_are_loaded_into_a_layer_without_memory
