@@ -190,12 +190,15 @@ def _broadcast(signal: Tensor, loc: Tensor, scale: Tensor, densities: int) -> tu
 
     Raises ValueError for other shapes: the kernels do not check the bounds of arrays.
     """
-    shapes = [part.shape[:-2] for part in (signal, loc, scale)]
-    if loc.shape[-2:] == scale.shape[-2:] == (densities, 2) and len(set(map(len, shapes))) == 1:
-        lead = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*shapes, strict=True))
-        fit = all(n in (1, size) for shape in shapes for n, size in zip(shape, lead, strict=True))
+    fit = loc.shape[-2:] == scale.shape[-2:] == (densities, 2)
+    if fit and signal.dim() == loc.dim() == scale.dim():
+        lead = []
+        for n, by_loc, by_scale in zip(signal.shape[:-2], loc.shape, scale.shape, strict=False):
+            size = n if n != 1 else by_loc if by_loc != 1 else by_scale
+            fit &= by_loc in (1, size) and by_scale in (1, size)
+            lead.append(size)
         if fit and signal.shape[-3] == lead[-1]:
-            return lead
+            return tuple(lead)
     expected = ", ".join(str(n) if n == 1 else f"{n} or 1" for n in signal.shape[:-2])
     raise ValueError(
         f"Expected locations and scales of shape ({expected}, {densities}, 2); got "
