@@ -20,6 +20,7 @@ from densembed.data import as_input, noun
 from densembed.fields.field import field
 from densembed.fields.measures import densities
 from densembed.figures.export import cells
+from densembed.models.defaults import float32_on_cpu
 from densembed.training.checkpoint import Checkpoint
 
 EXAMPLES = 2
@@ -38,6 +39,7 @@ class ExportError(ValueError):
     """A model cannot be exported in this way; the message is one sentence."""
 
 
+@float32_on_cpu()
 def network(checkpoint: Checkpoint, dtype: torch.dtype = torch.float32) -> nn.Module:
     """The trained network as it is exported: one `nn.Linear` after `nn.Flatten` where it is one.
 
@@ -49,6 +51,7 @@ def network(checkpoint: Checkpoint, dtype: torch.dtype = torch.float32) -> nn.Mo
     return checkpoint.model().to(dtype)
 
 
+@float32_on_cpu()
 def folded(checkpoint: Checkpoint) -> nn.Linear | None:
     """The linear map of the pixels, in float64, that a trained network equals, or None."""
     fold = getattr(checkpoint.model().double(), "fold", None)
@@ -77,6 +80,7 @@ def metadata(checkpoint: Checkpoint) -> dict[str, str]:
     }
 
 
+@float32_on_cpu()
 def to_torch(checkpoint: Checkpoint, dtype: torch.dtype = torch.float32) -> bytes:
     """The content of a file for `torch.export.load`, with `metadata` as JSON beside the program."""
     file = io.BytesIO()
@@ -134,6 +138,7 @@ def _program(checkpoint: Checkpoint, dtype: torch.dtype) -> torch.export.Exporte
         )
 
 
+@float32_on_cpu()
 def to_onnx(checkpoint: Checkpoint, dtype: torch.dtype = torch.float32) -> bytes:
     """The content of an ONNX file, with `metadata` as its properties.
 
@@ -181,6 +186,7 @@ def _constant(s: float, dtype: int, **unused: Any) -> Any:
     return opset18.Constant(value=helper.make_tensor("constant", dtype, (), [s]))
 
 
+@float32_on_cpu()
 def to_csv(checkpoint: Checkpoint, table: str | None = None, pixels: Tensor | None = None) -> str:
     """A table of a trained network. Lengths are in pixels, from the upper left corner.
 

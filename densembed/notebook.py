@@ -35,6 +35,7 @@ from densembed.figures.export import by_moment, title_of
 from densembed.figures.printed import sheet_figure
 from densembed.figures.theme import DENSITY_SCALE, INK_SCALE, clipped_ticks, themed
 from densembed.functional.arguments import as_tensor, per_axis
+from densembed.models.defaults import float32_on_cpu
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import view_page
@@ -74,6 +75,7 @@ class NotebookFrame:
         return f"<live panel, {len(self.html) / 1e6:.1f} MB; a notebook displays it>"
 
 
+@float32_on_cpu()
 def show(
     checkpoint: Checkpoint, x: Image = None, *, height: int = HEIGHT, **link: str
 ) -> NotebookFrame:
@@ -94,6 +96,7 @@ def show(
     return NotebookFrame(view_page(models, pixels, link, examples=EXAMPLES), height)
 
 
+@float32_on_cpu()
 def figure(
     checkpoint: Checkpoint,
     x: Image = None,

@@ -17,6 +17,7 @@ from densembed.functional.arguments import per_axis
 from densembed.functional.gamma import axes_gamma
 from densembed.layers.embedding import Embedding, PixelEmbedding
 from densembed.models.architectures import DensityNetwork
+from densembed.models.defaults import float32_on_cpu
 from densembed.models.registry import at_grid
 from densembed.text import index_of
 from densembed.training.checkpoint import Checkpoint
@@ -202,6 +203,7 @@ def network_for(
     return cast(DensityNetwork, network)
 
 
+@float32_on_cpu()
 @torch.inference_mode()
 def view(
     checkpoint: Checkpoint,

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from densembed.cache import SizedCache
 from densembed.data.names import is_path
 from densembed.files import replace_file
+from densembed.models.defaults import float32_on_cpu
 from densembed.models.initialisation import is_density
 from densembed.models.registry import build
 from densembed.paths import checkpoint_path, unknown_model
@@ -131,8 +132,9 @@ class Checkpoint:
         return {name: tensor[snapshot, member] for name, tensor in self.tensors.items()}
 
     def model(self, snapshot: int = -1, member: int | None = None) -> nn.Module:
-        """The network at one snapshot, on the CPU, in evaluation mode."""
-        model = _empty_model(self.header)
+        """The network at one snapshot, in float32 on the CPU, in evaluation mode."""
+        with float32_on_cpu():
+            model = _empty_model(self.header)
         model.load_state_dict(self.state(snapshot, member))
         return model.eval().requires_grad_(False)
 
@@ -219,6 +221,7 @@ class Checkpoint:
         return summarise(path).header
 
     @classmethod
+    @float32_on_cpu()
     def from_bytes(cls, data: bytes, name: str = "The file") -> "Checkpoint":
         """Read the content of a file, e.g. of an upload; see `open`."""
         header = read_header(data, name)
@@ -321,7 +324,7 @@ def _as_float32(tensor: Tensor, key: str, name: str, integers: bool = False) -> 
 
 
 def load(path: str | os.PathLike) -> nn.Module:
-    """The trained network of a checkpoint file, on the CPU, in evaluation mode.
+    """The trained network of a checkpoint file, in float32 on the CPU, in evaluation mode.
 
     Args:
         path: of the file, or the name of an included model such as "logistic-el-5".

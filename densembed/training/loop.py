@@ -10,7 +10,7 @@ rounding. The values of an event are lists over members or have a leading member
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 
@@ -21,6 +21,7 @@ from densembed.data import Dataset, Split, as_input
 from densembed.data.grids import read_grids
 from densembed.data.names import NAMES
 from densembed.data.transform import shifted
+from densembed.models.defaults import each_for_training, float32_on_cpu, for_training
 from densembed.models.initialisation import initialise, is_density, is_locator
 from densembed.models.registry import build, parameter_count
 from densembed.text import counted
@@ -146,8 +147,8 @@ def members(config: RunConfig) -> list[RunConfig]:
 
 
 def build_seeded(config: RunConfig, dataset: Dataset) -> nn.Module:
-    """The config's model for a data set, initialised with the config's seed."""
-    with torch.random.fork_rng(devices=[]):
+    """The config's model for a data set, initialised with the config's seed, in float32."""
+    with float32_on_cpu(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = build(config.model, dataset.input_shape, classes=len(dataset.classes))
         initialise(model, location=config.location_start, scale=config.scale_start)
@@ -213,6 +214,15 @@ def train_members(
             built-in data set, some of their grids get no step, or a plugin's model cannot be
             trained.
     """
+    return each_for_training(_train(configs, dataset, stop, resume))
+
+
+def _train(
+    configs: Sequence[RunConfig],
+    dataset: Dataset,
+    stop: Callable[[], bool],
+    resume: Resume | None,
+) -> Generator[Event, None, None]:
     config = configs[0]
     _check_alike(configs)
     device = pick_device(config.device)
@@ -426,6 +436,7 @@ def _is_finite(stacked: StackedParameters, split: Split) -> bool:
     return all(stacked.member(k)(image).isfinite().all().item() for k in range(len(stacked)))
 
 
+@for_training()
 def estimate_seconds(config: RunConfig, dataset: Dataset) -> float:
     """Estimated training time of a config on this machine, from a few timed steps."""
     device = pick_device(config.device)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 import densembed.kernels as kernels
 from densembed.data import Dataset
 from densembed.models import plugins
+from densembed.models.defaults import float32_on_cpu
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig, explain
 from densembed.training.device import device_name, pick_device
@@ -143,6 +144,7 @@ class Recorder:
                 state = {name: tensor[index] for name, tensor in checkpoint.tensors.items()}
                 self.snapshots.append(Snapshot(saved, state))
 
+    @float32_on_cpu()
     def checkpoint(self, outcome: Outcome = "running") -> Checkpoint:
         """The checkpoint so far. Raises ValueError without any snapshot or for another outcome.
 

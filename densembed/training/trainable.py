@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from densembed.data import Dataset
+from densembed.models.defaults import float32_on_cpu
 from densembed.models.names import parse
 from densembed.models.plugins import in_line, is_plugin
 from densembed.models.registry import build
@@ -18,6 +19,7 @@ from densembed.training.step import StackedParameters
 OWN_LOOP = "or train it in a loop of your own (docs/engineers.md)"
 
 
+@float32_on_cpu()
 def check_model(config: RunConfig, dataset: Dataset) -> None:
     """Raise ValueError if the config's model is one of a plugin that the loop cannot train."""
     if not is_plugin(parse(config.model)[0]):
