@@ -121,7 +121,7 @@ def at_grid(model: nn.Module, sizes: tuple[int, ...]) -> nn.Module:
 
 
 def parameter_count(model: nn.Module) -> int:
-    """Number of trainable parameters, as the paper's tables count them."""
+    """Number of parameters, as the paper's tables count them, of frozen networks, too."""
     if not isinstance(model, nn.Module):
         raise TypeError(
             "Expected a torch.nn.Module, for example build('logistic-el-5'); got "

@@ -132,7 +132,10 @@ class Checkpoint:
         return {name: tensor[snapshot, member] for name, tensor in self.tensors.items()}
 
     def model(self, snapshot: int = -1, member: int | None = None) -> nn.Module:
-        """The network at one snapshot, in float32 on the CPU, in evaluation mode."""
+        """The network at one snapshot, in float32 on the CPU, in evaluation mode.
+
+        Its parameters are frozen: call `.requires_grad_()` on the network to train it further.
+        """
         with float32_on_cpu():
             model = _empty_model(self.header)
         model.load_state_dict(self.state(snapshot, member))
@@ -325,6 +328,10 @@ def _as_float32(tensor: Tensor, key: str, name: str, integers: bool = False) -> 
 
 def load(path: str | os.PathLike) -> nn.Module:
     """The trained network of a checkpoint file, in float32 on the CPU, in evaluation mode.
+
+    Its parameters are frozen. To train it further, call `.requires_grad_()` and `.train()`:
+
+    >>> network = load("logistic-el-5").requires_grad_().train()  # doctest: +SKIP
 
     Args:
         path: of the file, or the name of an included model such as "logistic-el-5".

@@ -395,6 +395,20 @@ def test_load_gives_the_trained_network(trained, trained_file):
     assert torch.equal(densembed.load(str(trained_file))(x), trained.model()(x))
 
 
+def test_a_loaded_network_is_frozen_until_it_is_trained_further(trained_file):
+    network = load(trained_file)
+    assert parameter_count(network) == 378
+    before = network.embedding.beta.clone()
+    assert not network(torch.rand(2, 1, 28, 28)).requires_grad
+    optimiser = torch.optim.SGD(network.requires_grad_().train().parameters(), lr=1.0)
+    network(torch.rand(2, 1, 28, 28)).square().sum().backward()
+    optimiser.step()
+    assert not torch.equal(network.embedding.beta, before)
+    assert torch.equal(load(trained_file).embedding.beta, before)
+    for function in (load, Checkpoint.model):
+        assert ".requires_grad_()" in function.__doc__
+
+
 def test_the_summary_of_a_checkpoint(trained):
     assert trained.parameters == parameter_count(build("logistic-el-mnn-4-2")) == 378
     assert trained.members == 1
