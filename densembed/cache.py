@@ -77,6 +77,12 @@ class SizedCache:
             for key in [key for key in self._values if part in key]:
                 self._remove(key)
 
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._lock:
+            for key in list(self._values):
+                self._remove(key)
+
     def _remove(self, key: tuple) -> None:
         _, freed = self._values.pop(key)
         self.used -= freed
@@ -89,6 +95,12 @@ def drop(parts: Iterable[Hashable]) -> None:
         for cache in list(_all):
             cache.drop(part)
     trim_memory()
+
+
+def clear() -> None:
+    """Remove all values from all caches."""
+    for cache in list(_all):
+        cache.clear()
 
 
 def size(value: Any) -> int:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
+from densembed import cache
 from densembed.functional.densities import FAMILIES, Density
 from densembed.functional.families import WORDS
 from densembed.models.architectures import (
@@ -149,9 +150,12 @@ def register_density(family: Density) -> Density:
             "Expected a density with a positive std and iqr (std may be infinite); "
             f"got {spread[0]!r:.40} and {spread[1]!r:.40}."
         )
-    claim(family.name, family.name in FAMILIES, type(family).__module__)
+    taken = family.name in FAMILIES
+    claim(family.name, taken, type(family).__module__)
     FAMILIES[family.name] = family
     WORDS[family.name] = family.words or family.name
+    if taken:
+        cache.clear()  # of networks with the family that is replaced
     return family
 
 
@@ -195,4 +199,6 @@ def register_model(
     taken = template in forms or any(re.fullmatch(pattern(other), template) for other in MODELS)
     claim(template, taken, getattr(build, "__module__", None) or "__main__")
     MODELS[template], BUILDERS[template] = Kind(words, max_size), build
+    if taken:
+        cache.clear()
     return build

@@ -329,9 +329,7 @@ def _as_float32(tensor: Tensor, key: str, name: str, integers: bool = False) -> 
 def load(path: str | os.PathLike) -> nn.Module:
     """The trained network of a checkpoint file, in float32 on the CPU, in evaluation mode.
 
-    Its parameters are frozen. To train it further, call `.requires_grad_()` and `.train()`:
-
-    >>> network = load("logistic-el-5").requires_grad_().train()  # doctest: +SKIP
+    Its parameters are frozen: call `.requires_grad_().train()` on the network to train it further.
 
     Args:
         path: of the file, or the name of an included model such as "logistic-el-5".

@@ -11,9 +11,11 @@ import torch
 
 import densembed
 from densembed.cli.main import main
-from densembed.fields.field import field
-from densembed.functional.densities import FAMILIES, Logistic
+from densembed.fields.field import field, view
+from densembed.functional.densities import FAMILIES, Cauchy, Logistic
+from densembed.layers import DensityEmbedding2d
 from densembed.models import plugins
+from densembed.models.architectures import DensityNetwork
 from densembed.models.names import MODELS, check_name, describe
 from densembed.models.plugins import PluginError
 from densembed.models.registry import build, register_density, register_model
@@ -130,6 +132,34 @@ def test_ones_own_may_be_replaced_and_others_not():
     for form in ("linear", "{family}-el-{size}", "mlp-50"):
         with pytest.raises(ValueError, match="taken by densembed"):
             register_model(form, torch.nn.Flatten)
+
+
+def test_what_is_replaced_is_shown_anew(digits):
+    """Networks are cached; a notebook registers its density or model again and again."""
+
+    def wide(classes, family):
+        embedding = DensityEmbedding2d((28, 28), num_densities=(3, 3), family=family)
+        return DensityNetwork(embedding, classes)
+
+    register_density(named("mine"))
+    register_model("own", lambda shape, classes: wide(classes, "mine"))
+    for name in ("mine-el-3", "own"):
+        torch.manual_seed(0)
+        state = {key: value[None] for key, value in build(name).state_dict().items()}
+        recorder = Recorder(RunConfig(model=name, device="cpu"), digits)
+        recorder.add(Snapshot(0, state))
+        checkpoint = recorder.checkpoint()
+        first = view(checkpoint, digits.test.images[0])
+        if name == "own":
+            register_model("own", lambda shape, classes: wide(classes, "cauchy"))
+        else:
+            cauchy = type("Mine", (Cauchy,), {"name": "mine", "__module__": __name__})
+            register_density(cauchy())
+        second = view(checkpoint, digits.test.images[0])
+        fresh = field(checkpoint.model(), None, 4).values[0]
+        assert not (first.fields[0] == second.fields[0]).all()
+        assert (second.fields[0] == fresh).all()
+        register_density(named("mine"))
 
 
 @pytest.mark.parametrize("name", ["", "Mine", "my-own", "8", "ünï", "x" * 21, "a\n", 3, None])
