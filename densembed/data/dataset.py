@@ -77,6 +77,12 @@ class Dataset:
                 raise ValueError(
                     f"Expected {name} images as uint8 from 0 to 255; got {split.images.dtype}."
                 )
+        shape, other = self.input_shape, tuple(self.test.images.shape[1:])
+        if shape != other or len(shape) not in (2, 3):
+            raise ValueError(
+                "Expected training and test images (N, C, H, W), or signals (N, C, L), of one "
+                f"size; got {tuple(self.train.images.shape)} and {tuple(self.test.images.shape)}."
+            )
 
     @cached_property
     def digest(self) -> str:

@@ -262,7 +262,7 @@ def epochs(images: int, rounds: int, device: str) -> Iterator[Case]:
     dataset = _noise(images)
     pixels, labels = dataset.train.images, dataset.train.labels
     for model in ("logistic-el-15", "logistic-el-mnn-10-5"):
-        config = RunConfig(model=model, epochs=1, device=device)
+        config = RunConfig(model=model, dataset="noise", epochs=1, device=device)
         taken: dict[str, list[float]] = {"ours": [], "user-autograd": [], "user-formulas": []}
         for _ in range(rounds):
             limit_threads()
@@ -385,10 +385,11 @@ def memory() -> Case:
     This must be measured first, since the peak of a process never falls.
     """
     before = _peak()
-    config = RunConfig(model="logistic-el-mnn-10-5", epochs=2, batch_size=512, device="cpu")
+    model = "logistic-el-mnn-10-5"
+    config = RunConfig(model=model, dataset="noise", epochs=2, batch_size=512, device="cpu")
     for _ in train(config, _noise(60_000)):
         pass
-    return Case("memory.training.logistic-el-mnn-10-5", _peak() - before, "MB", 0.0, 1)
+    return Case(f"memory.training.{model}", _peak() - before, "MB", 0.0, 1)
 
 
 APP_SECONDS = 300

@@ -359,16 +359,16 @@ def check_data(config: RunConfig, dataset: Dataset) -> None:
 
     Raises:
         TypeError: for other arguments.
-        ValueError: for a built-in data set that is not the one of the config, since the checkpoint
-            would name the one, and its error would be that on the other; or if some grids get no
-            step.
+        ValueError: if the data set or that of the config is built in and is not the other one,
+            since the checkpoint would name the one, and its error would be that on the other; or if
+            some grids get no step.
     """
     if not isinstance(config, RunConfig) or not isinstance(dataset, Dataset):
         raise TypeError(
             "Expected a RunConfig and a data set, in this order; got "
             f"{type(config).__name__} and {type(dataset).__name__}."
         )
-    if dataset.name in NAMES and dataset.name != config.dataset:
+    if dataset.name != config.dataset and (dataset.name in NAMES or config.dataset in NAMES):
         raise ValueError(
             f"The config is for the data set {config.dataset!r}, but the data are those of "
             f"{dataset.name!r}: write RunConfig(dataset={dataset.name!r})."

@@ -43,6 +43,18 @@ def test_no_part_is_empty(digits, part):
         replace(digits, **{part: empty})
 
 
+@pytest.mark.parametrize("shape", [(4, 1, 28, 12), (4, 3, 28, 28), (4, 1, 28), (4, 28)])
+def test_both_parts_have_inputs_of_one_size(digits, shape):
+    labels = torch.zeros(4, dtype=torch.int64)
+    other = Split(torch.zeros(shape, dtype=torch.uint8), labels)
+    for part in ("train", "test"):
+        with pytest.raises(ValueError, match=r"of one size; got \(.*\) and \(.*\)\.$"):
+            replace(digits, **{part: other})
+    if len(shape) == 2:
+        with pytest.raises(ValueError, match=r"of one size; got \(4, 28\) and \(4, 28\)\."):
+            replace(digits, train=other, test=other)
+
+
 def test_images_are_bytes(digits):
     """A division by 255 takes place when they become inputs."""
     floats = Split(digits.train.images.float(), digits.train.labels)

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain, pairwise, repeat
 from types import SimpleNamespace
 
@@ -61,7 +62,7 @@ def same(first, second) -> bool:
 def small(digits) -> Dataset:
     """100 images to train on: with batches of 32 the last one has 4."""
     return Dataset(
-        "small",
+        "digits",
         "a few digits",
         digits.classes,
         Split(digits.train.images[:100], digits.train.labels[:100]),
@@ -560,7 +561,7 @@ def test_divergence_ends_with_the_last_good_snapshot(digits, model, rate):
 def test_a_loss_that_stays_high_is_divergence(small):
     """Finite, but above 10 ln 10 for a hundred steps, neither more nor less."""
     contradiction = Split(small.train.images[:1].repeat(8, 1, 1, 1), torch.arange(8))
-    data = Dataset("x", "x", small.classes, contradiction, contradiction)
+    data = Dataset("digits", "x", small.classes, contradiction, contradiction)
     chosen = config(model="linear", batch_size=8, epochs=400, learning_rate=1e3)
     _, losses = straight_line(chosen, data)
     high = [loss > 10 * math.log(10) for loss in losses]
@@ -574,7 +575,7 @@ def test_labels_that_cannot_be_learnt_are_not_divergence(small):
     """Chance level is a loss of ln 10, far below the bound."""
     noise = torch.Generator().manual_seed(0)
     labels = torch.randint(10, (100,), generator=noise)
-    data = Dataset("x", "x", small.classes, Split(small.train.images, labels), small.test)
+    data = Dataset("digits", "x", small.classes, Split(small.train.images, labels), small.test)
     assert not of(Diverged, train(config(epochs=40, batch_size=25), data))
 
 
@@ -650,6 +651,11 @@ def test_the_config_is_one_of_the_data(digits):
     for use in (lambda: next(train(other, digits)), lambda: Recorder(other, digits)):
         with pytest.raises(ValueError, match="data set 'mnist', but the data are those of 'dig"):
             use()
+    own = replace(digits, name="mine")
+    for use in (lambda: next(train(config(), own)), lambda: Recorder(config(), own)):
+        with pytest.raises(ValueError, match=r"those of 'mine': write RunConfig\(dataset='mine'\)"):
+            use()
+    assert next(train(config(dataset="mine"), own)).step == 0
     for use in (lambda: next(train(digits, config())), lambda: Recorder(digits, config())):
         with pytest.raises(TypeError, match="in this order; got Dataset and RunConfig"):
             use()
