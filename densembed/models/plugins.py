@@ -18,6 +18,8 @@ from densembed.models.names import parse, parts
 from densembed.text import quoted
 
 VARIABLE = "DENSEMBED_PLUGINS"
+MAIN = "__main__"
+"""Stands for a notebook, or a script whose name is no module's: no other process can import it."""
 MODULE_NAME = re.compile(r"[A-Za-z_]\w{0,40}(\.[A-Za-z_]\w{0,40}){0,5}", re.ASCII)
 
 _origins: dict[str, str] = {}
@@ -48,8 +50,8 @@ def claim(name: str, taken: bool, module: str) -> None:
 
 def _importable(module: str) -> str:
     """The name under which other processes can import the module, also of a running script."""
-    main = sys.modules.get("__main__")
-    if module != "__main__" or main is None:
+    main = sys.modules.get(MAIN)
+    if module != MAIN or main is None:
         return module
     if spec := getattr(main, "__spec__", None):
         return spec.name

@@ -232,7 +232,14 @@ def read_header(data: bytes, name: str) -> Header:
         content = json.loads(metadata.get("header", ""))
     except (ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{name} has a damaged header, which is not JSON.") from error
-    if isinstance(content, dict) and (absent := plugins.missing(content.get("plugins"))):
+    listed = content.get("plugins") if isinstance(content, dict) else None
+    if plugins.missing(listed) == plugins.MAIN:
+        raise CheckpointError(
+            f"{name} needs a density or a model that a notebook or a script registered. Register "
+            "it again before you open the file in Python. For --plugin, register it in a module "
+            "file of its own, and train again."
+        )
+    if absent := plugins.missing(listed):
         raise CheckpointError(
             f"{name} needs the plugin {absent}, which is not loaded. Add it with --plugin "
             f"or in {plugins.VARIABLE}."

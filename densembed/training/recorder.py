@@ -2,6 +2,7 @@
 
 import operator
 import platform
+import warnings
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import get_args
@@ -62,6 +63,13 @@ class Recorder:
             plugins=plugins.needed(config.model),
             scaling=dataset.scaling,
         )
+        if plugins.MAIN in self.header.plugins:
+            warnings.warn(
+                f"{config.model} is registered in a notebook, or in a script whose name is no "
+                "module's: other programs cannot open its checkpoint. Register it in a module file "
+                "of its own, and import that.",
+                stacklevel=2,
+            )
         self.dataset = dataset
         self.snapshots: list[Snapshot] = []
         self.position: Resume | None = None

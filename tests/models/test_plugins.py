@@ -337,6 +337,40 @@ def test_a_checkpoint_says_which_plugin_it_needs(name, digits, folder, capsys):
     torch.testing.assert_close(Checkpoint.open(path).model()(torch.ones(1, 1, 28, 28)), expected)
 
 
+SCRIPT = """
+import sys
+import densembed
+from densembed.data import load_dataset
+from densembed.functional.densities import Logistic
+from densembed.training.loop import Snapshot
+
+densembed.register_density(type("Mine", (Logistic,), {"name": "mine", "__module__": __name__})())
+recorder = densembed.Recorder(densembed.RunConfig(model="mine-el-2"), load_dataset("digits"))
+state = densembed.build("mine-el-2").state_dict()
+recorder.add(Snapshot(0, {key: value[None] for key, value in state.items()}))
+recorder.checkpoint().save(sys.argv[-1])
+densembed.load(sys.argv[-1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["-", "my-net 2.py"])
+def test_what_no_module_registers_is_named_at_once_and_when_it_is_opened(folder, script, capsys):
+    path = folder / "mine.safetensors"
+    (folder / "my-net 2.py").write_text(SCRIPT)
+    arguments = ["-c", SCRIPT] if script == "-" else [str(folder / script)]
+    result = run(folder, "", *arguments, str(path))
+    assert result.returncode == 0
+    assert "UserWarning: mine-el-2 is registered in a notebook, or in a script" in result.stderr
+    assert main(["info", str(path)]) == 2
+    assert capsys.readouterr().err == (
+        "densembed: mine.safetensors needs a density or a model that a notebook or a script "
+        "registered. Register it again before you open the file in Python. For --plugin, register "
+        "it in a module file of its own, and train again.\n"
+    )
+    assert main(["info", str(path), "--plugin", "__main__"]) == 2
+
+
 def test_a_checkpoint_without_plugins_needs_none(digits, folder):
     saved("logistic-el-3", digits, folder / "plain.safetensors")
     assert Checkpoint.open(folder / "plain.safetensors").header.plugins == []
