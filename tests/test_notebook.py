@@ -39,8 +39,10 @@ def test_the_panel_contains_the_page(trained, digits):
 def test_frames_that_are_not_read_are_named(trained, pictures, tmp_path):
     page = Image.open(pictures["digit"])
     page.save(tmp_path / "a.gif", save_all=True, append_images=[page.rotate(20)])
-    with pytest.warns(UserWarning, match=r"^a\.gif has 2 frames: only the first was read\.$"):
-        densembed.show(trained, tmp_path / "a.gif")
+    for function in (densembed.show, densembed.figure):
+        with pytest.warns(UserWarning, match=r"^a\.gif has 2 frames: only the first was") as caught:
+            function(trained, tmp_path / "a.gif")
+        assert [warning.filename for warning in caught] == [__file__]
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "CMYK", "1"])
