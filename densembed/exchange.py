@@ -30,6 +30,7 @@ OUTPUT = "logits"
 NORMALISATION = "ink from 0 to 1: pixel values from 0 to 255, divided by 255"
 SCALED = "values minus {mean}, divided by {std}"
 """The normalisation of signals."""
+TABLES = ("densities", "weights", "field")
 LOCATIONS = ("x_px", "y_px", "scale_x_px", "scale_y_px")
 IN_FLOAT32 = {"Atan", "Erf"}
 """Operators that onnxruntime computes in float32 only, in the primitives of some families."""
@@ -198,13 +199,15 @@ def to_csv(checkpoint: Checkpoint, table: str | None = None, pixels: Tensor | No
         pixels: the input (C, H, W) uint8, for densities that move with the input.
 
     Raises:
-        ExportError: if the model has no such table, or needs an input.
+        ExportError: for another table, if the model has no such table, or if it needs an input.
     """
     if checkpoint.header.scaling:
         raise ExportError(
             "Tables are for images: export a model of signals to onnx or torch, or save its fields "
             "with render --out FILE.npz."
         )
+    if table not in (None, *TABLES):
+        raise ExportError(f"Expected a table of {', '.join(TABLES)}; got {table!r:.40}.")
     model: Any = checkpoint.model()
     table = table or ("densities" if checkpoint.has_densities else "weights")
     if table == "weights":

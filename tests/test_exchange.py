@@ -215,6 +215,12 @@ def test_what_a_table_needs(checkpoints):
             exchange.to_csv(checkpoints[PLAIN], table)
 
 
+@pytest.mark.parametrize("table", ["wieghts", "", 3])
+def test_an_unknown_table_is_named(checkpoints, table):
+    with pytest.raises(exchange.ExportError, match=r"densities, weights, field; got .{1,9}\.$"):
+        exchange.to_csv(checkpoints[FIXED], table)
+
+
 def test_names_of_classes_do_not_break_a_table(checkpoints):
     classes = ["a,b", "a b", 'c"d', "e;'", r"f\n", *"01234"]
     header = checkpoints[FIXED].header.model_copy(update={"classes": classes})

@@ -221,10 +221,14 @@ def view(
         snapshots: indices of the snapshots, negative ones from the end (default: all).
         member: index of the member (default: the typical one).
         resolution: cells per pixel on each axis.
+    Raises:
+        ValueError: there is no such snapshot or member, or none is named.
     """
     count = len(checkpoint.steps)
     wanted = range(count) if snapshots is None else snapshots
     snapshots = [index_of(index, count, "snapshot") for index in wanted]
+    if not snapshots:
+        raise ValueError("Expected the index of at least one snapshot; got none.")
     x = as_input(pixels[None])
     fields, probabilities = [], []
     for index in snapshots:

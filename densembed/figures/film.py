@@ -13,6 +13,7 @@ from densembed.figures.theme import DENSITY_SCALE
 if TYPE_CHECKING:
     from matplotlib.text import Text
 
+KINDS = ("GIF", "WEBP")
 PANEL = 448  # pixels of the field's longer side
 NARROWEST = 280  # pixels that the texts above and below need
 LINE = 40  # height of the line above and below the field
@@ -25,6 +26,8 @@ def film(views: View, kind: str, title: str) -> bytes:
 
     The title is above the field; the step and the end of the colour scale are below it.
     """
+    if kind not in KINDS:
+        raise ValueError(f"Expected an animation as {', '.join(KINDS)}; got {kind!r:.40}.")
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # takes half a second
     from matplotlib.figure import Figure
 

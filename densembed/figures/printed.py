@@ -84,12 +84,21 @@ def sheet(
 @styled
 def saved(page: "Figure", title: str, kind: str) -> bytes:
     """The file of a figure, the same for the same figure at any time."""
+    if kind not in KINDS:
+        raise ValueError(f"Expected a figure as {', '.join(KINDS)}; got {kind!r:.40}.")
     file = io.BytesIO()
     metadata = {"Title": one_line(title), **UNDATED[kind]}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # of an SVG's letters
         page.savefig(file, format=kind.lower(), metadata=metadata)
     return file.getvalue()
+
+
+def size_of(columns: str) -> tuple[float, float]:
+    """The width in millimetres and the font size of a figure. Raises ValueError for another one."""
+    if columns not in WIDTHS:
+        raise ValueError(f"Expected a width of {', '.join(WIDTHS)}; got {columns!r:.40}.")
+    return WIDTHS[columns], SIZES[columns]
 
 
 @styled
@@ -117,7 +126,7 @@ def sheet_figure(
     from matplotlib.figure import Figure  # takes half a second
 
     drawn = drawn or drawable
-    width, size = WIDTHS[columns], SIZES[columns]
+    width, size = size_of(columns)
     each = (width - GAP * (2 + len(fields))) / (1 + len(fields))
     shape = pixels.shape[1] / pixels.shape[2]
     high = min(each * shape, TALLEST)

@@ -11,11 +11,10 @@ from densembed.figures.printed import (
     INCH,
     LINE,
     POINT,
-    SIZES,
-    WIDTHS,
     drawable,
     letters,
     saved,
+    size_of,
     styled,
     wrapped,
 )
@@ -69,7 +68,7 @@ def signal_figure(
     """
     from matplotlib.figure import Figure  # takes half a second
 
-    width, size = WIDTHS[columns], SIZES[columns]
+    width, size = size_of(columns)
     high = HEIGHT * width
     plots = [fields, changes] if changes else [fields]
     heading = wrapped(drawn(title), width, size + 1)

@@ -162,7 +162,7 @@ def error_rate(model: nn.Module, split: Split) -> float:
         raise ValueError("Expected a split with inputs, as the error is a share of them; got none.")
     training = model.training
     model.eval()
-    dtype = next(model.parameters()).dtype
+    dtype = next((part.dtype for part in model.parameters()), torch.float32)
     wrong = torch.zeros((), dtype=torch.int64, device=split.labels.device)
     for images, labels in zip(
         split.images.split(EVALUATION_BATCH), split.labels.split(EVALUATION_BATCH), strict=True

@@ -197,6 +197,11 @@ def test_view_of_some_snapshots(trained, digits):
     assert view(trained, pixels, [0], resolution=2).fields[0].shape == (1, 56, 56)
 
 
+def test_a_view_has_a_snapshot(trained, digits):
+    with pytest.raises(ValueError, match="at least one snapshot; got none"):
+        view(trained, digits.test.images[0], [])
+
+
 def test_a_snapshot_that_does_not_exist_is_an_error(trained, digits):
     """Another one was shown, the index modulo their number."""
     pixels, count = digits.test.images[0], len(trained.steps)

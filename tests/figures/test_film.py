@@ -42,6 +42,11 @@ def test_a_film_has_every_step(shown, kind, tolerance):
                 assert (line[:, :8] > 200).all()
 
 
+def test_another_kind_of_film_is_refused(shown):
+    with pytest.raises(ValueError, match=r"as GIF, WEBP; got 'MP4'\.$"):
+        film(shown[1], "MP4", "A model")
+
+
 def test_a_film_says_that_its_scale_is_clipped(shown, monkeypatch):
     texts = set()
     monkeypatch.setattr("densembed.figures.film._fit", lambda label, words, room: texts.add(words))

@@ -12,7 +12,7 @@ from PIL import Image
 from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 
 from densembed.fields.field import view
-from densembed.figures.export import printed
+from densembed.figures.export import printed, write_printed
 from densembed.figures.printed import DPI, KINDS, WIDTHS, sheet, sheet_figure
 from densembed.figures.signals import signal_figure, signal_sheet
 from densembed.markup import one_line
@@ -51,6 +51,16 @@ def colour(scale: str, share: float) -> np.ndarray:
     """As the page has it, from Plotly."""
     (label,) = sample_colorscale(get_colorscale(scale), [float(np.clip(share, 0, 1))])
     return np.array(unlabel_rgb(label))
+
+
+def test_other_kinds_and_widths_are_refused(shown, trained, digits, tmp_path):
+    pixels, response = digits.test.images[2], shown[1]
+    for name, got in (("a.jpg", "JPG"), ("a", "")):
+        with pytest.raises(ValueError, match=rf"figure as SVG, PDF, PNG; got '{got}'\.$"):
+            write_printed(tmp_path / name, trained, pixels, response)
+    with pytest.raises(ValueError, match=r"one column, two columns; got 'three columns'\.$"):
+        printed(trained, pixels, response, -1, "SVG", "three columns")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("columns", WIDTHS)

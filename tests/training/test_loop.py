@@ -600,6 +600,13 @@ def test_the_error_does_not_depend_on_batches_or_mode(digits, monkeypatch):
     assert not model.training
 
 
+def test_a_model_without_parameters_has_an_error(digits):
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.AdaptiveAvgPool1d(10))
+    answers = model(digits.test.images / 255).argmax(1)
+    wrong = (answers != digits.test.labels).float().mean().item()
+    assert loop.error_rate(model, digits.test) == pytest.approx(100 * wrong)
+
+
 def test_the_error_of_known_answers(digits):
     class Constant(torch.nn.Linear):
         def forward(self, x):
