@@ -225,8 +225,8 @@ class Embedding(nn.Module):
             (batch or 1, channels or 1, K, size · resolution).
         """
         if tiles := self.tiles():
-            loc, scale = (resolution * part for part in tiles)
             cells = tuple(len(cell_centres(n, resolution, self.lengths)) for n in self.sizes)
+            loc, scale = (resolution * part for part in tiles)
             masses = axes_gamma(self.family, loc, scale, cells)
             return [(resolution * part).to(self.lengths) for part in masses]
         loc, scale = self.placement(x)

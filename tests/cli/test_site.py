@@ -144,7 +144,8 @@ def test_a_wrong_checkpoint_writes_no_part_of_a_site(
 ):
     (tmp_path / "damaged.safetensors").write_bytes(b"no")
     header = trained.header.model_copy(update={"plugins": ["json"]})
-    Checkpoint(header, trained.tensors).save(tmp_path / "plugin.safetensors")
+    content = Checkpoint(header, trained.tensors).to_bytes()
+    (tmp_path / "plugin.safetensors").write_bytes(content)
     monkeypatch.setattr("densembed.models.plugins.missing", lambda names: "")
     status, errors, out = site(trained_file, tmp_path / f"{name}.safetensors" if name else "")
     assert status == 2
