@@ -132,7 +132,8 @@ def test_images_held_out_of_blocks_are_a_share_of_each_class(digits, blocks):
     """The last ones were of the class of the last block alone."""
     labels = torch.tensor([label for label in blocks for _ in range(30 + 5 * label)])
     images = torch.arange(len(labels), dtype=torch.uint8)[:, None, None, None]
-    part = hold_out(dataclasses.replace(digits, train=jobs.Split(images, labels)))
+    split = jobs.Split(images, labels)
+    part = hold_out(dataclasses.replace(digits, train=split, test=split))
     for label in set(blocks):
         count, held = (int((each == label).sum()) for each in (labels, part.test.labels))
         assert held == pytest.approx(count / 5, abs=1)
