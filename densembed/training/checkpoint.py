@@ -245,7 +245,8 @@ class Checkpoint:
 
 
 def _empty_model(header: Header) -> nn.Module:
-    return build(header.config.model, header.input_shape, classes=len(header.classes))
+    with torch.random.fork_rng(devices=[]):  # its initial values are not used
+        return build(header.config.model, header.input_shape, classes=len(header.classes))
 
 
 def _check_counts(header: Header, data: bytes, name: str) -> None:

@@ -997,3 +997,10 @@ def test_a_named_pipe_is_no_file(tmp_path):
     for read in (Checkpoint.open, Checkpoint.peek):
         with pytest.raises(CheckpointError, match="pipe cannot be read: Not a regular file"):
             read(tmp_path / "pipe")
+
+
+def test_opening_a_file_draws_no_random_numbers(trained_file):
+    before = torch.get_rng_state()
+    load(trained_file)
+    Checkpoint.open(trained_file).network()
+    assert torch.equal(torch.get_rng_state(), before)
