@@ -24,9 +24,11 @@ from tests.browser.conftest import (
     choose,
     drawn,
     expect,
+    new_tab,
     open_upload,
     painted,
     places,
+    serve,
     settle,
     shows,
     until,
@@ -555,3 +557,14 @@ def test_the_link_is_copied(browser, server):
     assert copied == page.url
     assert re.search("show=difference", copied)
     context.close()
+
+
+def test_a_server_that_is_away_is_named_in_our_words(browser, tmp_path):
+    page = new_tab(browser, 320)
+    with serve(tmp_path) as address:
+        page.goto(f"{address}/train")
+        settle(page)
+    dialog = page.get_by_role("dialog", name="Connection error")
+    expect(dialog).to_contain_text("The server cannot be reached: check the connection")
+    assert "streamlit" not in dialog.inner_text().lower()
+    page.context.close()

@@ -88,6 +88,21 @@ addEventListener("click", (event) => {
     });
 }, true);
 
+export const UNREACHABLE =
+  "The server cannot be reached: check the connection, then reload the page.";
+// Without a server, Streamlit's dialog tells how to start one. Its text stays, hidden, as Streamlit
+// writes it at every try.
+new MutationObserver(() => {
+  const title = [...document.querySelectorAll('[role="dialog"] > [slot="title"]')]
+    .find(({ textContent }) => textContent === "Connection error");
+  const text = title?.nextElementSibling;
+  if (!(text instanceof HTMLElement) || text.style.display) return;
+  const own = text.cloneNode();
+  own.textContent = UNREACHABLE;
+  text.style.display = "none";
+  text.after(own);
+}).observe(document.body, { childList: true });
+
 /**
  * Focus an element as soon as there is one.
  * @param {() => Element | null | undefined} find

@@ -17,7 +17,7 @@ import { Samples } from "densembed/app/samples.js";
 import { ServedCheckpoint } from "densembed/app/served.js";
 import { find } from "densembed/panels/dom.js";
 import { bytes } from "densembed/panels/unpack.js";
-import { isLeft } from "../common/shell.js";
+import { UNREACHABLE, isLeft } from "../common/shell.js";
 
 /**
  * @typedef {object} ModelData
@@ -75,7 +75,7 @@ function shared(key, load) {
  */
 async function get(url, options) {
   const response = await fetch(url, options).catch(() => {
-    throw new Error("The server cannot be reached: check the connection, then reload the page.");
+    throw new Error(UNREACHABLE);
   });
   const isPage = response.headers.get("content-type")?.startsWith("text/html");
   if (isPage) throw new Error(
