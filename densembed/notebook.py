@@ -163,9 +163,7 @@ def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
         image = read_picture(data, shape, checkpoint.reads_digits)
         for note in (frames_note(name, data), image.note):
             if note:
-                warnings.warn(
-                    note, stacklevel=4
-                )  # where the decorated `show` or `figure` is called
+                warnings.warn(note, stacklevel=4)  # at the call of `show` or `figure`, decorated
         return image.pixels
     tensor = as_tensor(x).detach().cpu()
     pixels = tensor[0] if tensor.dim() == 4 and len(tensor) == 1 else tensor
