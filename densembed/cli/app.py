@@ -18,7 +18,8 @@ def check_port(port: int) -> None:
             pass
     except OSError as error:
         raise UsageError(
-            f"The port {port} cannot be used: {error.strerror}. Choose another one with --port."
+            f"The port {port} cannot be used: {os.strerror(error.errno or 0)}. Choose another one "
+            "with --port."
         ) from error
 
 

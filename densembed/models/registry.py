@@ -66,7 +66,8 @@ def build(name: str, input_shape: tuple[int, ...] = (1, 28, 28), *, classes: int
     >>> parameter_count(build("logistic-el-25", (1, 40)))  # 25 densities on one axis
     310
     """
-    if not _is_shape(input_shape) or not isinstance(classes, Integral) or classes < 1:
+    counted = isinstance(classes, Integral) and not isinstance(classes, bool)
+    if not _is_shape(input_shape) or not counted or classes < 1:
         raise ValueError(
             "Expected an input_shape (channels, height, width) or (channels, length) and classes, "
             "all at least 1; "

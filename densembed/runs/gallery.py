@@ -112,11 +112,15 @@ def is_own(key: str) -> bool:
 
 
 def result(name: str) -> dict | None:
-    """The content of a results file in the gallery's folder, or None."""
+    """The content of a results file in the gallery's folder, or None.
+
+    It has no rows if all its trainings diverged.
+    """
     try:
-        return json.loads((gallery_folder() / f"{name}.json").read_bytes())
+        content = json.loads((gallery_folder() / f"{name}.json").read_bytes())
     except (OSError, ValueError):
         return None
+    return content if isinstance(content, dict) and content.get("rows") != [] else None
 
 
 def results(prefix: str) -> list[dict]:

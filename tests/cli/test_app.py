@@ -31,7 +31,7 @@ def test_a_port_that_is_in_use_is_named(run, starts):
     with socket.create_server(("", 0)) as server:
         port = server.getsockname()[1]
         sentence = fails(run("app", "--port", port))
-    assert f"The port {port} cannot be used" in sentence
+    assert f"The port {port} cannot be used: Address already in use. Choose" in sentence
     assert "with --port." in sentence
     assert not starts
     run("app", "--port", port)

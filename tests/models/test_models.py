@@ -288,9 +288,10 @@ def test_impossible_input_shapes_are_refused(shape):
         build("logistic-el-3", shape)
 
 
-def test_impossible_class_counts_are_refused():
-    with pytest.raises(ValueError, match="0 classes"):
-        build("linear", classes=0)
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, "3"])
+def test_impossible_class_counts_are_refused(count):
+    with pytest.raises(ValueError, match=f"{count!r} classes"):
+        build("linear", classes=count)
 
 
 @pytest.mark.parametrize("name", ["linear", "logistic-el-3", "logistic-el-mnn-4-2"])

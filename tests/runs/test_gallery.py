@@ -204,3 +204,10 @@ def test_a_file_comes_before_a_model_of_its_name_and_a_folder_does_not(
     own.rmdir()
     own.write_bytes(b"mine")
     assert checkpoint_path("a-model").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("content", ["[]", "3", "{", '{"rows": []}', '"x"'])
+def test_a_file_without_results_is_none(gallery_root, content):
+    (gallery_root / "families-mnist-tuned.json").write_text(content)
+    assert gallery.result("families-mnist-tuned") is None
+    assert gallery.results("families-") == []

@@ -41,12 +41,9 @@ SHOWN = (
 
 
 def results_of(table: str, dataset: str) -> dict[str, dict]:
-    """The available results of a table by recipe, the paper's own first.
-
-    A table has no rows if all its trainings diverged.
-    """
+    """The available results of a table by recipe, the paper's own first."""
     reports = {recipe: gallery.result(f"{table}-{dataset}-{recipe}") for recipe in RECIPES}
-    return {recipe: results for recipe, results in reports.items() if results and results["rows"]}
+    return {recipe: results for recipe, results in reports.items() if results}
 
 
 def papers_data(table: str) -> str:
