@@ -26,6 +26,8 @@ IDENTIFIER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 MAX_NAME = 60
 MAX_LOG = 20_000
 LOCK_SECONDS = 1.0
+LEAVING = 10
+"""How many times `LOCK_SECONDS` a process may take to leave after it has recorded the end."""
 PROBES, PROBE_PAUSE = 3, 0.01
 
 
@@ -177,13 +179,20 @@ class TrainingFolder(NamedFolder, ABC):
                 self._append_idle(("", "paused"), "end", state="failed", reason=reason)
 
     def _append_idle(self, states: tuple[str, ...], kind: str, **values) -> None:
-        """Record an event if no process trains and the end state is one of `states`."""
-        with (
-            contextlib.suppress(filelock.Timeout),
-            filelock.FileLock(self.path / "lock", timeout=LOCK_SECONDS),
-        ):
-            if end_state(self.last) in states:
-                self.append(kind, **values)
+        """Record an event if no process trains and the end state is one of `states`.
+
+        A process that has recorded the end holds the lock until it leaves, and is waited for.
+        """
+        for _ in range(LEAVING):
+            with (
+                contextlib.suppress(filelock.Timeout),
+                filelock.FileLock(self.path / "lock", timeout=LOCK_SECONDS),
+            ):
+                if end_state(self.last) in states:
+                    self.append(kind, **values)
+                return
+            if not end_state(self.last):
+                return
 
 
 @dataclass(frozen=True)

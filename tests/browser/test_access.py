@@ -118,6 +118,11 @@ def ground(page: Page, selector: str) -> list[str]:
     )
 
 
+def differ(page: Page, one: str, other: str) -> None:
+    """Wait, as Streamlit's colours change over some frames."""
+    until(page, lambda: ground(page, one) != ground(page, other))
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("link", ["explore?more=about", "compare"])
 def test_forced_colours_leave_data_and_what_is_chosen(site, link, theme):
@@ -126,26 +131,20 @@ def test_forced_colours_leave_data_and_what_is_chosen(site, link, theme):
     expect(page.locator(".live .legend i").first).to_be_visible()
     panel = ":is(.pair, .columns)"
     for data in (".track div", ".scale .bar", ".legend i"):
-        assert ground(page, f"{panel} {data}") != ground(page, "body")
+        differ(page, f"{panel} {data}", "body")
     for group in (".segments", ".input-bar .pills", ".thumbnails"):
-        chosen, other = (f"{group} [aria-pressed={each}]" for each in ("true", "false"))
-        assert ground(page, chosen) != ground(page, other)
+        differ(page, f"{group} [aria-pressed=true]", f"{group} [aria-pressed=false]")
 
 
 def test_forced_colours_leave_the_controls_of_streamlit(visit):
     page = visit("/lab")
     page.emulate_media(forced_colors="active")
-    for part in (
-        '[data-testid="stSlider"] [style*=left]',
-        '[data-testid="stCheckbox"] label > div',
-    ):
-        assert ground(page, part) != ground(page, "body")
-    chosen, other = (f"[role=tab][aria-selected={each}]" for each in ("true", "false"))
-    assert ground(page, chosen) != ground(page, other)
+    differ(page, '[data-testid="stSlider"] [style*=left]', "body")
+    differ(page, '[data-testid="stCheckbox"] label > div', "body")
+    differ(page, "[role=tab][aria-selected=true]", "[role=tab][aria-selected=false]")
     page = visit("/train")
     page.emulate_media(forced_colors="active")
-    chosen, other = (f"[role=radio][aria-checked={each}]" for each in ("true", "false"))
-    assert ground(page, chosen) != ground(page, other)
+    differ(page, "[role=radio][aria-checked=true]", "[role=radio][aria-checked=false]")
 
 
 @pytest.mark.parametrize("width", [320, 420, 1024])

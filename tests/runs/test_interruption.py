@@ -207,6 +207,19 @@ def test_resume_withdraws_a_pause(new, monkeypatch):
         assert run.state() == "queued"
 
 
+def test_resume_waits_for_the_process_that_has_recorded_a_pause(new, monkeypatch):
+    monkeypatch.setattr(folder, "LOCK_SECONDS", 0.1)
+    run = new()
+    run.pause()
+    with filelock.FileLock(run.path / "lock"):
+        execution.end(run, "paused")
+        resuming = threading.Thread(target=run.resume)
+        resuming.start()
+        time.sleep(0.4)
+    resuming.join()
+    assert run.state() == "queued"
+
+
 def test_a_run_that_is_over_is_not_resumed(new):
     run = new(epochs=1)
     execute(str(run.path))
