@@ -85,6 +85,24 @@ def test_a_press_is_known_until_the_page_has_come_to_its_button():
     assert app.session_state["started"] == ["now"]
 
 
+def at_rest():
+    import streamlit as st
+
+    from pages.widgets.common.callbacks import callback
+    from pages.widgets.train.cluster import watch
+
+    before = st.session_state.get("done")
+    if before is None:
+        callback(st.session_state.__setitem__, "done", 7)()
+    watch(lambda: st.session_state.get("done"), before)
+    st.session_state["seen"] = before
+
+
+def test_an_action_that_was_left_is_done_by_a_page_at_rest():
+    app = AppTest.from_function(at_rest).run()
+    assert app.session_state["seen"] == 7
+
+
 def test_all_callbacks_of_the_pages_are_such():
     """Or texts that Streamlit knows, such as "rerun", and those that do nothing."""
     folder = Path(__file__).parents[2] / "pages"

@@ -17,6 +17,7 @@ from densembed.runs.time_left import seconds_left, waiting_seconds
 from densembed.training.config import RunConfig
 from densembed.training.loop import estimate_seconds
 from densembed.workers.cluster import Cluster
+from pages.widgets.common.callbacks import run_callbacks
 from pages.widgets.common.link import plain
 
 LIVE = ("queued", "running")
@@ -137,6 +138,8 @@ def watch(look: Callable[[], object], before: object) -> None:
 
 
 def _watch(look: Callable[[], object], before: object) -> None:
+    # Nothing else runs by itself in a page at rest, where a noted action would wait for a click.
+    run_callbacks()
     if look() != before:
         st.rerun()
 
