@@ -119,7 +119,7 @@ def ground(page: Page, selector: str) -> list[str]:
 
 
 def differ(page: Page, one: str, other: str) -> None:
-    """Wait, as Streamlit's colours change over some frames."""
+    """Wait, as a part may be in the page some frames before the style sheet that colours it."""
     until(page, lambda: ground(page, one) != ground(page, other))
 
 
