@@ -5,7 +5,7 @@ import os
 import pytest
 
 from densembed.markup import one_line
-from densembed.text import counted, natural, printable
+from densembed.text import counted, in_seconds, natural, printable
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,11 @@ def test_no_text_turns_its_neighbours_around(mark):
 )
 def test_numbers_of_things(number, noun, words):
     assert counted(number, noun) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0.0 s"), (0.0123, "0.012 s"), (0.5, "0.5 s"), (1.04, "1.0 s"), (1234.5, "1,234.5 s")],
+)
+def test_durations(seconds, words):
+    assert in_seconds(seconds) == words

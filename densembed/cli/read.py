@@ -20,7 +20,7 @@ from densembed.data.images import Content, ImageError, ModelInput, read_picture
 from densembed.data.photograph import WHOLE, read_photograph
 from densembed.data.table import split_rows
 from densembed.data.transform import scaled_images
-from densembed.fields.doubt import Doubt, doubts, two_classes
+from densembed.fields.doubt import Doubt, close_classes, doubts
 from densembed.fields.field import logits
 from densembed.fields.novelty import unlike_training
 from densembed.files import read_regular
@@ -149,7 +149,7 @@ def _digit(
         "probability": round(probabilities[best], 4),
         "unlike": unlike,
         "doubts": reasons,
-        "close": two_classes(probabilities, classes) if Doubt.CLOSE in reasons else None,
+        "close": close_classes(probabilities, classes) if Doubt.CLOSE in reasons else None,
     }
 
 

@@ -11,7 +11,7 @@ from densembed.cli.progress import Bar
 from densembed.data import noun
 from densembed.interrupt import ENDS, Interrupt
 from densembed.runs import Run, execute
-from densembed.text import printable
+from densembed.text import in_seconds, printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
@@ -144,7 +144,7 @@ def _report(checkpoint: Checkpoint, path: Path) -> None:
         header = checkpoint.header
         errors = Errors(checkpoint.errors)
         error = errors.text(header.provenance.test_images, noun(header.input_shape))
-        print(f"test error: {error}  (trained in {seconds:.1f} s)")
+        print(f"test error: {error}  (trained in {in_seconds(seconds)})")
     print(f"saved: {printable(path)}")
 
 

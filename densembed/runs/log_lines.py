@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from densembed.text import in_seconds
 from densembed.training.errors import Errors
 
 SHOWN = 200
@@ -33,7 +34,7 @@ def _line(event: dict) -> str:
             return data_line(event)
         case "epoch":
             seconds = event.get("seconds")
-            took = f", {seconds:.1f} s" if isinstance(seconds, int | float) else ""
+            took = f", {in_seconds(seconds)}" if isinstance(seconds, int | float) else ""
             return (
                 f"epoch {event['epoch']:,}: test error {Errors(event['test_error']).text()}{took}"
             )

@@ -147,11 +147,18 @@ def test_pause_in_one_tab_resume_in_another(visit, long_run):
     says(page, "Stopped")
 
 
-def test_a_button_that_replaces_the_pressed_one_has_its_focus(long_run):
-    page, _ = long_run
+def test_a_key_that_is_pressed_twice_presses_one_button(long_run):
+    """The button that replaces the pressed one is a key further."""
+    page, link = long_run
     for name, successor in (("Pause", "Resume"), ("Resume", "Pause"), ("Stop", "Run again")):
         verb(page, name).press("Enter")
+        expect(verb(page, successor)).to_be_enabled()
+        row = page.locator("[data-testid=stHorizontalBlock]:focus")
+        expect(row.get_by_role("button", name=successor, exact=True)).to_be_visible()
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
         expect(verb(page, successor)).to_be_focused()
+    assert page.url.endswith(link)
 
 
 def test_name_change_and_delete(visit):

@@ -340,6 +340,15 @@ def test_a_checkpoint_that_is_not_that_of_the_run(small_gallery, runs_root, trai
     assert said in [line.value for line in app.caption]
 
 
+def test_a_trained_run_with_a_damaged_log_says_so(small_gallery, runs_root, trained):
+    run = Run.create(trained.config)
+    trained.save(run.checkpoint_path)
+    (run.path / "events.jsonl").write_text("damaged")
+    run.append("end", state="done")
+    said = "The log of this run (events.jsonl) is missing or damaged, so there are no curves."
+    assert said in [line.value for line in visit("train", run=run.identifier).caption]
+
+
 def test_a_damaged_run_raises_no_exception(small_gallery, runs_root):
     run = Run.create(QUICK)
     (run.path / "config.json").write_text("{")

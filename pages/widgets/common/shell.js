@@ -129,20 +129,25 @@ addEventListener("click", ({ detail, target }) => {
 });
 
 // A button that was pressed is disabled for a moment, or replaced, as Pause by Resume, and loses
-// the focus. After a key, it or the first button in its place gets it back.
+// the focus. After a key, it gets it back, or its row does if another button is in its place: a key
+// that is pressed twice must not press that one, too.
 addEventListener("click", ({ detail, target }) => {
   const button = target instanceof Element
     ? target.closest('[data-testid="stButton"] button') : null;
   const row = button?.closest('[data-testid="stHorizontalBlock"]');
   if (detail || !button || !row) return;
+  const name = button.textContent;
   focusSoon(() => {
     const { activeElement, body } = document;
-    if (activeElement === button) return null;
-    if (activeElement !== body) return activeElement;
+    const same = button.isConnected && button.textContent === name;
+    if (activeElement !== body && activeElement !== button) return activeElement;
+    if (same && (activeElement === button || button.disabled)) return null;
     // Until the page is drawn, the buttons may be those of before.
-    if (!document.querySelector('[data-test-script-state="notRunning"]')) return null;
-    const place = button.isConnected ? button.parentElement : row;
-    return place?.querySelector("button:enabled");
+    const drawn = document.querySelector('[data-test-script-state="notRunning"]');
+    if (activeElement === body && !drawn) return null;
+    if (same) return button;
+    row.setAttribute("tabindex", "-1");
+    return row;
   }, ANSWER);
 });
 

@@ -13,7 +13,7 @@ from densembed.data.frames import frames_note
 from densembed.data.images import MAX_BYTES, Content, ImageError, ModelInput, read_picture
 from densembed.data.scaling import Scaling
 from densembed.fields import novelty
-from densembed.fields.doubt import Doubt, doubts, two_classes
+from densembed.fields.doubt import Doubt, close_classes, doubts
 from densembed.fields.field import logits
 from densembed.text import counted
 from densembed.training.checkpoint import Checkpoint
@@ -244,7 +244,7 @@ def remark(shown: Input, checkpoints: dict[str, Checkpoint]) -> None:
 
 
 def _remark_doubts(shown: Input, checkpoints: dict[str, Checkpoint]) -> None:
-    """Warn about a digit that is cut off, or between two classes."""
+    """Warn about a digit that is cut off, or between classes."""
     if shown.cut_off:
         st.warning(
             "The digit seems to be cut off at the edge. Choose a larger part of the photograph, or "
@@ -254,4 +254,4 @@ def _remark_doubts(shown: Input, checkpoints: dict[str, Checkpoint]) -> None:
         scores = logits(checkpoint.network(), as_input(shown.pixels[None]))[0].softmax(0).tolist()
         if Doubt.CLOSE in doubts(scores):
             classes = [plain(each) for each in checkpoint.header.classes]
-            st.warning(f"Two classes are close for {name}: {two_classes(scores, classes)}.")
+            st.warning(f"Several classes are close for {name}: {close_classes(scores, classes)}.")

@@ -206,7 +206,7 @@ def pictures(
     else:
         picture, fields, curve = st.columns([10, 21, 13], gap="small")
     with curve:
-        _curves(course, name, ended)
+        _curves(course, name, ended, trained=checkpoint is not None and checkpoint.steps[-1] > 0)
     if checkpoint is None:
         fields.caption(
             "The checkpoint of this run is missing, damaged or that of another run."
@@ -265,11 +265,13 @@ def _pin(checkpoint: Checkpoint) -> tuple[Tensor, str]:
     return pixels, what
 
 
-def _curves(course: Course, name: str, ended: bool) -> None:
+def _curves(course: Course, name: str, ended: bool, trained: bool) -> None:
     panel("progress", "error at the end of each epoch")
     if not course.steps and not course.errors:
         st.caption(
-            "The run ended before its first steps, so there are no curves."
+            "The log of this run (events.jsonl) is missing or damaged, so there are no curves."
+            if ended and trained
+            else "The run ended before its first steps, so there are no curves."
             if ended
             else "The curves appear after the first steps."
         )
