@@ -11,6 +11,8 @@ from torch import Tensor, fx, nn
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrize
 
+from densembed.functional.modes import evaluating
+
 
 def widened(tensor: Tensor) -> Tensor:
     """`tensor` in at least float32, because positions need more than 8 or 11 bits."""
@@ -184,13 +186,8 @@ def _current(module: nn.Module, name: str) -> Tensor | None:
     """A parameter as it is. In training, reading a spectral norm would change it."""
     if not parametrize.is_parametrized(module, name):
         return getattr(module, name)
-    parts = module.get_submodule(f"parametrizations.{name}")
-    training = parts.training
-    try:
-        parts.eval()
+    with evaluating(module.get_submodule(f"parametrizations.{name}")):
         return getattr(module, name)
-    finally:
-        parts.train(training)
 
 
 def positions(size: int, span: int, stride: int, padding: tuple[int, int]) -> int:

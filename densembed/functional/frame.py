@@ -54,7 +54,7 @@ def mass_box(x: Tensor, pixel: Sequence[float] = (1.0, 1.0)) -> tuple[Tensor, Te
         size = profile.shape[1]
         t = torch.arange(size, dtype=x.dtype, device=x.device) + (0.5 - size / 2)
         share = profile / profile.sum(1, keepdim=True).masked_fill(empty[:, None], 1)
-        centre = share @ t
+        centre = (share * t).sum(1)  # autocast would round a product of matrices
         # Around the mean, since differences of large moments lose digits.
         variances.append((share * (t - centre[:, None]) ** 2).sum(1) + 1 / 12)
         centres.append(centre + size / 2)

@@ -137,14 +137,32 @@ def cell_means(x: Tensor, sizes: Sequence[int]) -> Tensor:
     >>> cell_means(torch.tensor([1.0, 3.0, 5.0]), (2,))
     tensor([1.6667, 4.3333])
     """
-    factors = []
-    for size, cells in zip(x.shape[-len(sizes) :], sizes, strict=True):
-        edges = torch.arange(cells + 1, dtype=x.dtype, device=x.device) * (size / cells)
-        pixels = torch.arange(size, dtype=x.dtype, device=x.device)
-        factors.append(overlap(edges[:-1], edges[1:], pixels) * (cells / size))
+    factors = _mean_factors(x.shape[-len(sizes) :], sizes, x)
     if len(sizes) == 2:
         x = factors[0] @ x
     return x @ factors[-1].mT
+
+
+def fold_cell_means(weight: Tensor, sizes: Sequence[int]) -> Tensor:
+    """The weights of a signal, (..., *sizes), that equal those of its `cell_means`, (..., *cells).
+
+    >>> fold_cell_means(torch.tensor([1.0, 3.0]), (3,))  # of the two means of three pixels
+    tensor([0.6667, 1.3333, 2.0000])
+    """
+    factors = _mean_factors(sizes, weight.shape[-len(sizes) :], weight)
+    if len(sizes) == 2:
+        weight = factors[0].mT @ weight
+    return weight @ factors[-1]
+
+
+def _mean_factors(sizes: Sequence[int], cells: Sequence[int], like: Tensor) -> list[Tensor]:
+    """For each axis the matrix (cells, size) of `cell_means`."""
+    factors = []
+    for size, count in zip(sizes, cells, strict=True):
+        edges = torch.arange(count + 1, dtype=like.dtype, device=like.device) * (size / count)
+        pixels = torch.arange(size, dtype=like.dtype, device=like.device)
+        factors.append(overlap(edges[:-1], edges[1:], pixels) * (count / size))
+    return factors
 
 
 def resample_signal(x: Tensor, width: Tensor, cells: int, widest: float) -> Tensor:

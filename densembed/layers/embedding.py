@@ -16,7 +16,7 @@ from densembed.functional.arguments import axis_sizes, check_input, per_axis, po
 from densembed.functional.densities import Density, Logistic, density
 from densembed.functional.frame import mass_box
 from densembed.functional.gamma import axes_gamma, negligible, outer
-from densembed.functional.uniform import cell_centres, cell_means, step_scaled
+from densembed.functional.uniform import cell_centres, cell_means, fold_cell_means, step_scaled
 
 ALPHA_STD = 0.4
 """α ~ N(0, 0.4) (appendix; read as a standard deviation)."""
@@ -412,7 +412,7 @@ class AdaptiveDensityEmbedding(Embedding):
         layer = super().at(sizes)
         locator = layer.locator
         if isinstance(locator, nn.Sequential) and isinstance(locator[0], Embedding):
-            layer.locator = nn.Sequential(locator[0].at(sizes), *locator[1:])
+            locator[0] = locator[0].at(sizes)
         elif isinstance(locator, Embedding):
             layer.locator = locator.at(sizes)
         else:
@@ -508,3 +508,8 @@ class PixelEmbedding(Embedding):
         if self.cells != self.sizes:
             x = cell_means(x, self.cells)
         return x.flatten(2)
+
+    def fold(self, weight: Tensor) -> Tensor:
+        """The linear map on pixels, (O, C, *sizes), that equals `weight`, (O, C · K), after Γ."""
+        weight = weight.unflatten(-1, (self.in_channels, *self.cells))
+        return weight if self.cells == self.sizes else fold_cell_means(weight, self.sizes)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from densembed.functional.arguments import per_axis
+from densembed.functional.arguments import axis_sizes, per_axis
 from densembed.functional.uniform import cell_means
 from densembed.layers.convolution import _AdaptiveConv, _Convolution, padding_pairs
 from densembed.layers.embedding import Embedding
@@ -64,7 +64,7 @@ def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
             if window.stride_mode == "proportional":
                 stretch = stretch * scale
         offset = (widths - stretch) / 2 - torch.tensor([before for before, _ in pads]).to(stretch)
-    elif not _in_place(layer):
+    elif not _in_place(layer, axes):
         raise ValueError(
             "Expected layers whose outputs have a known place on the input, such as convolutions, "
             f"pooling and activations, in an nn.Sequential; got {type(layer).__name__}."
@@ -72,8 +72,12 @@ def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
     return stretch, offset
 
 
-def _in_place(layer: nn.Module) -> bool:
+def _in_place(layer: nn.Module, axes: int) -> bool:
     package, _, name = type(layer).__module__.rpartition(".")
+    if isinstance(layer, nn.MultiheadAttention):  # among torch's activations
+        return False
+    if isinstance(layer, nn.GLU) and layer.dim not in (1, -axes - 1):  # joins halves of an axis
+        return False
     return isinstance(layer, nn.Identity) or (package == "torch.nn.modules" and name in IN_PLACE)
 
 
@@ -83,7 +87,9 @@ class FeatureEmbedding(Embedding):
     Each cell of a feature map corresponds to an interval of the input (see `places`), so a density
     on the maps corresponds to one of the same family on the input, with μ ↦ a μ + b and s ↦ a s.
     `placement`, `gamma` and `receptive_field` return those. They show where the densities lie; the
-    output also depends on pixels nearby, since the window of a cell is wider than its interval.
+    output also depends on pixels nearby, since the window of a cell is wider than its interval. With
+    `truncate=True` they are renormalised to the domain of the input, those of the output to that of
+    the maps, which is smaller without padding.
 
     The windows of the features count pixels. So on another grid (`at`) the features get the means
     of the input over the pixels of the original grid.
@@ -92,7 +98,8 @@ class FeatureEmbedding(Embedding):
         features: a module (N, in_channels, *sizes) → (N, maps, *embedding.sizes), made of layers
             that `places` supports.
         embedding: the densities on the maps.
-        sizes, in_channels: of the input.
+        sizes: length of each axis of the input, or one for all.
+        in_channels: of the input.
     Raises:
         ValueError: `places` does not support one of the features' layers.
 
@@ -115,12 +122,13 @@ class FeatureEmbedding(Embedding):
         in_channels: int = 1,
     ):
         super().__init__(
-            sizes,
+            axis_sizes(sizes, len(embedding.sizes)),
             in_channels,
             num_densities=embedding.num_densities,
             family=embedding.family,
             shared=embedding.groups == 1,
             truncate=embedding.truncate,
+            frame=embedding.frame,
         )
         places(features, len(self.sizes))  # raises the error for a layer that it does not support
         self.adaptive = embedding.adaptive

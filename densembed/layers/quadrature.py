@@ -87,7 +87,8 @@ def gamma_by_quadrature(
     ]
     gamma = on_grid(pdf, points)
     for size in reversed(sizes):  # integrates the last remaining axis and moves it first
-        gamma = gamma.unflatten(-1, (size, order)) @ weights.to(gamma.dtype)
+        # Autocast would round a product of matrices.
+        gamma = (gamma.unflatten(-1, (size, order)) * weights.to(gamma.dtype)).sum(-1)
         gamma = gamma.movedim(-1, -len(sizes))
     return gamma
 

@@ -90,13 +90,11 @@ class DensityNetwork(nn.Module):
         feature maps, or with a hidden layer.
         """
         embedding, classifier = self.embedding, self.classifier
-        if isinstance(embedding, PixelEmbedding) and isinstance(classifier, nn.Linear):
-            return classifier
         if (
-            not isinstance(embedding, DensityEmbedding)
+            not isinstance(embedding, DensityEmbedding | PixelEmbedding)
             or embedding.adaptive
             or not isinstance(classifier, nn.Linear)
-            or type(embedding).forward is not DensityEmbedding.forward
+            or type(embedding).forward not in (DensityEmbedding.forward, PixelEmbedding.forward)
             or type(classifier).forward not in (nn.Linear.forward, DensityLinear.forward)
         ):
             raise ValueError("Only fixed densities followed by a linear map can be folded.")

@@ -21,6 +21,7 @@ from densembed.data import Dataset, Split, as_input
 from densembed.data.grids import read_grids
 from densembed.data.names import NAMES
 from densembed.data.transform import shifted
+from densembed.functional.modes import evaluating
 from densembed.models.defaults import each_for_training, float32_on_cpu, for_training
 from densembed.models.initialisation import initialise, is_density, is_locator
 from densembed.models.registry import build, parameter_count
@@ -157,18 +158,19 @@ def build_seeded(config: RunConfig, dataset: Dataset) -> nn.Module:
 
 @torch.inference_mode()
 def error_rate(model: nn.Module, split: Split) -> float:
-    """Percentage of a split's images that the model misclassifies. ValueError without images."""
+    """Percentage of a split's images that the model misclassifies, in evaluation mode.
+
+    Raises ValueError without images.
+    """
     if not len(split):
         raise ValueError("Expected a split with inputs, as the error is a share of them; got none.")
-    training = model.training
-    model.eval()
     dtype = next((part.dtype for part in model.parameters()), torch.float32)
     wrong = torch.zeros((), dtype=torch.int64, device=split.labels.device)
-    for images, labels in zip(
-        split.images.split(EVALUATION_BATCH), split.labels.split(EVALUATION_BATCH), strict=True
-    ):
-        wrong += (model(as_input(images, dtype)).argmax(1) != labels).sum()
-    model.train(training)
+    with evaluating(model):
+        for images, labels in zip(
+            split.images.split(EVALUATION_BATCH), split.labels.split(EVALUATION_BATCH), strict=True
+        ):
+            wrong += (model(as_input(images, dtype)).argmax(1) != labels).sum()
     return 100 * wrong.item() / len(split)
 
 

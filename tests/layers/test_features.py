@@ -136,6 +136,9 @@ class Block(nn.Module):
         nn.ZeroPad2d((4, 0, 4, 0)),
         nn.PixelShuffle(2),
         nn.FractionalMaxPool2d(2, 4),
+        nn.GLU(),
+        nn.GLU(-1),
+        nn.MultiheadAttention(4, 2),
         nn.Flatten(),
         Block(),
     ],
@@ -240,3 +243,16 @@ def test_compiles_and_maps_over_members(adaptive):
     members[1](x).square().sum().backward()
     for name, parameter in members[1].named_parameters():
         torch.testing.assert_close(slopes[name][1], parameter.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_a_gated_unit_over_the_channels_is_in_place():
+    """It halves their number, and moves nothing."""
+    assert [part.tolist() for part in places(nn.GLU(1))] == [[1, 1], [0, 0]]
+    assert [part.tolist() for part in places(nn.GLU(-2), axes=1)] == [[1], [0]]
+
+
+def test_the_text_of_a_layer_names_its_frame():
+    embedding = DensityEmbedding2d(8, 4, num_densities=3, frame="mass")
+    layer = FeatureEmbedding(nn.Conv2d(1, 4, 3, padding=1), embedding, sizes=8)
+    assert "frame=mass" in layer.extra_repr()
+    assert layer.sizes == (8, 8)  # as many axes as the maps have

@@ -123,3 +123,13 @@ def test_wrong_frame():
         DensityEmbedding(5, frame="mass").receptive_field()
     with pytest.raises(ValueError, match="move with the input; pass x"):
         DensityEmbedding(5, frame="mass").fold(torch.rand(2, 25))
+
+
+def test_autocast_does_not_round_the_box():
+    x = torch.zeros(1, 1, 1000)
+    x[..., 800:807] = torch.rand(7)
+    expected = [part.double() for part in mass_box(x)]
+    with torch.autocast("cpu", torch.bfloat16):
+        found = mass_box(x)
+    for part, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(part.double(), wanted, rtol=0, atol=1e-4)

@@ -1,5 +1,7 @@
 """The same densities and networks on other grids (`at`)."""
 
+from collections import OrderedDict
+
 import pytest
 import torch
 from torch import nn
@@ -91,3 +93,19 @@ def test_images_on_another_grid():
     half = images.float().unflatten(-2, (3, 2)).unflatten(-1, (2, 2)).mean((-3, -1))
     assert torch.equal(scaled(split, (3, 2)).images, half.round().to(torch.uint8))
     assert scaled(split, (6, 4)) is split
+
+
+class Doubled(nn.Sequential):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def test_a_locator_of_a_kind_and_names_of_its_own_keeps_them():
+    inner = DensityEmbedding((8, 8), num_densities=4)
+    parts = OrderedDict(inner=inner, flat=nn.Flatten(), linear=nn.Linear(4, 6))
+    layer = AdaptiveDensityEmbedding(Doubled(parts), (8, 8), num_densities=3).eval()
+    other, x = layer.at(16), torch.rand(2, 1, 8, 8)
+    torch.testing.assert_close(other(finer(x, 2, 2)), layer(x))
+    assert list(other.state_dict()) == list(layer.state_dict())
+    assert not any(part.training for part in other.modules())
+    assert layer.locator[0] is inner

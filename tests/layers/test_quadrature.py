@@ -209,3 +209,12 @@ def test_errors():
         QuadratureEmbedding(lambda t: t, (5,), 2).gamma()
     with pytest.raises(ValueError, match=r"shape \(\.\.\., 8\) from the pdf; got \(1, 1, 1\)"):
         QuadratureEmbedding(lambda t: torch.ones(1, 1, 1), (1,)).gamma()
+
+
+def test_autocast_does_not_round_the_masses():
+    def pdf(t):
+        return torch.exp(-((t - 2) ** 2)).expand(1, 1, -1)
+
+    expected = gamma_by_quadrature(pdf, (5,))
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(gamma_by_quadrature(pdf, (5,)), expected)

@@ -414,8 +414,9 @@ def test_fixed_densities_and_a_linear_map_fold_into_one(name, linear):
         with pytest.raises(ValueError, match="Only fixed densities"):
             model.fold()
         return
-    x = torch.rand(5, 3, 6, 8).double()
-    torch.testing.assert_close(model.fold()(x.flatten(1)), model(x))
+    for sizes in ((6, 8), (12, 8), (5, 11)):
+        x = torch.rand(5, 3, *sizes).double()
+        torch.testing.assert_close(model.at(sizes).fold()(x.flatten(1)), model.at(sizes)(x))
 
 
 # The deeper network

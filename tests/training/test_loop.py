@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from torch import nn
 from torch.nn.functional import avg_pool2d, cross_entropy, pad
 
 from densembed.data import Dataset, Split
@@ -598,6 +599,17 @@ def test_the_error_does_not_depend_on_batches_or_mode(digits, monkeypatch):
     model.eval()
     assert loop.error_rate(model, digits.test) == whole
     assert not model.training
+
+
+def test_the_error_leaves_each_part_in_its_mode(digits):
+    norm = nn.BatchNorm1d(784).eval()  # frozen by its user
+    model = nn.Sequential(nn.Flatten(), norm, nn.Linear(784, 10))
+    loop.error_rate(model, digits.test)
+    assert [part.training for part in model.modules()] == [True, True, False, True]
+    model[2] = nn.Linear(3, 10)
+    with pytest.raises(RuntimeError):
+        loop.error_rate(model, digits.test)
+    assert [part.training for part in model.modules()] == [True, True, False, True]
 
 
 def test_a_model_without_parameters_has_an_error(digits):
