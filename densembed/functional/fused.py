@@ -23,7 +23,12 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from densembed.functional import formulas
 from densembed.functional.densities import Density
-from densembed.functional.gamma import differentiable, mass_tangent, refuse_batched
+from densembed.functional.gamma import (
+    differentiable,
+    in_forward_mode,
+    mass_tangent,
+    refuse_batched,
+)
 
 
 def jumps(x: Tensor) -> Tensor:
@@ -147,22 +152,20 @@ def _sums(weighted: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
     return weighted.sum(-2), _multiplied(weighted, edges).sum(-2)
 
 
-NARROW = 2.0**-10
-"""Scale in pixels below which only the nearest edge matters, except for heavy tails."""
-
-
 def _slopes(total: Tensor, moment: Tensor, loc: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
     """∂R/∂μ = −Σ_e y_e f(z_e) / s and ∂R/∂s = −Σ_e y_e f(z_e) z_e / s from the sums.
 
     The second is Σ_e y_e f(z_e) (e − μ), a difference of the sums, whose rounding error divided by
-    s² would dominate for a narrow density. For those, e − μ is that of the nearest edge, unless
-    the other edges contribute more than the rounding error.
+    s² would dominate for a narrow density. For those, of a scale below 2⁻¹⁰ pixels, e − μ is that
+    of the nearest edge, unless the other edges contribute more than the rounding error.
     """
     by_loc = total * -inverse
     spread = torch.addcmul(moment, loc, total, value=-1)
     nearest = loc.round()
     beyond = torch.addcmul(moment, nearest, total, value=-1).abs()
-    lost = (beyond <= moment.abs() * (8 * torch.finfo(loc.dtype).eps)) & (inverse > 1 / NARROW)
+    # Not a constant of the module, which torch.compile with dynamic=True takes for a variable.
+    narrow = inverse > 2**10
+    lost = narrow & (beyond <= moment.abs() * (8 * torch.finfo(loc.dtype).eps))
     spread = torch.where(lost, (nearest - loc) * total, spread)
     return by_loc, spread * (-inverse * inverse)
 
@@ -333,22 +336,22 @@ def fold(
 
 def _tangent(see: Callable, ctx, tangents: tuple[Tensor, ...], sizes: tuple[int, int]) -> Tensor:
     """Directional derivative of `see`, which is linear in the signal and in each factor."""
-    signal, loc, scale = ctx.saved_tensors
-    along_signal, along_loc, along_scale = tangents
     for part in tangents:
         refuse_batched(part)
-    rows, columns = formulas.factors(ctx.density, loc, scale, sizes)
-    by_rows, by_columns = (
-        mass_tangent(
-            ctx.density, loc[..., k], scale[..., k], edges, along_loc[..., k], along_scale[..., k]
+    with in_forward_mode(*ctx.saved_tensors, *tangents) as parts:
+        signal, loc, scale, along_signal, along_loc, along_scale = parts
+        rows, columns = formulas.factors(ctx.density, loc, scale, sizes)
+        by_rows, by_columns = (
+            mass_tangent(
+                ctx.density, loc[..., k], scale[..., k], edges, along_loc[..., k], along_scale[..., k]
+            )
+            for k, edges in formulas.edges_by_axis(loc, sizes)
         )
-        for k, edges in formulas.edges_by_axis(loc, sizes)
-    )
-    return (
-        see(along_signal, rows, columns)
-        + see(signal, by_rows, columns)
-        + see(signal, rows, by_columns)
-    )
+        return (
+            see(along_signal, rows, columns)
+            + see(signal, by_rows, columns)
+            + see(signal, rows, by_columns)
+        )
 
 
 class _ForwardMoving(_Moving):

@@ -8,11 +8,14 @@ Axes: `loc[..., 0]`, `scale[..., 0]` run along the last axis of the signal (t, t
 image), `[..., 1]` along the one before (u, the rows). Lengths are in pixels.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 
 from densembed.functional.densities import Density
 
@@ -63,8 +66,19 @@ class _ForwardMass(_IntervalMass):
 
     @staticmethod
     def jvp(ctx, by_loc, by_scale, *unused):
-        loc, scale, edges = ctx.saved_tensors
-        return mass_tangent(ctx.density, loc, scale, edges, by_loc, by_scale)
+        with in_forward_mode(*ctx.saved_tensors, by_loc, by_scale) as parts:
+            return mass_tangent(ctx.density, *parts)
+
+
+@contextmanager
+def in_forward_mode(*parts: Tensor) -> Iterator[list[Tensor]]:
+    """For a `jvp`: the tensors without their own tangents, while tangents of others are computed.
+
+    Torch calls a `jvp` with forward mode off. So another forward mode around that of the `jvp`, as
+    in jacfwd(jacfwd(f)), would take the result for a constant.
+    """
+    with _set_fwd_grad_enabled(True):
+        yield [unpack_dual(part).primal for part in parts]
 
 
 def differentiable(plain: type[Function], forward: type[Function], *inputs: Any) -> Any:

@@ -87,9 +87,9 @@ class FeatureEmbedding(Embedding):
     Each cell of a feature map corresponds to an interval of the input (see `places`), so a density
     on the maps corresponds to one of the same family on the input, with μ ↦ a μ + b and s ↦ a s.
     `placement`, `gamma` and `receptive_field` return those. They show where the densities lie; the
-    output also depends on pixels nearby, since the window of a cell is wider than its interval. With
-    `truncate=True` they are renormalised to the domain of the input, those of the output to that of
-    the maps, which is smaller without padding.
+    output also depends on pixels nearby, since the window of a cell is wider than its interval.
+    With `truncate=True` they are renormalised to the domain of the input, and those of the output
+    to that of the maps, which is smaller without padding.
 
     The windows of the features count pixels. So on another grid (`at`) the features get the means
     of the input over the pixels of the original grid.

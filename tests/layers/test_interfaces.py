@@ -372,6 +372,65 @@ def test_compile_with_dynamic_shapes(kind, family, truncate):
             torch.testing.assert_close(compiled(x), layer(x))
 
 
+def with_densities_that_place_densities(axes: int) -> AdaptiveDensityEmbedding:
+    sizes = (5, 4)[:axes]
+    inner = DensityEmbedding(sizes, 2, num_densities=3)
+    locator = nn.Sequential(inner, nn.Flatten(), nn.Linear(6, 6 * axes))
+    return AdaptiveDensityEmbedding(locator, sizes, 2, num_densities=3)
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+def test_compile_of_a_micro_network_with_dynamic_shapes(axes):
+    torch._dynamo.reset()
+    layer = with_densities_that_place_densities(axes)
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True, dynamic=True)
+    for count in (3, 7):
+        x = torch.rand(count, 2, *(5, 4)[:axes])
+        torch.testing.assert_close(compiled(x), layer(x))
+        slopes = [
+            torch.autograd.grad(network(x).sin().sum(), tuple(layer.parameters()))
+            for network in (compiled, layer)
+        ]
+        torch.testing.assert_close(*slopes)
+
+
+@each_layer
+def test_forward_modes_within_one_another(name):
+    """Torch calls the jvp of a function with forward mode off."""
+    layer, x = made(name)
+    along, along_too = torch.rand_like(x), torch.rand_like(x)
+
+    def first(x):
+        return torch.func.jvp(lambda x: layer(x).sin().sum(), (x,), (along,))[1]
+
+    def second(x):
+        return torch.func.jvp(first, (x,), (along_too,))[1]
+
+    x = x.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(layer(x).sin().sum(), x, create_graph=True)
+    (curve,) = torch.autograd.grad((slope * along).sum(), x, create_graph=True)
+    wanted = (curve * along_too).sum()
+    torch.testing.assert_close(second(x.detach()), wanted.detach())
+    third = torch.func.jvp(second, (x.detach(),), (along,))[1]
+    (twist,) = torch.autograd.grad(wanted, x)
+    torch.testing.assert_close(third, (twist * along).sum(), rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("truncate", [False, True])
+def test_forward_modes_within_one_another_by_parameters(truncate):
+    layer = DensityEmbedding2d(5, num_densities=2, truncate=truncate).double()
+    x, beta = torch.rand(3, 1, 5, 5).double(), layer.beta.detach()
+
+    def loss(alpha):
+        values = {"alpha": alpha, "beta": beta}
+        return torch.func.functional_call(layer, values, (x,)).sin().sum()
+
+    alpha = layer.alpha.detach()
+    forward = torch.func.jacfwd(torch.func.jacfwd(loss))(alpha)
+    backward = torch.func.jacrev(torch.func.jacrev(loss))(alpha)
+    torch.testing.assert_close(forward, backward)
+
+
 @each_layer
 @pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
 def test_batched_gradients_of_autograd(name, strategy):
