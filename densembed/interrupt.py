@@ -13,7 +13,9 @@ ENDS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if has
 class Interrupt:
     """Context manager in which the first Ctrl-C requests a stop, so that a snapshot is saved.
 
-    The second Ctrl-C raises KeyboardInterrupt as usual.
+    The second Ctrl-C raises KeyboardInterrupt as usual, unless `finishing` is set, as while results
+    are saved. Further signals of other kinds change nothing: a terminal and a scheduler may both
+    send one.
 
     Args:
         request_stop: called at the first Ctrl-C.
@@ -28,6 +30,7 @@ class Interrupt:
         self.request_stop = request_stop
         self.signals = signals
         self.requested = False
+        self.finishing = False
         # Python handles signals in the main thread only.
         self._main_thread = threading.current_thread() is threading.main_thread()
 
@@ -43,16 +46,15 @@ class Interrupt:
 
     def __exit__(self, *error: object) -> None:
         if self._main_thread:
-            self._restore()
+            for each, before in self._before:
+                signal.signal(each, before)
 
-    def _restore(self) -> None:
-        for each, before in self._before:
-            signal.signal(each, before)
-
-    def _handle(self, *_: object) -> None:
-        self.requested = True
-        self._restore()
-        self.request_stop()
+    def _handle(self, number: int, _: object) -> None:
+        if not self.requested:
+            self.requested = True
+            self.request_stop()
+        elif number == signal.SIGINT and not self.finishing:
+            raise KeyboardInterrupt
 
 
 @contextmanager

@@ -43,6 +43,21 @@ def test_what_nohup_ignores_does_not_end_a_training():
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signal")
+def test_signals_after_the_first_one():
+    """A terminal that is closed and a scheduler both send one, within a moment."""
+    before = [signal.getsignal(each) for each in ENDS]
+    with Interrupt(signals=ENDS) as interrupt:
+        for each in (signal.SIGHUP, signal.SIGTERM, signal.SIGTERM):
+            signal.raise_signal(each)
+        assert interrupt.requested
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        interrupt.finishing = True
+        signal.raise_signal(signal.SIGINT)
+    assert [signal.getsignal(each) for each in ENDS] == before
+
+
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such mask")
 def test_a_terminal_interrupts_no_worker():
     """Each printed a traceback of Dask."""

@@ -16,6 +16,7 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
 from densembed.training.errors import Errors
+from densembed.training.header import Outcome
 from densembed.training.loop import Diverged, check_data, check_size, train
 from densembed.training.recorder import Recorder
 from densembed.training.threads import limit_threads
@@ -45,20 +46,23 @@ def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) ->
     dataset = load(config.dataset, options)
     recorder = Recorder(config, dataset)
     diverged: Diverged | None = None
-    with Interrupt(signals=ENDS) as interrupt, Bar(config.epochs) as bar:
+    with Interrupt(signals=ENDS) as interrupt:
         try:
-            for event in train(config, dataset, stop=lambda: interrupt.requested):
-                recorder.add(event)
-                bar.show(type(event).__name__.lower(), vars(event))
-                if isinstance(event, Diverged):
-                    diverged = event
+            with Bar(config.epochs) as bar:
+                for event in train(config, dataset, stop=lambda: interrupt.requested):
+                    recorder.add(event)
+                    bar.show(type(event).__name__.lower(), vars(event))
+                    if isinstance(event, Diverged):
+                        diverged = event
+            interrupt.finishing = True
         except KeyboardInterrupt:  # the second Ctrl-C: save what there is
-            pass
-    if not recorder.snapshots:
-        raise UsageError("Interrupted before the first snapshot, so nothing was saved.")
-    stopped = not diverged and len(recorder.header.epochs) < config.epochs
-    checkpoint = recorder.checkpoint("diverged" if diverged else "stopped" if stopped else "done")
-    _save(checkpoint, out)
+            interrupt.finishing = True
+        if not recorder.snapshots:
+            raise UsageError("Interrupted before the first snapshot, so nothing was saved.")
+        stopped = not diverged and len(recorder.header.epochs) < config.epochs
+        outcome: Outcome = "diverged" if diverged else "stopped" if stopped else "done"
+        checkpoint = recorder.checkpoint(outcome)
+        _save(checkpoint, out)
     _report(checkpoint, out)
     if diverged:
         raise UsageError(

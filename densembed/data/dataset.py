@@ -83,6 +83,24 @@ class Dataset:
                 "Expected training and test images (N, C, H, W), or signals (N, C, L), of one "
                 f"size; got {tuple(self.train.images.shape)} and {tuple(self.test.images.shape)}."
             )
+        if len(shape) == 2:
+            self._check_signals()
+
+    def _check_signals(self) -> None:
+        if self.scaling is None:
+            raise ValueError(
+                "Expected a scaling for signals, which says how measured values became the "
+                "inputs; got None."
+            )
+        for name, images in (("training", self.train.images), ("test", self.test.images)):
+            if images.dtype != torch.float32:
+                raise ValueError(f"Expected {name} signals as float32; got {images.dtype}.")
+            finite = images.isfinite().flatten(1).all(1)
+            if not images.is_meta and not finite.all():
+                raise ValueError(
+                    f"Expected {name} signals of finite values; signal {int(finite.int().argmin())}"
+                    " has others."
+                )
 
     @cached_property
     def digest(self) -> str:

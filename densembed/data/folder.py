@@ -28,6 +28,7 @@ import numpy as np
 import safetensors
 import safetensors.torch
 import torch
+from PIL import ExifTags, Image
 
 from densembed.data import cifar
 from densembed.data.class_folders import (
@@ -69,7 +70,7 @@ TEST_SHARE = 5
 LEAST_TESTED, MOST_TESTED = 10, 3
 """At least a tenth and at most a third of a class are test images, but one in a class of two or
 more."""
-RULES = 7
+RULES = 8
 """Version of the decoding. A new version invalidates the cache."""
 CACHE = "folders"
 MAX_CACHES = 8
@@ -345,14 +346,20 @@ def _decode_all(
     return (summary, tensors), not unread
 
 
+SIDEWAYS = range(5, 9)
+"""Orientations in EXIF of a picture that is shown with its axes exchanged."""
+
+
 def _read_head(path: Path) -> Head:
     """Read the head of an image file. Raises the ImageErrors of `decode`."""
     data = read_bytes(path)
     image = open_picture(data)
     grey = image.mode in GREY_MODES or image.mode.startswith("I;16")
     with reading_pixels():
+        # Pillow's own method for a PNG decodes the picture first.
+        turned = Image.Image.getexif(image).get(ExifTags.Base.Orientation, 1) in SIDEWAYS
         frames = count_frames(image, data)
-    return str(image.format), image.size, grey, frames
+    return str(image.format), image.size[::-1] if turned else image.size, grey, frames
 
 
 def _common_shape(heads: Sequence[Head]) -> Shape:

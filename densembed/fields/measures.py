@@ -103,7 +103,7 @@ def input_gradient(model: nn.Module, x: Tensor) -> np.ndarray:
         x = x.clone().requires_grad_()
         logits = model(x)[0]
         rows = [torch.autograd.grad(logit, x, retain_graph=True)[0] for logit in logits]
-    return torch.cat(rows).numpy()
+    return torch.cat(rows).to(torch.promote_types(x.dtype, torch.float32)).numpy()
 
 
 @dataclass(frozen=True)

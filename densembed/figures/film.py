@@ -1,6 +1,7 @@
 """The receptive field over training as an animation."""
 
 import io
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,11 +77,15 @@ def film(views: View, kind: str, title: str) -> bytes:
 
 
 def _fit(label: "Text", words: str, room: float) -> None:
-    """Set a text in one line no wider than `room`: in smaller letters, or shortened."""
+    """Set a text no wider than `room`: in smaller letters, in two lines, or shortened."""
     words = drawable(words)
     label.set(text=words, fontsize=SIZE)
     width = label.get_window_extent().width
     label.set_fontsize(max(SMALLEST, min(SIZE, SIZE * room / max(width, 1))))
+    if label.get_window_extent().width > room and (spaces := [*re.finditer(" ", words)]):
+        middle = min((space.start() for space in spaces), key=lambda k: abs(2 * k - len(words)))
+        words = f"{words[:middle]}\n{words[middle + 1 :]}"
+        label.set_text(words)
     while (width := label.get_window_extent().width) > room:
         words = words[: min(len(words) - 1, int(len(words) * room / width))]
         label.set_text(words + "…")

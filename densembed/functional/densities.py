@@ -22,7 +22,7 @@ middle all errors are below 7e-7 in float32. The rounding of `z` itself has the 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -46,6 +46,12 @@ class Density(ABC):
     """Interquartile range of the standard form."""
     support: ClassVar[float] = math.inf
     """Half-width of the interval outside which the density is zero."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if vars(cls).keys() & {"pdf", "cdf"} and "cdf_pdf" not in vars(cls):
+            # Not that of a family with another pdf. Typing takes it for a change of the method.
+            setattr(cls, "cdf_pdf", Density.cdf_pdf)  # noqa: B010
 
     @abstractmethod
     def pdf(self, z: Tensor) -> Tensor:

@@ -343,7 +343,12 @@ def _tangent(see: Callable, ctx, tangents: tuple[Tensor, ...], sizes: tuple[int,
         rows, columns = formulas.factors(ctx.density, loc, scale, sizes)
         by_rows, by_columns = (
             mass_tangent(
-                ctx.density, loc[..., k], scale[..., k], edges, along_loc[..., k], along_scale[..., k]
+                ctx.density,
+                loc[..., k],
+                scale[..., k],
+                edges,
+                along_loc[..., k],
+                along_scale[..., k],
             )
             for k, edges in formulas.edges_by_axis(loc, sizes)
         )

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from densembed.functional.arguments import per_axis
+from densembed.functional.arguments import per_axis, widened
 from densembed.functional.gamma import outer
 
 MOST_CELLS = 2**24
@@ -138,9 +138,10 @@ def cell_means(x: Tensor, sizes: Sequence[int]) -> Tensor:
     tensor([1.6667, 4.3333])
     """
     factors = _mean_factors(x.shape[-len(sizes) :], sizes, x)
+    wide = widened(x)
     if len(sizes) == 2:
-        x = factors[0] @ x
-    return x @ factors[-1].mT
+        wide = factors[0] @ wide
+    return (wide @ factors[-1].mT).to(x.dtype)
 
 
 def fold_cell_means(weight: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -150,17 +151,18 @@ def fold_cell_means(weight: Tensor, sizes: Sequence[int]) -> Tensor:
     tensor([0.6667, 1.3333, 2.0000])
     """
     factors = _mean_factors(sizes, weight.shape[-len(sizes) :], weight)
+    wide = widened(weight)
     if len(sizes) == 2:
-        weight = factors[0].mT @ weight
-    return weight @ factors[-1]
+        wide = factors[0].mT @ wide
+    return (wide @ factors[-1]).to(weight.dtype)
 
 
 def _mean_factors(sizes: Sequence[int], cells: Sequence[int], like: Tensor) -> list[Tensor]:
-    """For each axis the matrix (cells, size) of `cell_means`."""
-    factors = []
+    """For each axis the matrix (cells, size) of `cell_means`, in at least float32."""
+    factors, dtype = [], torch.promote_types(like.dtype, torch.float32)
     for size, count in zip(sizes, cells, strict=True):
-        edges = torch.arange(count + 1, dtype=like.dtype, device=like.device) * (size / count)
-        pixels = torch.arange(size, dtype=like.dtype, device=like.device)
+        edges = torch.arange(count + 1, dtype=dtype, device=like.device) * (size / count)
+        pixels = torch.arange(size, dtype=dtype, device=like.device)
         factors.append(overlap(edges[:-1], edges[1:], pixels) * (count / size))
     return factors
 

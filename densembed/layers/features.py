@@ -24,8 +24,8 @@ def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
     """Affine map from a layer's output to its input: cell [n, n + 1] → [a n + b, a (n + 1) + b].
 
     Each cell of the output corresponds to one stride, centred in its window. If the amplitude of
-    the kernel is learned, the window is what the kernel currently covers. Layers without a window,
-    such as activations, have a = 1 and b = 0.
+    the kernel or the interval of a pooling is learned, the window is what it currently covers.
+    Layers without a window, such as activations, have a = 1 and b = 0.
 
     Args:
         layer: a convolution or pooling of `densembed.layers`, one of torch's with a fixed window
@@ -63,7 +63,18 @@ def places(layer: nn.Module, axes: int = 2) -> tuple[Tensor, Tensor]:
             widths = widths * scale
             if window.stride_mode == "proportional":
                 stretch = stretch * scale
-        offset = (widths - stretch) / 2 - torch.tensor([before for before, _ in pads]).to(stretch)
+        start = torch.zeros_like(widths)
+        if isinstance(window, _AdaptivePool):  # its intervals may be learned
+            lower, upper = (
+                torch.stack(ends).detach().to(stretch)
+                for ends in zip(*map(window.ends, range(axes)), strict=True)
+            )
+            start, widths = lower, upper - lower
+        offset = (
+            start
+            + (widths - stretch) / 2
+            - torch.tensor([before for before, _ in pads]).to(stretch)
+        )
     elif not _in_place(layer, axes):
         raise ValueError(
             "Expected layers whose outputs have a known place on the input, such as convolutions, "

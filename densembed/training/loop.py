@@ -10,7 +10,7 @@ rounding. The values of an event are lists over members or have a leading member
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 
@@ -216,7 +216,8 @@ def train_members(
             built-in data set, some of their grids get no step, or a plugin's model cannot be
             trained.
     """
-    return each_for_training(_train(configs, dataset, stop, resume))
+    clock = _Clock()
+    return clock.stopped_between(each_for_training(_train(configs, dataset, stop, resume, clock)))
 
 
 def _train(
@@ -224,6 +225,7 @@ def _train(
     dataset: Dataset,
     stop: Callable[[], bool],
     resume: Resume | None,
+    clock: "_Clock",
 ) -> Generator[Event, None, None]:
     config = configs[0]
     _check_alike(configs)
@@ -240,7 +242,7 @@ def _train(
     copies = shifted(data.train, config.shift)
     take_on = _steppers(config, stacked, adam, copies, config.batch_size)
     orders = [torch.Generator().manual_seed(member.seed) for member in configs]
-    watch = _Watch(10 * math.log(len(dataset.classes)), len(configs), device)
+    watch = _Watch(10 * math.log(len(dataset.classes)), len(configs), device, clock)
     epoch_loss = torch.zeros(len(configs), device=device)
     spent = torch.zeros((), dtype=torch.float64)
     begun = torch.stack([order.get_state() for order in orders])
@@ -267,7 +269,7 @@ def _train(
         if done % per_epoch == 0:
             epoch_loss.zero_()
             spent.zero_()
-        started = time.perf_counter() - spent.item()
+        started = clock.now() - spent.item()
         shuffled = torch.stack(
             [_data_order(count, len(copies) // count, order) for order in orders]
         )
@@ -290,11 +292,11 @@ def _train(
                 if done in keep or (stopping and _is_finite(stacked, data.test)):
                     yield Snapshot(done, stacked.state())
                 if not ended:
-                    spent.fill_(time.perf_counter() - started)
+                    spent.fill_(clock.now() - started)
                     yield _resume(done, state)
                 if stopping:
                     return
-        losses, seconds = epoch_loss.tolist(), time.perf_counter() - started
+        losses, seconds = epoch_loss.tolist(), clock.now() - started
         errors = [error_rate(stacked.member(k), data.test) for k in range(len(configs))]
         yield Epoch(epoch, done, losses, errors, rate, seconds)
         if done < total:
@@ -460,11 +462,28 @@ def estimate_seconds(config: RunConfig, dataset: Dataset) -> float:
     return config.epochs * math.ceil(len(dataset.train) / config.batch_size) * mean(typical)
 
 
+class _Clock:
+    """Measures the time of a training without what its caller does between two events."""
+
+    def __init__(self) -> None:
+        self.away = 0.0
+
+    def now(self) -> float:
+        return time.perf_counter() - self.away
+
+    def stopped_between(self, events: Iterable[Event]) -> Iterator[Event]:
+        for event in events:
+            left = time.perf_counter()
+            yield event
+            self.away += time.perf_counter() - left
+
+
 class _Watch:
     """Accumulates losses on the device for the host's occasional checks."""
 
-    def __init__(self, bound: float, members: int, device: torch.device):
+    def __init__(self, bound: float, members: int, device: torch.device, clock: _Clock):
         self.bound = bound
+        self.clock = clock
         self.high = torch.zeros(members, dtype=torch.int64, device=device)
         self.longest = torch.zeros_like(self.high)
         self.loss = torch.zeros(members, device=device)
@@ -473,7 +492,7 @@ class _Watch:
     def _reset(self) -> None:
         self.loss.zero_()
         self.steps = self.images = 0
-        self.since = time.perf_counter()
+        self.since = self.clock.now()
 
     def add(self, loss: Tensor, images: int) -> None:
         self.high.add_(1).mul_(loss > self.bound)
@@ -483,13 +502,13 @@ class _Watch:
         self.images += images
 
     def due(self) -> bool:
-        return time.perf_counter() - self.since >= REPORT_EVERY
+        return self.clock.now() - self.since >= REPORT_EVERY
 
     def diverged(self) -> bool:
         return not self.loss.isfinite().all().item() or self.longest.max().item() >= DIVERGED_STEPS
 
     def progress(self, step: int, steps: int, rate: float) -> Progress:
-        elapsed = max(time.perf_counter() - self.since, 1e-9)
+        elapsed = max(self.clock.now() - self.since, 1e-9)
         loss = self.loss.mean().item() / self.steps
         report = Progress(step, steps, loss, rate, self.images / elapsed)
         self._reset()

@@ -99,7 +99,9 @@ class Recorder:
                 )
             if self.snapshots:
                 _check_order("snapshot", "step", event.step, self.snapshots[-1].step)
-            self.snapshots.append(event)
+            # Copies: the values of a network change with its training.
+            state = {name: values.detach().clone() for name, values in event.state.items()}
+            self.snapshots.append(replace(event, state=state))
         elif isinstance(event, Resume):
             self.position = event
         elif isinstance(event, Diverged):

@@ -1,5 +1,6 @@
 """What the parts of a data set must have in common."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from densembed.data import DataError, Dataset, load_dataset
 from densembed.data.dataset import Split
+from densembed.data.scaling import Scaling
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [-1, 0, 1], [0, 1, 10**6]])
@@ -72,3 +74,16 @@ def test_the_data_folder_may_be_in_the_home_folder(tmp_path, monkeypatch):
     (tmp_path / "data" / "photos").mkdir(parents=True)
     with pytest.raises(DataError, match="at least two subfolders"):
         load_dataset("folder:photos", "~/data")
+
+
+def test_signals_need_their_scaling_and_finite_values():
+    labels, scaling = torch.tensor([0, 1]), Scaling(mean=0.0, std=1.0)
+    good = torch.rand(2, 1, 5)
+    for values, own, message in (
+        (good, None, "Expected a scaling for signals"),
+        (good.double(), scaling, "training signals as float32; got torch.float64"),
+        (good.masked_fill(good == good[1, 0, 3], math.nan), scaling, "signal 1 has others"),
+    ):
+        split = Split(values, labels)
+        with pytest.raises(ValueError, match=message):
+            Dataset("mine", "Mine", ("a", "b"), split, split, scaling=own)

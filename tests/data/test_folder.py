@@ -173,6 +173,18 @@ def test_shapes(mode, size, asked, shape, tmp_path):
         assert any(torch.equal(own, one) for one in both)
 
 
+@pytest.mark.parametrize(("ending", "kind"), [("jpg", "JPEG"), ("png", "PNG"), ("webp", "WEBP")])
+def test_a_size_is_that_of_the_picture_as_it_is_shown(ending, kind, tmp_path):
+    root, turned = tmp_path / "turned", Image.Exif()
+    turned[274] = 6
+    for n in range(10):
+        picture(root / "cats" / f"{n}.{ending}", (20, 30), seed=n, format=kind)
+        picture(root / "dogs" / f"{n}.{ending}", (30, 20), seed=n, format=kind, exif=turned)
+    data = load(root, tmp_path)
+    assert data.input_shape == (3, 30, 20)
+    assert not any("differ in size" in note for note in data.notes)
+
+
 def test_pictures_of_many_kinds_come_out_in_one_shape(tmp_path):
     root = tmp_path / "kinds"
     for name in CLASSES[:2]:

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from PIL import Image
 from plotly.colors import get_colorscale, sample_colorscale, unlabel_rgb
 
 from densembed.fields.field import view
-from densembed.figures.film import LINE, PANEL, film
+from densembed.figures.film import LINE, PANEL, _fit, film
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +79,15 @@ def test_a_film_of_a_narrow_field_has_room_for_its_texts(shown):
     inked = (frame[LINE:-LINE] < 250).any(2).all(0).nonzero()[0]
     assert inked.size == pytest.approx(wide, abs=1)
     assert inked.mean() == pytest.approx((frame.shape[1] - 1) / 2, abs=1)
+
+
+def test_a_long_title_takes_two_lines():
+    title = "Logistic-EL with mNN, B = 8, B₀ = 4, MNIST, 1.87 % error, 5,150 parameters"
+    canvas = FigureCanvasAgg(Figure((448 / 72, 528 / 72), dpi=72))
+    label = canvas.figure.text(0.5, 0.9, "", parse_math=False)
+    _fit(label, title, 408)
+    first, second = label.get_text().split("\n")
+    assert f"{first} {second}" == title
+    box = label.get_window_extent()
+    assert box.width <= 408
+    assert box.height <= LINE

@@ -10,6 +10,7 @@ import torch
 from scipy import integrate, stats
 from scipy.special import expit
 
+from densembed.functional.action import embed, embed_plain
 from densembed.functional.densities import FAMILIES, Density, Logistic, density
 
 
@@ -252,3 +253,20 @@ def test_density_by_name():
 def test_density_is_abstract():
     with pytest.raises(TypeError):
         Density()
+
+
+def test_a_family_that_changes_another_one_has_its_own_values():
+    """The logistic family computes F and f at once, which is not that of its subclass."""
+
+    class Wide(Logistic):
+        def pdf(self, z):
+            return super().pdf(z / 2) / 2
+
+        def cdf(self, z):
+            return super().cdf(z / 2)
+
+        def mass(self, z, width):
+            return super().mass(z / 2, width / 2)
+
+    x, loc, scale = torch.rand(2, 1, 8, 8), 8 * torch.rand(1, 3, 2), torch.rand(1, 3, 2) + 0.5
+    torch.testing.assert_close(embed(x, loc, scale, Wide()), embed_plain(x, loc, scale, Wide()))

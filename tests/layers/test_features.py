@@ -110,6 +110,17 @@ def test_places_follow_a_learned_amplitude():
     assert places(layer)[1].tolist() == pytest.approx([0.5, 0.5])
 
 
+def test_places_follow_learned_intervals():
+    """Of each window [4k, 4k + 4] the layer reads [4k + 1.75, 4k + 5.75], and so on."""
+    layer = AdaptivePool2d(4, learn_intervals=True, min_length=0.5)
+    nn.init.constant_(layer.ends_logit, 20.0)
+    stretch, offset = places(layer)
+    assert stretch.tolist() == [4, 4]
+    assert offset.tolist() == pytest.approx([1.75, 1.75], abs=1e-5)
+    nn.init.zeros_(layer.ends_logit)
+    assert places(layer)[1].tolist() == pytest.approx([0, 0])
+
+
 def test_places_follow_a_proportional_stride():
     """The window of the first cell covers 2 · 1.4 pixels, and the next begins where it ends."""
     layer = AdaptiveConv2d(1, 1, 2, stride=2, stride_mode="proportional", start=1.4)

@@ -109,3 +109,11 @@ def test_a_locator_of_a_kind_and_names_of_its_own_keeps_them():
     assert list(other.state_dict()) == list(layer.state_dict())
     assert not any(part.training for part in other.modules())
     assert layer.locator[0] is inner
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("size", "cells"), [(300, 28), (3000, 784), (40, 28), (70_000, 10)])
+def test_means_of_cells_in_half_precision(size, cells, dtype):
+    means = cell_means(torch.ones(1, size, dtype=dtype), (cells,))
+    assert means.dtype == dtype
+    torch.testing.assert_close(means, torch.ones(1, cells, dtype=dtype))

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain, pairwise, repeat
@@ -610,6 +611,16 @@ def test_the_error_leaves_each_part_in_its_mode(digits):
     with pytest.raises(RuntimeError):
         loop.error_rate(model, digits.test)
     assert [part.training for part in model.modules()] == [True, True, False, True]
+
+
+def test_the_time_of_the_caller_is_not_that_of_the_training(small):
+    begun = time.perf_counter()
+    for event in (events := train(config(epochs=1), small)):
+        time.sleep(0.2)
+        if isinstance(event, Epoch):
+            break
+    events.close()
+    assert event.seconds < time.perf_counter() - begun - 0.3  # after the snapshot and a report
 
 
 def test_a_model_without_parameters_has_an_error(digits):
