@@ -27,7 +27,6 @@ from densembed.functional.gamma import (
     differentiable,
     in_forward_mode,
     mass_tangent,
-    refuse_batched,
 )
 
 
@@ -42,8 +41,8 @@ def _edges(size: int, like: Tensor) -> Tensor:
 
 
 def _standard(edges: Tensor, loc: Tensor, inverse: Tensor) -> Tensor:
-    """z = (t − μ)/s: (..., K) → (..., E, K), in one pass over the larger shape of μ."""
-    return edges * inverse[..., None, :] - (loc * inverse)[..., None, :]
+    """z = (t − μ)/s: (..., K) → (..., E, K). A difference of t/s and μ/s would lose digits."""
+    return (edges - loc[..., None, :]) * inverse[..., None, :]
 
 
 def moving_value(x: Tensor, loc: Tensor, scale: Tensor, density: Density) -> Tensor:
@@ -336,8 +335,6 @@ def fold(
 
 def _tangent(see: Callable, ctx, tangents: tuple[Tensor, ...], sizes: tuple[int, int]) -> Tensor:
     """Directional derivative of `see`, which is linear in the signal and in each factor."""
-    for part in tangents:
-        refuse_batched(part)
     with in_forward_mode(*ctx.saved_tensors, *tangents) as parts:
         signal, loc, scale, along_signal, along_loc, along_scale = parts
         rows, columns = formulas.factors(ctx.density, loc, scale, sizes)

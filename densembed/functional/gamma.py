@@ -76,7 +76,11 @@ def in_forward_mode(*parts: Tensor) -> Iterator[list[Tensor]]:
 
     Torch calls a `jvp` with forward mode off. So another forward mode around that of the `jvp`, as
     in jacfwd(jacfwd(f)), would take the result for a constant.
+
+    Raises RuntimeError for tensors that `torch.autograd` batches.
     """
+    for part in parts:
+        refuse_batched(part)
     with _set_fwd_grad_enabled(True):
         yield [unpack_dual(part).primal for part in parts]
 

@@ -180,6 +180,23 @@ def test_float32_keeps_an_absolute_accuracy():
         assert (got - wanted).norm() / wanted.norm() < 2e-5
 
 
+@pytest.mark.parametrize("beta", [-8, -12, -17])
+@pytest.mark.parametrize("act", [fused.moving, fused.fixed, fused.moving_value])
+def test_narrow_densities_beside_an_edge_are_exact(act, beta):
+    """t/s − μ/s lost up to a third of a mass."""
+    scale = torch.full((1, 500, 2), 28 * math.exp(beta))
+    loc = torch.randint(1, 28, scale.shape) + scale * torch.randn(scale.shape)
+    x = torch.rand(1, 1, 28, 28).round()
+    if act is not fused.fixed:
+        loc, scale = loc[None], scale[None]
+    with torch.no_grad():
+        exact = act(x.double(), loc.double(), scale.double(), Logistic())
+        plain = action.embed_plain(x.double(), loc.double(), scale.double(), Logistic())
+        torch.testing.assert_close(exact, plain)
+    rounded = act(x, loc, scale, Logistic())
+    torch.testing.assert_close(rounded.double(), exact, rtol=0, atol=1e-6)
+
+
 def test_a_fold_of_large_weights_keeps_its_accuracy():
     """Of many wide densities whose weights cancel, as training makes them."""
     torch.manual_seed(0)
