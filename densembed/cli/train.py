@@ -111,6 +111,10 @@ def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
                 state = execute(str(run.path), options.data_dir)
     except KeyboardInterrupt:  # the second Ctrl-C
         state = "stopped"
+    if not run.events():
+        raise UsageError(
+            f"{printable(run.path)} was deleted during the training, so nothing was saved."
+        )
     checkpoint = run.checkpoint()
     if state in ("queued", "running"):  # of a worker that is not heard of any more
         raise UsageError(

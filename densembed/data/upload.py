@@ -419,12 +419,26 @@ def _check_files(paths: Sequence[str]) -> None:
 def _with_classes(pictures: Sequence[tuple[_Place, bytes]], uploads: int) -> Iterator[File]:
     """The pictures with paths within the data set, which are safe to write."""
     with_folders = {place.archive for place, _ in pictures if len(place.parts) > 1}
+    parts = _parts_by_archive([place for place, _ in pictures])
     for place, data in pictures:
         *folders, name = place.parts
         if place.archive not in with_folders:
-            own = _clean(place.archive) if uploads > 1 else ""
+            own = _clean(place.archive) if uploads > 1 and not parts else ""
             folders = [own or _clean(_class_in(name)) or "picture"]
+        if parts:
+            folders = [parts[place.archive], *folders]
         yield "/".join([*folders, _shortened(name)]), data
+
+
+def _parts_by_archive(places: Sequence[_Place]) -> dict[str, str]:
+    """The part that each archive is, for `train.zip` and `test.zip` with classes, else nothing."""
+    found = {}
+    for place in places:
+        ends = re.fullmatch(f"(?:.*[\\W_])?({'|'.join(PARTS)})", place.archive.casefold())
+        if not ends or len(place.parts) > 2 or place.parts[0].strip().casefold() in PARTS:
+            return {}
+        found[place.archive] = ends[1]
+    return found if sorted(found.values()) == sorted(PARTS) else {}
 
 
 def _unwrapped(files: list[File]) -> tuple[Folders, list[File]]:

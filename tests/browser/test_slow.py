@@ -393,6 +393,20 @@ def test_images_that_do_not_come_are_reported_in_a_sentence(browser, server, sta
     page.close()
 
 
+def test_images_on_their_way_are_not_taken_for_blank_ones(visit):
+    page = visit("/?tour=0")
+    wait = []
+    page.route("**/samples/**", lambda route: wait.append(route))
+    choose(page, "Class", "3")
+    expect(page.get_by_text("none: loading the images …").first).to_be_visible()
+    expect(page.get_by_text("no digit found")).to_have_count(0)
+    for route in wait:
+        route.continue_()
+    expect(page.get_by_text("loading the images")).to_have_count(0)
+    chosen(page, "3")
+    assert painted(page, INPUT).any()
+
+
 def test_images_of_a_class_that_did_not_come_are_loaded_again(browser, server):
     """They stayed away until the page was loaded again, and nothing was said."""
     page = browser.new_page()

@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import re
+import shutil
 import signal
 
 import pytest
@@ -164,6 +165,22 @@ def test_train_checks_the_output_path_first(run, tmp_path, monkeypatch):
     monkeypatch.setattr("densembed.cli.common.TemporaryFile", refuse)
     out = tmp_path / "a.safetensors"
     assert "cannot be written" in fails(run("train", "linear", "--out", out))
+
+
+def test_a_run_that_is_deleted_meanwhile(run, runs_root, monkeypatch):
+    from densembed.runs import execution
+
+    real = execution.train
+
+    def removing(*arguments, **options):
+        for event in real(*arguments, **options):
+            yield event
+            if getattr(event, "epoch", 0) == 1:
+                shutil.rmtree(all_runs()[0].path)
+
+    monkeypatch.setattr(execution, "train", removing)
+    line = fails(run("train", "linear", *FAST, "--epochs", "3"))
+    assert line.endswith("was deleted during the training, so nothing was saved.")
 
 
 def test_a_result_without_its_place_is_saved_elsewhere(run, tmp_path, monkeypatch):

@@ -335,6 +335,15 @@ def test_classes_that_would_be_one_are_named(tmp_path, other):
     assert refused(several, tmp_path).startswith("Two archives have the same displayed name, ")
 
 
+@pytest.mark.parametrize("name", ["{}.zip", "my-pets_{}.zip", "Pets {}.zip"])
+def test_archives_of_the_parts_are_the_parts(tmp_path, name):
+    """Pictures for testing were trained on."""
+    files = [(name.format("train"), packed(pets())), (name.format("Test"), packed(pets(count=3)))]
+    data = load_dataset(upload.store(files, tmp_path).name, tmp_path)
+    assert data.classes == ("cats", "dogs")
+    assert (len(data.train), len(data.test)) == (16, 6)
+
+
 def test_several_archives_may_have_parts_of_a_class(tmp_path):
     halves = [packed(dict(list(pets().items())[k::2])) for k in range(2)]
     stored = upload.store([("pets-1.zip", halves[0]), ("pets-2.zip", halves[1])], tmp_path)

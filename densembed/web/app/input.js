@@ -465,6 +465,8 @@ export class InputControls {
     // would be taken for that of the picture.
     const unread = state.from === "upload" && !own
       ? samples.signals ? "no numbers yet" : "no picture yet"
+      : !own && !samples.empty && samples.count(name) && !samples.loaded.has(name)
+        ? `loading the ${samples.signals ? "signals" : "images"} …`
       : blank ? samples.signals ? "no signal"
         : samples.empty ? "no picture" : "no digit found" : "";
     return {

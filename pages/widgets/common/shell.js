@@ -132,8 +132,8 @@ addEventListener("click", ({ detail, target }) => {
 // the focus. After a key, it gets it back, or its row does if another button is in its place: a key
 // that is pressed twice must not press that one, too.
 addEventListener("click", ({ detail, target }) => {
-  const button = target instanceof Element
-    ? target.closest('[data-testid="stButton"] button') : null;
+  const button = target instanceof Element ? /** @type {HTMLButtonElement | null} */ (
+    target.closest('[data-testid="stButton"] button')) : null;
   const row = button?.closest('[data-testid="stHorizontalBlock"]');
   if (detail || !button || !row) return;
   const name = button.textContent;

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -13,6 +14,7 @@ from densembed.models.names import check_name, describe
 from densembed.runs import Run, execute, read_only
 from densembed.runs.recovery import recover
 from densembed.runs.speed import ALIKE, expected_seconds, recorded
+from densembed.runs.sweep_plan import Plan
 from densembed.runs.time_left import seconds_left, waiting_seconds
 from densembed.training.config import RunConfig
 from densembed.training.loop import estimate_seconds
@@ -21,6 +23,8 @@ from pages.widgets.common.callbacks import run_callbacks
 from pages.widgets.common.link import plain
 
 LIVE = ("queued", "running")
+DOUBLE_CLICK = 2.0
+"""Seconds in which the same training is not started again."""
 ELSEWHERE = "Queued, but not on this server: the server that queued this may have stopped."
 WORDS = {
     "queued": "waiting to start",
@@ -120,11 +124,30 @@ def show_error() -> None:
 
 def start(config: RunConfig) -> Callable[[], None] | None:
     """Queue a new run; returns the action that shows it, or None if it was not possible."""
-    with reporting_errors():
+
+    def make() -> dict[str, str]:
         run = Run.create(config)
         cluster().submit(run, execute)
-        return partial(follow, run=run.identifier)
-    return None
+        return {"run": run.identifier}
+
+    return start_once(config, make)
+
+
+def start_once(
+    wanted: RunConfig | Plan, make: Callable[[], dict[str, str]]
+) -> Callable[[], None] | None:
+    """As `make` returns a link, the action that follows it; None if it was not possible.
+
+    The second click of a double click, which comes while the page still has its button, follows the
+    link of the first one.
+    """
+    recent = st.session_state.setdefault("recent-start", {})  # nothing of Streamlit after `make`
+    double = recent.get("wanted") == wanted and time.monotonic() - recent["time"] < DOUBLE_CLICK
+    if not double:
+        recent.clear()
+        with reporting_errors():
+            recent.update(link=make(), wanted=wanted, time=time.monotonic())
+    return partial(follow, **recent["link"]) if recent else None
 
 
 def watch(look: Callable[[], object], before: object) -> None:

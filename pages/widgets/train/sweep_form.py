@@ -1,7 +1,6 @@
 """The form of a new sweep: models, and values of other settings."""
 
 from collections.abc import Callable
-from functools import partial
 
 import streamlit as st
 
@@ -12,7 +11,7 @@ from densembed.text import counted
 from densembed.training.config import RunConfig
 from pages.widgets.common.callbacks import callback, forget_press, pressed
 from pages.widgets.common.link import plain
-from pages.widgets.train.cluster import cluster, follow, model_name, reporting_errors
+from pages.widgets.train.cluster import cluster, model_name, start_once
 from pages.widgets.train.form import INCLUDED
 from pages.widgets.train.pictures import KEPT, SIGNALS
 
@@ -106,11 +105,13 @@ def sweep_form() -> None:
 def _start(plan: Plan) -> Callable[[], None] | None:
     """Queue a sweep; returns the action that shows it, or None if it was not possible."""
     forget_press()
-    with reporting_errors():
+
+    def make() -> dict[str, str]:
         sweep = Sweep.create(plan)
         sweep.submit(cluster())
-        return partial(follow, sweep=sweep.identifier)
-    return None
+        return {"sweep": sweep.identifier}
+
+    return start_once(plan, make)
 
 
 def _words(name: str) -> str:
