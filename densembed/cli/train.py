@@ -111,7 +111,7 @@ def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
                 state = execute(str(run.path), options.data_dir)
     except KeyboardInterrupt:  # the second Ctrl-C
         state = "stopped"
-    if not run.events():
+    if not run.path.is_dir():
         raise UsageError(
             f"{printable(run.path)} was deleted during the training, so nothing was saved."
         )
