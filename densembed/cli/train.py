@@ -122,7 +122,7 @@ def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
             "the page Train of the app can resume it."
         )
     if state not in ("done", "stopped"):
-        raise UsageError(run.events()[-1].get("reason") or f"The run was {state}.")
+        raise UsageError((run.last or {}).get("reason") or f"The run was {state}.")
     if checkpoint is None:
         raise KeyboardInterrupt
     _report(checkpoint, run.checkpoint_path)
