@@ -50,8 +50,8 @@ class Density(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if vars(cls).keys() & {"pdf", "cdf"} and "cdf_pdf" not in vars(cls):
-            # Not that of a family with another pdf. Typing takes it for a change of the method.
-            setattr(cls, "cdf_pdf", Density.cdf_pdf)  # noqa: B010
+            # Not that of a family with another pdf.
+            cls.cdf_pdf = Density.cdf_pdf  # type: ignore[method-assign]
 
     @abstractmethod
     def pdf(self, z: Tensor) -> Tensor:

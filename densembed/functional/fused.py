@@ -23,11 +23,7 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from densembed.functional import formulas
 from densembed.functional.densities import Density
-from densembed.functional.gamma import (
-    differentiable,
-    in_forward_mode,
-    mass_tangent,
-)
+from densembed.functional.gamma import differentiable, in_forward_mode, mass_tangent
 
 
 def jumps(x: Tensor) -> Tensor:

@@ -98,26 +98,6 @@ def test_reload_finds_the_run_and_a_second_tab_stops_it(visit, long_run):
     expect(row).to_have_count(0)
 
 
-@pytest.mark.parametrize("button", ["Start training", "Run again"])
-def test_a_double_click_starts_one_run(visit, folder, button):
-    page = visit(NEW)
-    if button == "Run again":
-        start(page, 1)
-        says(page, "Done")
-        page.wait_for_timeout(2500)  # sooner, it would be the same press
-    else:
-        page.get_by_role("spinbutton", name="Epochs").fill("1")
-        page.get_by_role("spinbutton", name="Epochs").press("Enter")
-        settle(page)
-    (folder / "runs").mkdir(exist_ok=True)
-    before, link = {run.identifier for run in all_runs(folder / "runs")}, page.url
-    verb(page, button).dblclick()
-    page.wait_for_url(lambda url: "run=" in url and url != link)
-    says(page, "Done")
-    (new,) = {run.identifier for run in all_runs(folder / "runs")} - before
-    assert f"run={new}" in page.url
-
-
 def test_run_goes_on_when_all_tabs_are_closed(visit):
     page = visit(NEW)
     link = start(page, 30)
@@ -217,7 +197,6 @@ def test_server_restart_and_resume(browser, visit, ended, folder, tmp_path):
     (run,) = all_runs(tmp_path / "runs")
     assert run.state() == "interrupted"
     # The next server is the one of the other tests, which has not heard of the run, either.
-    (folder / "runs").mkdir(exist_ok=True)
     run = Run(shutil.move(run.path, folder / "runs" / run.identifier))
 
     def begun() -> list[int]:

@@ -99,6 +99,8 @@ def test_gradient_of_a_static_network_is_its_folded_map(name):
     kernel = model.fold().weight.detach().reshape(4, 1, 12, 10)
     np.testing.assert_allclose(input_gradient(model, x), kernel, 1e-4, 1e-6)
     np.testing.assert_allclose(input_gradient(model, x * 0.3), kernel, 1e-4, 1e-6)
+    half = input_gradient(model.bfloat16(), x.bfloat16())  # NumPy has no such numbers
+    np.testing.assert_allclose(half, kernel, 0.05, 0.05 * abs(kernel).max())
 
 
 @pytest.mark.parametrize("name", ["logistic-el-mnn-4-2", "mlp-5", NAMES[2]])

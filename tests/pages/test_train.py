@@ -349,6 +349,22 @@ def test_a_trained_run_with_a_damaged_log_says_so(small_gallery, runs_root, trai
     assert said in [line.value for line in visit("train", run=run.identifier).caption]
 
 
+def pressed_twice():
+    import streamlit as st
+
+    from pages.widgets.train.cluster import start_once
+
+    made = []
+    for wanted in ("this", "this", "other"):
+        start_once(wanted, lambda: made.append("run") or {"run": str(len(made))})()
+        st.markdown(st.query_params["run"])
+
+
+def test_a_double_click_starts_one_run():
+    app = AppTest.from_function(pressed_twice).run()
+    assert [line.value for line in app.markdown] == ["1", "1", "2"]
+
+
 def test_a_damaged_run_raises_no_exception(small_gallery, runs_root):
     run = Run.create(QUICK)
     (run.path / "config.json").write_text("{")

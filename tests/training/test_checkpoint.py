@@ -189,6 +189,18 @@ def test_a_step_that_could_not_be_saved_is_not_added(digits, step):
         recorder.add(Epoch(1, step, [1.0], [1.0], learning_rate=0.1, seconds=1.0))
 
 
+def test_a_recorder_keeps_copies(digits):
+    """All snapshots were the last one, if they were not cloned."""
+    recorder, model = Recorder(RunConfig(model="logistic-el-2"), digits), build("logistic-el-2")
+    for step in range(2):
+        recorder.add(Snapshot(step, {k: v[None] for k, v in model.state_dict().items()}))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(1)
+    first, second = (snapshot.state["embedding.alpha"] for snapshot in recorder.snapshots)
+    torch.testing.assert_close(second, first + 1)
+
+
 def test_a_step_may_be_a_numpy_integer(digits, tmp_path):
     recorder = Recorder(RunConfig(model="logistic-el-2"), digits)
     state = {name: part[0] for name, part in tensors().items()}

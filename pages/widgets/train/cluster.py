@@ -23,7 +23,7 @@ from pages.widgets.common.callbacks import run_callbacks
 from pages.widgets.common.link import plain
 
 LIVE = ("queued", "running")
-DOUBLE_CLICK = 2.0
+ONE_PRESS = 2.0
 """Seconds in which the same training is not started again."""
 ELSEWHERE = "Queued, but not on this server: the server that queued this may have stopped."
 WORDS = {
@@ -142,7 +142,7 @@ def start_once(
     link of the first one.
     """
     recent = st.session_state.setdefault("recent-start", {})  # nothing of Streamlit after `make`
-    double = recent.get("wanted") == wanted and time.monotonic() - recent["time"] < DOUBLE_CLICK
+    double = recent.get("wanted") == wanted and time.monotonic() - recent["time"] < ONE_PRESS
     if not double:
         recent.clear()
         with reporting_errors():
