@@ -19,6 +19,7 @@ from densembed.data.download import Cancelled, watching
 from densembed.data.folder import reread
 from densembed.runs.events import accepted_data, end_state, starts
 from densembed.runs.folder import Run, TrainingFolder
+from densembed.runs.jobs import download_reporter
 from densembed.runs.speed import record
 from densembed.training.config import explain
 from densembed.training.header import Outcome
@@ -37,8 +38,6 @@ SAVE_EVERY = 1.0
 """Least seconds between two checkpoints; the last one is always written."""
 KEEP_EVERY = 1.0
 """Seconds between two resume states, and thus the most training that a kill can lose."""
-DOWNLOAD_EVERY = 1.0
-"""Seconds between two reports of a download."""
 RESTARTS = 3
 """How often a run whose process died resumes without a request."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -175,7 +174,7 @@ def _train(run: Run, data_dir: str | None) -> tuple[str, str]:
 
     reread()
     try:
-        with watching(leave, _download_reporter(run)):
+        with watching(leave, download_reporter(run.append)):
             dataset = load_dataset(config.dataset, data_dir)
     except Cancelled:
         return ("stopped" if requests[-1] == "stop" else "paused"), ""
@@ -256,19 +255,6 @@ def _check_accepted(run: Run, before: Data, now: Data) -> None:
             "with the changed data.",
             now.digest,
         )
-
-
-def _download_reporter(run: Run) -> Callable[[int, int], None]:
-    """A callback that records the progress of a download as events."""
-    reported = -math.inf
-
-    def report(received: int, size: int) -> None:
-        nonlocal reported
-        if time.monotonic() - reported >= DOWNLOAD_EVERY:
-            reported = time.monotonic()
-            run.append("download", received=received, size=size)
-
-    return report
 
 
 def _interruptible(events: Iterator[Event]) -> Iterator[Event]:

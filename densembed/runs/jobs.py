@@ -5,9 +5,11 @@ checkpoint has the same config is not trained again. All reports are read from t
 GPU, members of one shape train in one step; an executor decides where each step runs.
 """
 
+import math
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean
 
@@ -23,12 +25,14 @@ from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
 from densembed.training.errors import Errors
 from densembed.training.header import CheckpointError
-from densembed.training.loop import MAY_DIFFER, train_members
+from densembed.training.loop import MAY_DIFFER, Progress, train_members
 from densembed.training.recorder import Recorder
 from densembed.training.threads import limit_threads
 from densembed.workers.executors import Executor, SchedulerWorkers, local_executor
 from densembed.workers.scheduler import resources
 
+DOWNLOAD_EVERY = 1.0
+"""Seconds between two reports of a download."""
 HELD_OUT = 10_000
 MOST_TOGETHER = 16
 """Most members that train in one step: more do not make a GPU faster, but need its memory."""
@@ -93,6 +97,7 @@ def together(
     data_dir: str | None = None,
     stop: Callable[[], bool] = lambda: False,
     results: Path | None = None,
+    report: Callable[..., object] = lambda kind, /, **values: None,
 ) -> None:
     """Train jobs of one shape in this process, in one step, and save the checkpoint of each.
 
@@ -101,6 +106,8 @@ def together(
 
     Args:
         results: folder of which all jobs must have the same data.
+        report: called with the kind and values of each event that tells how far the work is, a
+            "download" or "progress".
     Raises:
         DataError: the data cannot be loaded, or differ from those of earlier jobs in `results`.
     """
@@ -109,7 +116,7 @@ def together(
     first = jobs[0]
     reread()
     try:
-        with watching(stop):
+        with watching(stop, download_reporter(report)):
             dataset = load_dataset(first.config.dataset, data_dir)
     except Cancelled:
         return
@@ -121,6 +128,8 @@ def together(
     recorder = Recorder(first.config, dataset)
     for event in train_members(configs, dataset, stop=stop):
         recorder.add(event)
+        if isinstance(event, Progress):
+            report("progress", **asdict(event))
     complete = len(recorder.header.epochs) == first.config.epochs
     if not complete and stop():
         return
@@ -132,6 +141,19 @@ def together(
     for job, part in zip(jobs, split(whole, configs), strict=True):
         job.path.parent.mkdir(parents=True, exist_ok=True)
         part.save(job.path)
+
+
+def download_reporter(report: Callable[..., object]) -> Callable[[int, int], None]:
+    """A callback for `watching` that reports the progress of a download as events."""
+    reported = -math.inf
+
+    def progress(received: int, size: int) -> None:
+        nonlocal reported
+        if time.monotonic() - reported >= DOWNLOAD_EVERY:
+            reported = time.monotonic()
+            report("download", received=received, size=size)
+
+    return progress
 
 
 def split(whole: Checkpoint, configs: Sequence[RunConfig]) -> list[Checkpoint]:

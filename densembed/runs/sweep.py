@@ -146,6 +146,12 @@ class Sweep(NamedFolder):
                 return f"{model}: {reason}" if len({*models}) > 1 else reason
         return ""
 
+    def share(self) -> float:
+        """How much of the training is done, 0 to 1."""
+        groups = self.groups()
+        left = sum(group.left() for group in groups)
+        return 1 - left / sum(len(group.jobs()) for group in groups)
+
     def rows(self) -> list[Row]:
         """One row per combination, in the order of the grid."""
         plan, members = self.plan, self.jobs()
@@ -228,6 +234,13 @@ class Group(TrainingFolder):
     def over(self) -> bool:
         return not self.todo()
 
+    def left(self) -> float:
+        """The number of unfinished members, less what is done of them."""
+        todo, last = len(self.todo()), self.last
+        if last and last["kind"] == "progress":
+            return todo * (1 - last["step"] / last["steps"])
+        return todo
+
     def request(self) -> str:
         """The sweep's request."""
         return "stop" if read_request(self.path.parent) == "stop" else ""
@@ -276,7 +289,9 @@ def _train_locked(group: Group, data_dir: str | None) -> str:
         return end(group, "failed", died(group, deaths))
     group.append("start")
     try:
-        jobs.together(group.todo(), data_dir, lambda: bool(group.request()), group.path.parent)
+        jobs.together(
+            group.todo(), data_dir, lambda: bool(group.request()), group.path.parent, group.append
+        )
     except Exception as error:
         return fail(group, error)
     return "stopped" if group.request() else "done"

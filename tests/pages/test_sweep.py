@@ -4,6 +4,7 @@ import csv
 import re
 from urllib.parse import parse_qs, urlsplit
 
+import filelock
 import pytest
 
 from densembed.cli.sweep import _line as in_terminal
@@ -143,6 +144,21 @@ def test_only_a_sweep_that_goes_on_promises_results(sweep, handed):
         train_group(str(group.path))  # as its worker does, which finds the request
     assert sweep.state() == "stopped"
     assert promise not in text(visit("train", sweep=sweep.identifier))
+
+
+def test_a_sweep_that_trains_shows_how_far_it_is(sweep, monkeypatch):
+    first = sweep.groups()[0]
+    first.path.mkdir()
+    first.append("progress", step=3, steps=12, loss=1.0, learning_rate=0.1, images_per_second=9.0)
+    monkeypatch.setattr("densembed.workers.cluster.Cluster.ahead", lambda self, group: [])
+    with filelock.FileLock(first.path / "lock", thread_local=False):
+        app = visit("train", sweep=sweep.identifier)
+        (bar,) = app.get("progress")
+        assert bar.proto.text == "training · 0 of 8 trainings are finished"
+        assert bar.proto.value == round(100 * 4 * 3 / 12 / 8)
+        first.append("download", received=10**6, size=10**7)
+        (bar,) = settle(app.run()).get("progress")
+        assert (bar.proto.value, "download" in bar.proto.text) == (10, True)
 
 
 def test_a_sweep_that_is_done(sweep):

@@ -413,3 +413,21 @@ def test_a_comma_may_belong_to_the_path_of_a_folder():
         "digits", "folder:/a,b, c/photos", "mnist", "folder:d",
     ]  # fmt: skip
     assert read_values("learning_rate", "0.1, 0.2") == ["0.1", "0.2"]
+
+
+def test_the_share_counts_the_steps_of_a_group_that_trains(small):
+    first, second = small.groups()
+    assert small.share() == 0
+    first.path.mkdir()
+    for step in (5, 10):
+        first.append(
+            "progress", step=step, steps=40, loss=1.0, learning_rate=0.1, images_per_second=9.0
+        )
+        assert small.share() == pytest.approx(4 * step / 40 / 8)
+    assert train_group(str(first.path)) == "done"
+    assert small.share() == pytest.approx(0.5)
+    second.path.mkdir()
+    assert train_group(str(second.path)) == "done"
+    assert small.share() == 1
+    *_, last = (event for event in second.events() if event["kind"] == "progress")
+    assert last["step"] == last["steps"]

@@ -15,6 +15,7 @@ from pages.widgets.common.link import base_path, plain
 from pages.widgets.common.listing import line, on_page, pager
 from pages.widgets.common.page import CHART
 from pages.widgets.common.table import data_table
+from pages.widgets.inputs.download import download_progress
 from pages.widgets.train.cluster import ELSEWHERE, WORDS, cluster, watch
 from pages.widgets.train.run_actions import action_button
 from pages.widgets.train.sweep_summary import caption, extent, heading
@@ -33,7 +34,7 @@ def sweep_view(sweep: Sweep) -> None:
     st.session_state.pop(CHANGED, None)  # the whole page is being redrawn anyway
     before = _changeable(sweep)
     live = before[0]
-    st.fragment(_follow, run_every=2.0 if live else None)(sweep, live)
+    st.fragment(_follow, run_every=2.0 if live else None)(sweep, before)
     if not live:
         watch(lambda: _changeable(sweep), before)
 
@@ -48,19 +49,20 @@ def _is_live(sweep: Sweep) -> bool:
     return here or sweep.state() == "running"
 
 
-def _follow(sweep: Sweep, was_live: bool) -> None:
+def _follow(sweep: Sweep, before: tuple[bool, str, bool]) -> None:
     run_callbacks()
-    live = _is_live(sweep)
-    if st.session_state.pop(CHANGED, False) or was_live != live or sweep.plan is None:
-        st.rerun()
+    now = _changeable(sweep)
+    if st.session_state.pop(CHANGED, False) or now != before or sweep.plan is None:
+        st.rerun()  # the whole page, with the list
+    live, state, _ = now
     rows = sweep.rows()
     over = sum(len(row.errors) + row.diverged for row in rows)
     total = sum(row.seeds for row in rows)
-    state = sweep.state()
     st.header(heading(sweep.plan), anchor=False)
     st.caption(caption(sweep.plan))
     if live:
-        st.progress(over / total, f"{over:,} of {total:,} trainings are finished")
+        text = f"{WORDS[state]} · {over:,} of {total:,} trainings are finished"
+        st.progress(*(_download(sweep) or (sweep.share(), text)))
     elif state == "done":
         st.success(f"Done: {counted(total, 'training')}.")
     else:
@@ -87,6 +89,15 @@ def _follow(sweep: Sweep, was_live: bool) -> None:
         )
     elif live or state == "queued":
         st.caption("Results appear here as each group finishes.")
+
+
+def _download(sweep: Sweep) -> tuple[float, str] | None:
+    """Share and text for the progress bar while a group waits for its data."""
+    for group in sweep.groups():
+        last, config = group.last, group.config
+        if config and last and last["kind"] == "download":
+            return download_progress(config.dataset, last["received"], last["size"])
+    return None
 
 
 def _compare(sweep: Sweep, rows: list[Row]) -> None:
