@@ -289,6 +289,19 @@ def test_a_view_that_was_left_writes_no_link(site):
     assert page.url.partition("#")[2] == f"compare?class=3&field=sum&step={STEPS[-2]}"
 
 
+@pytest.mark.parametrize("view", ["explore", "compare"])
+def test_a_browser_that_is_too_old_is_named(browser, address, view):
+    """The words were the browser's own, such as "steps.findLast is not a function"."""
+    page = browser.new_page()
+    page.add_init_script("delete Array.prototype.findLast; CSS.supports = () => false;")
+    page.goto(f"{address}index.html#{view}")
+    expect(page.locator("#notices p")).to_have_text(
+        "This page needs a newer browser: Chrome or Edge 112, Firefox 119, Safari 16.5, or a later "
+        "version."
+    )
+    page.close()
+
+
 @pytest.mark.parametrize(
     ("view", "label"),
     [("explore", "Model"), ("compare", "Second model"), ("compare", "First model")],
@@ -310,8 +323,17 @@ def test_a_model_that_comes_late_or_not_at_all(browser, address, view, label):
     models = page.get_by_label(label, exact=True)
     models.select_option(LINEAR)
     until(page, lambda: waiting)
+    live, loading = page.locator(".live"), page.get_by_text(re.compile("^Loading .*Linear"))
+    expect(loading).to_be_visible()
+    expect(live).to_have_attribute("aria-busy", "true")
+    choose(page, "Class", "2")
+    expect(models).to_have_value(LINEAR)  # and does not jump back to the last view's
+    expect(loading).to_be_visible()
+    choose(page, "Class", "7")
     models.select_option(SMALL)
     shows(page, figure, field_of(sample(), SMALL))
+    expect(loading).to_be_hidden()
+    expect(live).to_have_attribute("aria-busy", "false")
     waiting[0].continue_()
     page.wait_for_function("key => globalThis.checkpoints[key]", arg=LINEAR)
     choose(page, "Class", "4")

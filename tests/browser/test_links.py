@@ -55,6 +55,7 @@ EXPLORED = [  # link, the link that the view writes, problems
      f"{MOVING}, {FIXED}, {SMALL}, {LINEAR}, {MLP}, {COLOUR}, {LETTERS}")]),
     (f"step={STEPS[4]}", f"step={STEPS[4]}", []),
     (f"step={STEPS[4] + 1}", f"step={STEPS[4]}", []),
+    (f"step={STEPS[5] - 1}", f"step={STEPS[5]}", []),
     ("step=-1", "", [invalid("Step of training", "-1", f"a number from 0 to {STEPS[-1]:,}")]),
     ("show=on the input&opacity=0.3", "show=overlay&opacity=0.3", []),
     ("show=per pixel", "show=pixels", []),

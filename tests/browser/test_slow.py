@@ -398,11 +398,14 @@ def test_images_on_their_way_are_not_taken_for_blank_ones(visit):
     wait = []
     page.route("**/samples/**", lambda route: wait.append(route))
     choose(page, "Class", "3")
-    expect(page.get_by_text("none: loading the images …").first).to_be_visible()
+    expect(page.get_by_text("none: loading the test images …").first).to_be_visible()
     expect(page.get_by_text("no digit found")).to_have_count(0)
+    blank = page.get_by_text("for a blank picture until the test images are loaded")
+    expect(blank.first).to_be_visible()
     for route in wait:
         route.continue_()
-    expect(page.get_by_text("loading the images")).to_have_count(0)
+    expect(page.get_by_text("loading the test images")).to_have_count(0)
+    expect(blank).to_have_count(0)
     chosen(page, "3")
     assert painted(page, INPUT).any()
 
@@ -418,6 +421,8 @@ def test_images_of_a_class_that_did_not_come_are_loaded_again(browser, server):
     choose(page, "Class", "8")
     problems = page.locator(".problems")
     expect(problems).to_contain_text("The server cannot be reached")
+    expect(page.get_by_text("none: the test images could not be loaded").first).to_be_visible()
+    expect(page.get_by_text("loading the")).to_have_count(0)
     page.unroute("**/samples/**")
     choose(page, "Class", "8")
     expect(problems).to_be_hidden()

@@ -84,7 +84,8 @@ class Compare extends View {
   /** @type {Record<string, Response>} */
   responses = {};
   end = new ScaleEnd();
-  chosen = "";  // the first model that was chosen last
+  /** @type {string | null} */
+  chosen = null;  // the first model, while it is on its way
   /** @type {{ part: Part, atlas: Atlas }[]} */
   atlases = [];  // one per model
   /** @type {{ name: string, model: string, response: Response, share: number, at: number[] }[]} */
@@ -118,6 +119,7 @@ class Compare extends View {
         (chosen) => (name === NAMES[0] ? this.begin(chosen) : this.set({ [name]: chosen }))));
     this.by = choice("Align runs by", (by) => this.align(by));
     this.field = choice("Combine densities by", (field) => this.set({ field }));
+    this.story = make("p", { className: "note", role: "status" });
     this.columns = part("columns");
     this.note = make("p", { className: "note" });
     this.terms = make("p", { className: "glossed" });
@@ -128,7 +130,8 @@ class Compare extends View {
       named("Combine densities by", this.field));
     this.choices = make("div", { className: "choices" },
       make("div", {}, this.count.element,
-        make("div", { className: "models" }, ...this.lists.map(({ element }) => element))),
+        make("div", { className: "models" }, ...this.lists.map(({ element }) => element)),
+        this.story),
       this.inputPlace);
     this.classes = make("div", { className: "atlases" });
     this.more = make("section", { className: "details" },
@@ -160,16 +163,20 @@ class Compare extends View {
    */
   async begin(key) {
     this.chosen = key;
+    this.showLoading();
     const { models } = this.host;
     let first, samples;
     try {
       [first, samples] = await load(models[key]);
     } catch (error) {
+      if (this.chosen !== key) return;
+      this.chosen = null;
       this.host.report([messageOf(error)]);
       this.set({});
       return;
     }
     if (this.chosen !== key) return;  // another one was chosen while this one was loaded
+    this.chosen = null;
     this.checkpoints[key] = first;
     if (samples !== this.samples) {
       this.samples = samples;
@@ -273,16 +280,34 @@ class Compare extends View {
   /** Open what is not open yet, then draw. */
   async update() {
     if (!this.isOpen) {
+      this.showLoading();
       await this.open();
       this.wait();  // it may have been at rest while they were loaded
     }
     // Another model may have been chosen meanwhile; the view is drawn when it is loaded.
-    if (this.isOpen) this.attempt(() => this.show());
+    if (!this.isOpen) return;
+    const draw = () => this.attempt(() => this.show());
+    whenLoaded(this.host, this.inputs.load(this.state), () => this.set({}), draw);
+    draw();
+  }
+
+  get loading() {
+    return this.chosen !== null || !this.isOpen;
+  }
+
+  /** Say which models are on their way. */
+  showLoading() {
+    const { state, shown, chosen, host: { models } } = this;
+    const missing = shown.map((name) => String(state[name])).filter((key) =>
+      !(key in this.checkpoints));
+    const titles = [...new Set([...(chosen === null ? [] : [chosen]), ...missing])]
+      .flatMap((key) => models[key]?.title ?? []);
+    this.story.textContent = titles.length ? `Loading ${titles.join(" and ")}\u00a0…` : "";
+    this.root.ariaBusy = String(this.loading);
   }
 
   show() {
     const { state, inputs, host, shown, parameters } = this;
-    whenLoaded(host, inputs.load(state), () => this.set({}));
     const input = inputs.input(state);
     inputs.show(state);
     mark(this.root, "data-from", String(state.from));
@@ -291,7 +316,8 @@ class Compare extends View {
     const titles = titlesOf(host.models);
     const groups = groupsOf(host.models);
     NAMES.forEach((name, k) => {
-      this.lists[k].show(String(state[name] ?? parameters[name].usual), titles, groups);
+      const key = k === 0 && this.chosen !== null ? this.chosen : state[name];
+      this.lists[k].show(String(key ?? parameters[name].usual), titles, groups);
       this.lists[k].element.hidden = !shown.includes(name);
     });
     this.by.show(String(state.by), { step: "step", epoch: "epoch", fraction: "fraction" });
@@ -303,6 +329,7 @@ class Compare extends View {
       numbers: this.terms,
     });
     this.showColumns(input);
+    this.showLoading();
   }
 
   /** Show what the host has changed: its models, or the uploaded picture. */

@@ -99,6 +99,10 @@ function parametersOf(host, checkpoint, samples, sources) {
   };
 }
 
+/** The saved step that is nearest to another one. @param {number[]} steps @param {number} step */
+const nearest = (steps, step) => steps.reduce((best, each) =>
+  (Math.abs(each - step) < Math.abs(best - step) ? each : best));
+
 /** The model of a link that names none. @param {Host} host */
 const defaultOf = ({ models, defaults }) => defaults.model ?? Object.keys(models)[0];
 
@@ -160,7 +164,8 @@ export async function explore(root, host) {
 class Explore extends View {
   /** @type {Response | undefined} */
   response;
-  chosen = "";  // the model that was chosen last
+  /** @type {string | null} */
+  chosen = null;  // the model that is on its way
   picked = false;  // whether the visitor or a link chose the model, which then stays
   source = "";  // of the input, for which the model was started
   /** @type {State | null} */
@@ -261,8 +266,7 @@ class Explore extends View {
   async start(key, link) {
     const { state, problems } = readLink(this.parameters, new URLSearchParams(link));
     // A link may name a step between two that are saved.
-    const step = this.checkpoint.steps.findLast((each) => each <= Number(state.step));
-    this.state = { ...state, model: key, step: step ?? 0 };
+    this.state = { ...state, model: key, step: nearest(this.checkpoint.steps, Number(state.step)) };
     if (!(await this.inputs.readLink(state)))
       problems.push(DAMAGED);
     problems.push(...this.inputs.problems(state));
@@ -272,7 +276,7 @@ class Explore extends View {
     this.source = String(state.from);
     if (!Object.keys(inputParameters(this.samples, this.sources)).some((name) => written.has(name)))
       await this.openRight();
-    this.place(key);
+    this.place();
   }
 
   /** Open on a test image that the model reads right, if there is one among the first. */
@@ -320,13 +324,16 @@ class Explore extends View {
    */
   async open(key) {
     this.chosen = key;
+    this.showLoading();
     const model = this.host.models[key];
     let checkpoint, samples;
     try {
       [checkpoint, samples] = await load(model);
     } catch (error) {
+      if (this.chosen !== key) return;
+      this.chosen = null;
       this.host.report([messageOf(error)]);
-      this.place(String(this.state.model));
+      this.place();
       return;
     }
     if (this.chosen !== key) return;  // another one was chosen while this one was loaded
@@ -347,18 +354,31 @@ class Explore extends View {
     this.parameters = this.parametersOf();
     const { state } = readLink(this.parameters, link);
     this.host.report([]);  // what was wrong with the link concerns the model before
-    const step = checkpoint.steps.findLast((each) => each <= Number(state.step)) ?? 0;
     const { untouched } = this;
-    this.state = { ...state, step };
+    this.state = { ...state, step: nearest(checkpoint.steps, Number(state.step)) };
     if (untouched) await this.openRight();
     if (this.chosen !== key) return;
-    this.place(key);
+    this.chosen = null;
+    this.place();
     this.set({});
   }
 
-  /** @param {string} key of the model */
-  place(key) {
+  get loading() {
+    return this.chosen !== null;
+  }
+
+  showLoading() {
+    const { chosen, host: { models } } = this;
+    if (chosen === null) return;
+    this.model.show(chosen, titlesOf(models), groupsOf(models));
+    this.story.textContent = `Loading ${models[chosen]?.title ?? "the model"}\u00a0…`;
+    this.root.ariaBusy = "true";
+  }
+
+  /** Show what stays until another model is chosen, and the view. */
+  place() {
     const { models } = this.host;
+    const key = String(this.state.model);
     this.model.show(key, titlesOf(models), groupsOf(models));
     const others = Object.keys(models).length > 1;
     const why = this.picked || !READERS.includes(key) || this.state.from === "samples" || !others
@@ -378,6 +398,7 @@ class Explore extends View {
       this.inputs.sliderBox.append(this.grid.element);
     }
     this.attempt(() => this.update());
+    this.showLoading();
   }
 
   /** What waits until nothing has changed for a moment: the link, and the scale of all steps. */
@@ -396,8 +417,13 @@ class Explore extends View {
 
   update() {
     this.follow();
+    const draw = () => this.attempt(() => this.show());
+    whenLoaded(this.host, this.inputs.load(this.state), () => this.set({}), draw);
+    this.show();
+  }
+
+  show() {
     const { state, inputs } = this;
-    whenLoaded(this.host, inputs.load(state), () => this.set({}));
     const sizes = gridsOf(this.checkpoint)[String(state.grid)];
     const checkpoint = this.checkpoint.at(sizes);
     const input = inputs.input(state, sizes);
@@ -430,7 +456,7 @@ class Explore extends View {
       this.open(defaultOf(this.host));
       return;
     }
-    this.place(key);
+    this.place();
     this.set({});
   }
 
@@ -476,7 +502,8 @@ class Explore extends View {
     const name = classes[this.classIndex];
     const look = this.look(response, name);
     const strange = this.panel.strange ? ", unlike the training images" : "";
-    const blank = input.blank ? `, for a blank ${response.nouns.input}` : "";
+    const blank = !input.blank ? "" : `, for a blank ${response.nouns.input}${
+      input.loading ? " until the test images are loaded" : ""}`;
     mountPair(this.pair.root, {
       size: response.size, shape: response.shape, ...look, step, steps, by: "step",
       titles: { at: (/** @type {number} */ k) => checkpoint.moment(steps[k]) },

@@ -61,7 +61,11 @@ export const groupsOf = (models) =>
  * @param {Model} model
  * @returns {Promise<[checkpoint: Checkpoint, samples: Samples]>}
  */
-export function load(model) {
+export async function load(model) {
+  // The newest of what the pages use: nested style sheets, and attributes of ARIA as properties.
+  if (!CSS.supports("selector(&)") || !("ariaPressed" in Element.prototype)) throw new Error(
+    "This page needs a newer browser: Chrome or Edge 112, Firefox 119, Safari 16.5, or a later "
+    + "version.");
   const checkpoint = model.open();
   return Promise.all([checkpoint, model.samples(checkpoint)]);
 }
@@ -93,13 +97,15 @@ const failed = new WeakSet();  // hosts to whom a failure was reported
  * @param {Host} host
  * @param {Promise<unknown> | undefined} loading
  * @param {() => void} goOn
+ * @param {() => void} [stay] what to do instead after a failure
  */
-export function whenLoaded(host, loading, goOn) {
+export function whenLoaded(host, loading, goOn, stay) {
   loading?.then(() => {
     if (failed.delete(host)) host.report([]);
     goOn();
   }, (error) => {
     failed.add(host);
     host.report([messageOf(error)]);
+    stay?.();
   });
 }

@@ -32,6 +32,7 @@ import { curveSprite, paint, spriteOf } from "./pictures.js";
  * @property {string | null} label the class of a test image
  * @property {string} note what was done to it
  * @property {boolean} blank whether there is no ink
+ * @property {boolean} loading whether it is blank only until a test image arrives
  * @property {string} unread why there is no prediction, or ""
  * @property {string} content of a drawing: "digit", "several digits" or "no ink"
  */
@@ -461,17 +462,20 @@ export class InputControls {
     const content = state.from === "draw" && !samples.signals ? this.content : "digit";
     const blank = content === "no ink" || (samples.empty && !own)
       || (!samples.signals && !pixels.some(Boolean));
+    const tests = `test ${samples.signals ? "signals" : "images"}`;
+    const missing = !own && !samples.empty && samples.count(name) > 0 && !samples.loaded.has(name);
+    const loading = missing && !samples.failed.has(name);
     // Until there is a picture, an example shows what a field is. Its prediction is left out, as it
     // would be taken for that of the picture.
     const unread = state.from === "upload" && !own
       ? samples.signals ? "no numbers yet" : "no picture yet"
-      : !own && !samples.empty && samples.count(name) && !samples.loaded.has(name)
-        ? `loading the ${samples.signals ? "signals" : "images"} …`
+      : missing ? loading ? `loading the ${tests} …` : `the ${tests} could not be loaded`
       : blank ? samples.signals ? "no signal"
         : samples.empty ? "no picture" : "no digit found" : "";
     return {
       pixels: onGrid(pixels, shape, grid), shape: [shape[0], grid[0], grid[1]],
-      label: own || samples.empty ? null : name, note: notes.join(", "), content, blank, unread,
+      label: own || samples.empty ? null : name, note: notes.join(", "), content, blank, loading,
+      unread,
     };
   }
 

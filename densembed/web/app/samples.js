@@ -38,6 +38,8 @@ export class Samples {
     this.loaded = new Map();
     /** @type {Map<string, Promise<void>>} */
     this.loading = new Map();
+    /** @type {Set<string>} */
+    this.failed = new Set();  // classes whose images did not arrive
   }
 
   /**
@@ -118,9 +120,14 @@ export class Samples {
     if (!missing.length) return undefined;
     return Promise.all(missing.map((name) => {
       let promise = this.loading.get(name);
-      if (!promise) this.loading.set(name, promise = this.load(this.classes.indexOf(name))
-        .then((content) => this.keep(name, content))
-        .finally(() => this.loading.delete(name)));
+      if (!promise) {
+        this.failed.delete(name);
+        promise = this.load(this.classes.indexOf(name))
+          .then((content) => this.keep(name, content))
+          .catch((error) => { this.failed.add(name); throw error; })
+          .finally(() => this.loading.delete(name));
+        this.loading.set(name, promise);
+      }
       return promise;
     }));
   }

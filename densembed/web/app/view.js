@@ -31,6 +31,11 @@ export class View {
 
   rest() {}
 
+  /** Whether a model that was chosen is still on its way; the last view stays until then. */
+  get loading() {
+    return false;
+  }
+
   /**
    * Change the state and draw it at once, while the browser waits for the next frame; further
    * changes before that frame are drawn at its beginning.
@@ -59,7 +64,7 @@ export class View {
   attempt(show) {
     try {
       show();
-      this.root.ariaBusy = "false";
+      this.root.ariaBusy = String(this.loading);
     } catch (error) {
       if (!(error instanceof Pending)) throw error;
       this.root.ariaBusy = "true";

@@ -103,8 +103,8 @@ export function wordsOf(anatomy, name, unit) {
   };
   const onPicture = anatomy.kind === "moving" || anatomy.kind === "fixed";
   const here = onPicture ? at(result.locations, unit) : "";
-  const size = onPicture ? `Its [scale] is ${result.scales[2 * unit].toFixed(1)} × `
-    + `${result.scales[2 * unit + 1].toFixed(1)} pixels.` : "";
+  const size = onPicture ? `Its [scale] is ${result.scales[2 * unit].toFixed(1)} pixels `
+    + `horizontally and ${result.scales[2 * unit + 1].toFixed(1)} vertically.` : "";
   const colour = `Red ones raise the score of ${literal(name)}, blue ones lower it.`;
   if (anatomy.kind === "moving" && anatomy.micro) {
     const { micro } = anatomy;
