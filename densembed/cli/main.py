@@ -95,8 +95,19 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **options: Any):
         super().__init__(*args, **options)
+        self._within = False
         # No flag begins with a digit, so these are values: -1e0, or -3,-2 of a sweep.
         self._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Also take files after options that stand between them, as in `site OUT --x y FILE`."""
+        if self._subparsers or self._within:
+            return super().parse_known_args(args, namespace)
+        self._within = True  # what is called parses the options and then the rest with this method
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._within = False
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:

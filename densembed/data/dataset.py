@@ -185,12 +185,24 @@ def known_notes(train: Tensor, test: Tensor) -> list[str]:
 
 
 def full_scale(values: Tensor) -> int:
-    """The value that becomes 1 in an input: 255 for pixels; signals are scaled already."""
-    return 1 if values.dtype.is_floating_point else 255
+    """The value that becomes 1 in an input: 255 for pixels; signals are scaled already.
+
+    Raises ValueError for values that are neither uint8 pixels nor floating-point numbers.
+    """
+    if values.dtype.is_floating_point:
+        return 1
+    if values.dtype != torch.uint8:
+        raise ValueError(
+            f"Expected pixels in torch.uint8, or floating-point values; got {values.dtype}."
+        )
+    return 255
 
 
 def as_input(values: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Scale uint8 pixels to [0, 1], the only preprocessing of all models."""
+    """Scale uint8 pixels to [0, 1], the only preprocessing of all models.
+
+    Floating-point values stay as they are. Raises ValueError for other types.
+    """
     return values.to(dtype) / full_scale(values)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pi_heif
 import torch
-from PIL import ExifTags, Image, ImageOps
+from PIL import ExifTags, Image, ImageOps, PngImagePlugin
 from PIL.WebPImagePlugin import WebPImageFile
 
 from densembed.files import read_regular
@@ -43,6 +43,7 @@ _DEEP_MODES = ("I", "F")  # and every "I;16…": one channel of more than 8 bits
 
 
 pi_heif.register_heif_opener()  # adds HEIC, which Pillow does not decode itself
+PngImagePlugin.MAX_TEXT_CHUNK = 2**24  # by default, a PNG with more than 1 MiB of text is an error
 
 
 class ImageError(ValueError):

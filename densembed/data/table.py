@@ -387,7 +387,8 @@ def _table(path: Path, title: str) -> tuple[Iterator[tuple[int, list[str]]], str
             "table as CSV in UTF-8."
         )
     start = re.search(r".*\S.*", text)
-    separator = next((each for each in SEPARATORS if start and each in start[0]), ",")
+    bare = re.sub(r'"[^"]*"', "", start[0]) if start else ""  # cells in quotes may contain any
+    separator = next((each for each in SEPARATORS if each in bare), ",")
     return _stripped(split_rows(text, separator, title)), separator
 
 

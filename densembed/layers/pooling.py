@@ -19,6 +19,9 @@ from densembed.functional.arguments import (
 from densembed.functional.pooling import pooling_weights, softmax_pool
 from densembed.functional.uniform import bounded, indicator, overlap, product, step_scaled
 
+LEAST_LENGTH = 1e-3
+"""Least length of a learned interval in pixels: a shorter one may be rounded to 0 in float32."""
+
 
 class _AdaptivePool(nn.Module):
     axes: ClassVar[int]
@@ -58,10 +61,10 @@ class _AdaptivePool(nn.Module):
                 f"Expected channels with beta='channel' only; got {channels!r} with beta='layer'."
             )
         self.min_length = positive(min_length, "min_length")
-        if self.min_length >= min(self.kernel_size):
+        if not LEAST_LENGTH <= self.min_length < min(self.kernel_size):
             raise ValueError(
-                f"Expected a min_length between 0 and the kernel's {min(self.kernel_size)}; "
-                f"got {min_length}."
+                f"Expected a min_length from {LEAST_LENGTH} to below the kernel's "
+                f"{min(self.kernel_size)}; got {min_length}."
             )
         self.lr_scale = positive(lr_scale, "lr_scale")
         self.beta = nn.Parameter(torch.zeros(self.channels or 1))
@@ -226,7 +229,8 @@ class AdaptivePool1d(_AdaptivePool):
         learn_intervals: learn both ends of the interval on each axis, one pair for all positions
             and channels. The initial ones are those of torch's window. At an end exactly on the
             edge of a pixel, as initially, only the pixel inside contributes to the gradient.
-        min_length: minimal length of a learned interval in pixels, below the kernel size.
+        min_length: minimal length of a learned interval in pixels, from 0.001 to below the kernel
+            size.
         lr_scale: factor of the learning rate of the ends, see
             `densembed.functional.uniform.step_scaled`.
 

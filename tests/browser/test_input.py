@@ -293,6 +293,7 @@ SIGNALS = {  # texts of a signal of four values, what is read, and what is said 
     "the first row": ("9;2;3;4\n5;6;7;8\n", [9, 2, 3, 4], "This is the first of 2 rows."),
     "too few": ("1 3", [1, 1, 3, 3], "2 numbers, resampled to 4."),
     "a class": ("1,2,3,4,high", [1, 2, 3, 4], ""),
+    "a class with a semicolon": ('1,2,3,4,"a;b"', [1, 2, 3, 4], ""),
     "a class in quotes": ('"1","2","3","4","a,b"', [1, 2, 3, 4], ""),
     "a class that is a number": ("1 2 3 4 7", [1, 2, 3, 4],
                                  "The last of 5 numbers, 7, is read as the class."),

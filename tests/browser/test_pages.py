@@ -488,6 +488,7 @@ def test_the_tour_is_taken_skipped_and_not_shown_again(visit):
     page.goto(page.url.partition("?")[0] + "?tour=4")
     expect(card).to_contain_text("4 of 5")
     card.get_by_role("button", name="Skip").press("Escape")
+    expect(page.get_by_role("button", name="▶ Watch it learn")).to_be_focused()
     expect(card).to_be_hidden()
 
 

@@ -379,6 +379,21 @@ def test_no_argument_is_ignored(run, tmp_path, arguments, words):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "name", "files"),
+    [
+        (["read", "a", "--json", "b", "--grid", "14", "c"], "image", ["b", "c"]),
+        (["read", "--json", "a", "b", "--grid", "14", "--", "-c"], "image", ["b", "-c"]),
+        (["site", "out", "--dataset", "digits", "a", "b"], "checkpoint", ["a", "b"]),
+        (["info", "a", "--plugin", "json", "b"], "checkpoint", ["a", "b"]),
+    ],
+)
+def test_options_may_stand_between_files(arguments, name, files):
+    options = build_parser().parse_args(arguments)
+    found = next(value for key, value in vars(options).items() if key.startswith(name))
+    assert [os.fspath(each) for each in found] == files
+
+
 @pytest.mark.parametrize("value", ["-3", "-1e0", "-.5", "-3.", "-1E+0"])
 def test_a_negative_number_is_no_flag(value):
     options = build_parser().parse_args(["train", "linear", "--scale-start", value])

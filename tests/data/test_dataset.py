@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from densembed.data import DataError, Dataset, load_dataset
+from densembed.data import DataError, Dataset, as_input, load_dataset
 from densembed.data.dataset import Split
 from densembed.data.scaling import Scaling
 
@@ -87,3 +87,9 @@ def test_signals_need_their_scaling_and_finite_values():
         split = Split(values, labels)
         with pytest.raises(ValueError, match=message):
             Dataset("mine", "Mine", ("a", "b"), split, split, scaling=own)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.uint16])
+def test_pixels_of_another_type_are_refused(dtype):
+    with pytest.raises(ValueError, match=rf"pixels in torch\.uint8, .*; got {dtype}\.$"):
+        as_input(torch.ones(1, 2, 2).to(dtype))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, PngImagePlugin
 from scipy import ndimage
 from sklearn.datasets import load_digits
 
@@ -222,6 +222,16 @@ def test_exif_orientation(orientation, turns):
     # Stored turned the other way (np.rot90 is anticlockwise), shown upright.
     file = saved(np.rot90(1 - ink, turns), "JPEG", quality=95, exif=exif)
     assert apart(read_picture(file), read_picture(saved(ink))) < ALIKE
+
+
+def test_a_picture_with_a_long_text_is_read():
+    """Editors save their whole history as text, of which Pillow by default takes 1 MiB."""
+    notes = PngImagePlugin.PngInfo()
+    notes.add_text("history", "a" * (3 * 2**20), zip=True)
+    notes.add_itxt("XML:com.adobe.xmp", "b" * (2 * 2**20), zip=True)
+    ink = drawn(3)
+    found, plain = (read_picture(saved(ink, **how)) for how in ({"pnginfo": notes}, {}))
+    assert torch.equal(found.pixels, plain.pixels)
 
 
 def test_only_the_first_frame_counts():

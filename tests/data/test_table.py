@@ -131,6 +131,15 @@ def test_other_ways_to_write_the_same(load, content):
     assert found.notes == ()
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_a_mark_within_quotes_separates_no_columns(load, mark):
+    named = [[*row[:-1], f"{row[-1]}{mark} a"] for row in rows()]
+    quoted = "\n".join(",".join([*map(str, row[:-1]), f'"{row[-1]}"']) for row in named)
+    data, expected = load(quoted), load(text(rows()))
+    assert torch.equal(data.train.images, expected.train.images)
+    assert len(data.classes) == 3
+
+
 def test_a_class_in_quotes_may_have_two_lines(load):
     named = [[*row[:-1], f'a "big"\n{row[-1]}'] for row in rows()]
     data, expected = load(text(named)), load(text(rows()))

@@ -35,7 +35,7 @@ function split(line, separators) {
  */
 function cellsOf(line, isCell) {
   const words = line.trim().split(/\s+/);
-  const table = /[;\t]/.test(line);
+  const table = /[;\t]/.test(line.replace(/"[^"]*"/g, ""));
   const spaced = !table && (words.length > 1 || isCell) &&
     words.every((word) => DECIMAL_COMMA.test(word));
   const texts = table ? split(line, ";\t") : spaced || !line.includes(",") ? words

@@ -26,6 +26,8 @@ STYLE = """
 :has(> .st-key-tour) {position: absolute; width: 0;}
 /* Streamlit writes white on the light colour of the dark theme. */
 [data-testid="stBaseButton-primary"] {color: light-dark(#fff, #14202b) !important;}
+/* The largest file that the server takes, where each widget has a limit of its own in its help. */
+[data-testid="stFileUploaderDropzoneInstructions"] {display: none;}
 [data-testid="stSelectbox"] input {text-overflow: ellipsis;}
 /* Streamlit draws these as backgrounds: see forced.css. */
 [data-testid="stCheckbox"] label > div:not([data-testid]), [data-testid="stSlider"] [role=group],

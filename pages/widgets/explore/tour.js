@@ -69,6 +69,8 @@ class Tour {
   go(stop) {
     this.stop = this.linked = stop;
     localStorage.setItem(KEY, "seen");
+    if (!stop && this.card.matches(":focus-within"))
+      find(document, ".live button", HTMLElement).focus({ preventScroll: true });
     this.show();
     if (stop) document.querySelector(`.live :is(${this.data.stops[stop - 1][0]})`)
       ?.scrollIntoView({ block: "nearest" });

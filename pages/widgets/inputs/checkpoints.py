@@ -209,8 +209,8 @@ def upload_model(key: str, shown: str, follow: Follow) -> None:
             accept_multiple_files=True,
             key=f"file-{key}",
             on_change=callback(_take, key, follow),
-            help=f"Files (.safetensors) written by densembed, up to {MAX_BYTES >> 20} MB each. The "
-            f"last {MAX_KEPT} are kept in memory for this session only, and never executed.",
+            help=f"Files (.safetensors) written by densembed, up to {MAX_BYTES >> 20} MiB each. "
+            f"The last {MAX_KEPT} are kept in memory for this session only, and never executed.",
         )
         if shown in uploads():
             st.caption(KEPT)

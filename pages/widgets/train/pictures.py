@@ -107,7 +107,7 @@ def _pick_upload() -> str:
         key="new-files",
         accept_multiple_files=True,
         on_change=callback(_store),
-        help=PACKED,
+        help=f"{PACKED} Up to {st.get_option('server.maxUploadSize')} MB per file.",
     )
     if not (name := state.get("new-upload", "")):
         if complaint := state.get("new-complaint"):
