@@ -8,7 +8,7 @@ from tempfile import mkdtemp
 from densembed.cli.common import INTERRUPTED, UsageError, creating, warn
 from densembed.cli.data import check_data_kept, load
 from densembed.cli.progress import Bar
-from densembed.data import noun
+from densembed.data import Dataset, noun
 from densembed.interrupt import ENDS, Interrupt
 from densembed.runs import Run, execute
 from densembed.text import in_seconds, printable
@@ -17,7 +17,7 @@ from densembed.training.config import RunConfig
 from densembed.training.device import pick_device
 from densembed.training.errors import Errors
 from densembed.training.header import Outcome
-from densembed.training.loop import Diverged, check_data, check_size, train
+from densembed.training.loop import Diverged, check_data, check_size, train, without_effect
 from densembed.training.recorder import Recorder
 from densembed.training.threads import limit_threads
 from densembed.training.trainable import check_model
@@ -45,6 +45,7 @@ def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) ->
         raise UsageError("--out must end in .safetensors, as it is a checkpoint.")
     dataset = load(config.dataset, options)
     recorder = Recorder(config, dataset)
+    _warn_of_unused(config, dataset)
     diverged: Diverged | None = None
     with Interrupt(signals=ENDS) as interrupt:
         try:
@@ -72,6 +73,12 @@ def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) ->
     return _interrupted(out) if stopped else 0
 
 
+def _warn_of_unused(config: RunConfig, dataset: Dataset) -> None:
+    if unused := without_effect(config, dataset):
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
+        warn(f"{config.model} has no part that these settings concern: {flags}.")
+
+
 def _save(checkpoint: Checkpoint, out: Path) -> None:
     """Save the result. If its place is gone or full by now, save it in a temporary folder."""
     try:
@@ -94,6 +101,7 @@ def _train_in_folder(config: RunConfig, options: argparse.Namespace) -> int:
     check_data(config, dataset)
     check_size(config, dataset)
     check_model(config, dataset)
+    _warn_of_unused(config, dataset)
     if options.scheduler:  # before a run is announced that nothing would start
         connect(options.scheduler).close()
     with creating("save one file with --out"):

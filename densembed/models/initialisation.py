@@ -1,7 +1,7 @@
 """Initial locations and scales of the densities: random as in the paper, or on a grid."""
 
 import math
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,11 @@ def is_locator(name: str) -> bool:
     return ".locator." in f".{name}" and not is_density(name)
 
 
+def is_initialised(module: nn.Module) -> TypeGuard[DensityEmbedding | AdaptiveDensityEmbedding]:
+    """Whether `initialise` sets the densities of a module."""
+    return isinstance(module, DensityEmbedding | AdaptiveDensityEmbedding)
+
+
 @torch.no_grad()
 def initialise(
     model: nn.Module, *, location: Literal["normal", "grid"] = "normal", scale: float = BETA_MEAN
@@ -37,7 +42,7 @@ def initialise(
         scale: mean of β; its spread does not change.
     """
     for module in model.modules():
-        if isinstance(module, DensityEmbedding | AdaptiveDensityEmbedding):
+        if is_initialised(module):
             module.beta.add_(scale - BETA_MEAN)
         if location != "grid":
             continue

@@ -23,7 +23,12 @@ from densembed.data.names import NAMES
 from densembed.data.transform import shifted
 from densembed.functional.modes import evaluating
 from densembed.models.defaults import each_for_training, float32_on_cpu, for_training
-from densembed.models.initialisation import initialise, is_density, is_locator
+from densembed.models.initialisation import (
+    initialise,
+    is_density,
+    is_initialised,
+    is_locator,
+)
 from densembed.models.registry import build, parameter_count
 from densembed.text import counted
 from densembed.training.config import RunConfig
@@ -154,6 +159,21 @@ def build_seeded(config: RunConfig, dataset: Dataset) -> nn.Module:
         model = build(config.model, dataset.input_shape, classes=len(dataset.classes))
         initialise(model, location=config.location_start, scale=config.scale_start)
         return model
+
+
+def without_effect(config: RunConfig, dataset: Dataset) -> list[str]:
+    """The settings that differ from their defaults, but concern no part of the model."""
+    model = build_seeded(config, dataset)
+    names = [name for name, _ in model.named_parameters()]
+    concerned = {
+        "density_rate": any(map(is_density, names)),
+        "locator_rate": any(map(is_locator, names)),
+        "locator_decay": any(map(is_locator, names)),
+        "location_start": any(map(is_initialised, model.modules())),
+        "scale_start": any(map(is_initialised, model.modules())),
+    }
+    changed = config.model_dump(exclude_defaults=True)
+    return [name for name, concerns in concerned.items() if name in changed and not concerns]
 
 
 @torch.inference_mode()

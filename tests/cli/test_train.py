@@ -333,3 +333,20 @@ def test_train_without_available_data(run, tmp_path):
     data = ("--dataset", "mnist", "--data-dir", tmp_path / "file/data")
     line = fails(run("train", "linear", *data, "--out", tmp_path / "a.safetensors"))
     assert "'digits' needs no download" in line
+
+
+@pytest.mark.parametrize(
+    ("model", "unused"),
+    [
+        ("linear", "--density-rate, --locator-rate, --scale-start"),
+        ("logistic-el-2", "--locator-rate"),
+        ("logistic-el-mnn-2-2", ""),
+    ],
+)
+@pytest.mark.parametrize("to_file", [True, False])
+def test_settings_without_effect_are_named(run, runs_root, tmp_path, model, unused, to_file):
+    out = ["--out", tmp_path / "a.safetensors"] if to_file else []
+    settings = ["--density-rate", "3", "--locator-rate", "2", "--scale-start", "-2"]
+    _, _, said = run("train", model, "--epochs", "1", "--batch-size", "500", *settings, *out)
+    sentence = f"densembed: {model} has no part that these settings concern: {unused}."
+    assert (sentence in said) == ("no part" in said) == bool(unused)
