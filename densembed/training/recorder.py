@@ -3,6 +3,7 @@
 import operator
 import platform
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import get_args
@@ -156,7 +157,10 @@ class Recorder:
 
     @float32_on_cpu()
     def checkpoint(self, outcome: Outcome = "running") -> Checkpoint:
-        """The checkpoint so far. Raises ValueError without any snapshot or for another outcome.
+        """The checkpoint so far.
+
+        Raises ValueError without any snapshot, for another outcome, or if two snapshots differ in
+        the names or shapes of their parameters.
 
         After a `Diverged` event, the outcome is "diverged" also for "done" and "stopped".
 
@@ -172,6 +176,7 @@ class Recorder:
         if self.diverged and outcome in ("done", "stopped"):
             outcome = "diverged"
         snapshots = [*self.snapshots, *(self._current() if outcome == "running" else [])]
+        _check_alike(snapshots)
         steps = [snapshot.step for snapshot in snapshots]
         header = self.header.model_copy(update={"steps": steps, "outcome": outcome})
         tensors = {
@@ -204,6 +209,25 @@ def _whole(step: int) -> int:
             f"{step!r:.40}."
         )
     return whole
+
+
+def _check_alike(snapshots: Sequence[Snapshot]) -> None:
+    first, *others = (
+        {name: tuple(values.shape) for name, values in snapshot.state.items()}
+        for snapshot in snapshots
+    )
+    for snapshot, shapes in zip(snapshots[1:], others, strict=True):
+        for name in [*first, *shapes]:
+            if (one := first.get(name)) != (other := shapes.get(name)):
+                raise ValueError(
+                    "Expected the same parameters in all snapshots; that of step "
+                    f"{snapshot.step:,} has {name} {_shape(other)}, and the first one "
+                    f"{_shape(one)}."
+                )
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "not at all" if shape is None else f"of shape {shape}"
 
 
 def _check_order(what: str, of: str, number: int, last: int) -> None:

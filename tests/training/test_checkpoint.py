@@ -201,6 +201,32 @@ def test_a_recorder_keeps_copies(digits):
     torch.testing.assert_close(second, first + 1)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda state: state.pop("embedding.beta"), "has embedding.beta not at all, and the first"),
+        (
+            lambda state: state.update(more=torch.zeros(1, 1)),
+            r"has more of shape \(1, 1\), and the",
+        ),
+        (
+            lambda state: state.update({"embedding.beta": torch.zeros(2, 1)}),
+            r"has embedding.beta of shape \(2, 1\), and",
+        ),
+    ],
+    ids=["missing", "additional", "shape"],
+)
+def test_snapshots_have_the_same_parameters(digits, change, words):
+    recorder = Recorder(RunConfig(model="logistic-el-2"), digits)
+    state = {name: part[0] for name, part in tensors().items()}
+    recorder.add(Snapshot(0, state))
+    change(state)
+    recorder.add(Snapshot(45, state))
+    with pytest.raises(ValueError, match=f"that of step 45 {words}") as caught:
+        recorder.checkpoint()
+    assert is_sentence(str(caught.value))
+
+
 def test_a_step_may_be_a_numpy_integer(digits, tmp_path):
     recorder = Recorder(RunConfig(model="logistic-el-2"), digits)
     state = {name: part[0] for name, part in tensors().items()}
