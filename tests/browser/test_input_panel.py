@@ -180,6 +180,22 @@ def test_the_field_follows_the_pen(site):
     expect(page.get_by_text("several digits")).to_be_hidden()
 
 
+def test_ink_that_is_left_out_is_named(site):
+    page = site("explore?from=draw")
+    drag(page, PAD, [(0.1, 0.1), (0.4, 0.1), (0.2, 0.9)])
+    expect(
+        page.get_by_text("the network gets the small picture, 28 × 28", exact=True)
+    ).to_be_visible()
+    before = drawn(page)
+    drag(page, PAD, [(0.85, 0.8), (0.95, 0.9)])
+    expect(
+        page.get_by_text(
+            "the network gets the small picture, 28 × 28, without the ink beside the digit"
+        )
+    ).to_be_visible()
+    assert torch.equal(drawn(page), before)
+
+
 @pytest.mark.parametrize("way", ["key", "Undo", "Clear"])
 def test_a_stroke_ends_where_it_is_undone(site, way):
     """By a key or another finger, while it is drawn: what followed was seen, but not read."""

@@ -35,6 +35,7 @@ import { curveSprite, paint, spriteOf } from "./pictures.js";
  * @property {boolean} loading whether it is blank only until a test image arrives
  * @property {string} unread why there is no prediction, or ""
  * @property {string} content of a drawing: "digit", "several digits" or "no ink"
+ * @property {boolean} stray whether a drawing has ink besides the digit, which is left out
  */
 
 /** @type {Record<string, string>} */
@@ -154,7 +155,7 @@ export class InputControls {
   /** @type {Values | null} */
   lifted = null;  // the linked picture that was cleared from the pad
   raster = new Raster();
-  /** @type {{ pixels: Uint8Array, content: string } | null} */
+  /** @type {{ pixels: Uint8Array, content: string, stray: boolean } | null} */
   drawn = null;  // what the drawing became, until it changes
   /** @type {{ of: Uint8Array, ink: Float32Array, url: string } | null} */
   base = null;  // the linked picture as it lies under the strokes
@@ -412,12 +413,13 @@ export class InputControls {
     const { linked, samples: { shape, size } } = this;
     const [channels, height, width] = shape;
     if (!this.strokes.length && linked instanceof Uint8Array)
-      return { pixels: linked, content: isDot(linked, shape) ? "no ink" : "digit" };
+      return { pixels: linked, content: isDot(linked, shape) ? "no ink" : "digit", stray: false };
     const ink = this.raster.draw(this.strokes, this.underStrokes()?.ink ?? null);
-    const { pixels, content } = toInput(ink, height, width);
-    if (channels !== 1) return { pixels: new Uint8Array(size), content };
+    const { pixels, content, clean } = toInput(ink, height, width);
+    const stray = content === "digit" && !clean;
+    if (channels !== 1) return { pixels: new Uint8Array(size), content, stray };
     // A dot is no digit, but it stays in the link as it is.
-    return { pixels: content === "no ink" ? reduced(ink, height, width) : pixels, content };
+    return { pixels: content === "no ink" ? reduced(ink, height, width) : pixels, content, stray };
   }
 
   /** The text of a drawn or uploaded picture in a link; null for others. @param {State} state */
@@ -459,7 +461,9 @@ export class InputControls {
         : transform(pixels, shape, changes);
       notes.push("edited");
     }
-    const content = state.from === "draw" && !samples.signals ? this.content : "digit";
+    const drawn = state.from === "draw" && !samples.signals;
+    const content = drawn ? this.content : "digit";
+    const stray = drawn && this.drawn !== null && this.drawn.stray;
     const blank = content === "no ink" || (samples.empty && !own)
       || (!samples.signals && !pixels.some(Boolean));
     const tests = `test ${samples.signals ? "signals" : "images"}`;
@@ -474,8 +478,8 @@ export class InputControls {
         : samples.empty ? "no picture" : "no digit found" : "";
     return {
       pixels: onGrid(pixels, shape, grid), shape: [shape[0], grid[0], grid[1]],
-      label: own || samples.empty ? null : name, note: notes.join(", "), content, blank, loading,
-      unread,
+      label: own || samples.empty ? null : name, note: notes.join(", "), content, stray, blank,
+      loading, unread,
     };
   }
 

@@ -42,7 +42,7 @@ export class InputPanel {
    */
   show(input, state, prediction = "") {
     this.state = state;
-    const { pixels, shape, note, label, content, blank } = input;
+    const { pixels, shape, note, label, content, blank, stray } = input;
     const [channels, height, width] = shape;
     const onPad = state.from === "draw" && !this.inputs.samples.signals;
     this.picture.element.hidden = onPad;
@@ -53,7 +53,8 @@ export class InputPanel {
       blank ? "no digit yet"
         : content === "several digits" ? "several digits: draw one at a time"
           : this.strange ? "do not rely on the prediction"
-            : `the network gets the small picture, ${note}`);
+            : `the network gets the small picture, ${note}${
+              stray ? ", without the ink beside the digit" : ""}`);
     const hint = note.includes(",") ? "" : state.from === "draw" ? "draw" : "drag to move";
     const of = label === null ? "" : `, class ${label}`;
     if (pixels instanceof Float32Array) return this.showSignal(pixels, note, hint, of);
