@@ -289,6 +289,17 @@ def test_a_view_that_was_left_writes_no_link(site):
     assert page.url.partition("#")[2] == f"compare?class=3&field=sum&step={STEPS[-2]}"
 
 
+@pytest.mark.parametrize(("key", "decimals"), [(FIXED, 3), (MOVING, 2)])
+def test_a_small_distance_is_not_written_as_zero(site, key, decimals):
+    page, x = site(f"explore?model={key}&step={STEPS[1]}"), as_input(sample()[None])
+    before, now = (OF[key].model(k).embedding.placement(x)[0].detach() for k in (0, 1))
+    moved = (now - before).norm(dim=-1).mean()
+    assert moved < 0.05
+    expect(page.get_by_text(re.compile("densities have moved"))).to_contain_text(
+        f"densities have moved {moved:.{decimals}f} pixels on average"
+    )
+
+
 @pytest.mark.parametrize("view", ["explore", "compare"])
 def test_a_browser_that_is_too_old_is_named(browser, address, view):
     """The words were the browser's own, such as "steps.findLast is not a function"."""

@@ -1,7 +1,7 @@
 // What the chain says about each kind of network, with the numbers of the input.
 /** @import { Anatomy } from "./anatomy.js" */
 import { counted } from "../engine/text.js";
-import { fixed, percentage, withSign } from "../panels/text.js";
+import { fixed, notZero, percentage, withSign } from "../panels/text.js";
 import { literal } from "./glossary.js";
 import { channelsOf } from "./kinds.js";
 
@@ -40,7 +40,7 @@ export function certainty({ response: { checkpoint: { classes } },
   result: { logits, probabilities } }) {
   const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
   const [first, second] = order;
-  const gap = fixed(logits[first] - logits[second], 1);
+  const gap = notZero(logits[first] - logits[second], 1);
   if (classes.length === 1) return "The model has one class, so its [probability] is always 100 %.";
   return tie(classes, logits)
     ?? `The highest [score] wins: *${literal(classes[first])}*, with a [probability] of ${
@@ -103,8 +103,8 @@ export function wordsOf(anatomy, name, unit) {
   };
   const onPicture = anatomy.kind === "moving" || anatomy.kind === "fixed";
   const here = onPicture ? at(result.locations, unit) : "";
-  const size = onPicture ? `Its [scale] is ${result.scales[2 * unit].toFixed(1)} pixels `
-    + `horizontally and ${result.scales[2 * unit + 1].toFixed(1)} vertically.` : "";
+  const size = onPicture ? `Its [scale] is ${notZero(result.scales[2 * unit], 1)} pixels `
+    + `horizontally and ${notZero(result.scales[2 * unit + 1], 1)} vertically.` : "";
   const colour = `Red ones raise the score of ${literal(name)}, blue ones lower it.`;
   if (anatomy.kind === "moving" && anatomy.micro) {
     const { micro } = anatomy;

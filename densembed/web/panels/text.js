@@ -13,7 +13,15 @@ export const signed = (number) => String(number).replace("-", "−");
 export const fixed = (value, digits) =>
   signed(Math.abs(value) < 1e7 ? value.toFixed(digits) : value.toPrecision(3));
 
-/** Likewise, with its sign. @param {number} value @param {number} [digits] */
+/**
+ * Likewise, but with one significant digit if it would read as 0 without being 0.
+ * @param {number} value @param {number} digits
+ */
+export const notZero = (value, digits) =>
+  value && !Number(value.toFixed(digits)) ? signed(Number(value.toPrecision(1)))
+    : fixed(value, digits);
+
+/** With so many decimals and its sign. @param {number} value @param {number} [digits] */
 export const withSign = (value, digits = 2) => (value < 0 ? "" : "+") + fixed(value, digits);
 
 /** @param {number} share */
