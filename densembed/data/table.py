@@ -43,7 +43,7 @@ CLASS, SPLIT, NUMBER = "class", "split", "number"
 PARTS = ("train", "test")
 MISSING = {"", "-", "?", "inf", "-inf", "na", "nan", "n/a", "none", "null"}
 """Cells of a signal without values, which are no headings."""
-NUMBERS = {"id", "index", "no", "no.", "nr", "nr.", "number", "row", "#"}
+NUMBERS = {"id", "index", "no", "no.", "nr", "nr.", "number", "row", "#", "unnamed: 0"}
 """Headings of a column that may number the signals."""
 SEPARATORS = ";\t,"
 """In the order in which they are looked for: a comma may be a decimal comma."""
@@ -431,16 +431,12 @@ def split_rows(text: str, separator: str, title: str) -> Iterator[tuple[int, lis
 def _headings(row: list[str]) -> list[str]:
     """The first row if it has headings, else nothing.
 
-    Headings are no numbers, or count from 0 or 1. The first may be empty, for the number of the
-    row, one may be `split`, and another may have a name, for the class.
+    Headings are no numbers, or those that are numbers count from 0 or 1.
     """
     numbers = [_number(cell.replace(",", ".")) for cell in row]
     found = [number for number in numbers if number is not None]
     count = len(found)
     counted = count > 1 and found in ([*range(count)], [*range(1, count + 1)])
-    named = [cell for cell in row if _number(cell.replace(",", ".")) is None]
-    rest = [cell for cell in (named if row[0] else named[1:]) if cell.casefold() != SPLIT]
-    counted = counted and len(rest) <= 1
     return row if not found or counted else []
 
 

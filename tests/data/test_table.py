@@ -131,6 +131,17 @@ def test_other_ways_to_write_the_same(load, content):
     assert found.notes == ()
 
 
+@pytest.mark.parametrize("first", ["id", "Unnamed: 0"])  # as pandas names it
+@pytest.mark.parametrize("column", ["", "@class"])
+def test_a_named_number_may_stand_before_counted_headings(load, first, column):
+    headings = [first, *map(str, range(LENGTH)), "class"]
+    data = load(text([headings, *([k, *row] for k, row in enumerate(rows()))]), column)
+    assert (len(data.train) + len(data.test), data.input_shape) == (20, (1, LENGTH + 1))
+    assert data.classes == ("fall", "move", "rest")
+    (note,) = data.notes
+    assert f"the column '{first}' is read as a value of the signals." in note
+
+
 @pytest.mark.parametrize("mark", [";", "\t"])
 def test_a_mark_within_quotes_separates_no_columns(load, mark):
     named = [[*row[:-1], f"{row[-1]}{mark} a"] for row in rows()]
