@@ -351,7 +351,8 @@ def test_a_model_that_comes_late_or_not_at_all(browser, address, view, label):
     shows(page, figure, field_of(sample(4), SMALL))
     models.select_option(MLP)
     sentence = (
-        f"The file {MLP}.js could not be loaded. Check the connection, and choose the model again."
+        f"The file {MLP}.js could not be loaded. Check the connection, and choose the model again "
+        "or reload the page."
     )
     expect(page.locator("#notices p")).to_have_text([sentence])
     choose(page, "Class", "5")

@@ -22,6 +22,7 @@ from tests.browser.conftest import (
     shows,
 )
 from tests.browser.gallery import (
+    COLOUR,
     FIELD,
     FIXED,
     INPUT,
@@ -33,6 +34,7 @@ from tests.browser.gallery import (
     made,
     sample,
 )
+from tests.browser.test_links import WITHOUT
 from tests.browser.views import field_of
 
 
@@ -82,6 +84,16 @@ def test_a_model_of_signals_of_ones_own(site, tmp_path):
     )
     page.get_by_label("Model", exact=True).select_option(SMALL)
     expect(page.locator("#notices")).to_be_hidden()
+
+
+def test_a_sentence_about_test_images_is_that_of_the_first_model(site):
+    page = site(f"compare?first={COLOUR}&second={SMALL}")
+    said, first = page.locator("#notices"), page.get_by_label("First model", exact=True)
+    expect(said).to_have_text(WITHOUT)
+    first.select_option(SMALL)
+    expect(said).to_be_hidden()
+    first.select_option(COLOUR)
+    expect(said).to_have_text(WITHOUT)
 
 
 def test_models_and_test_signals_of_mnist1d(site, tmp_path):

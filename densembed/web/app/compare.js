@@ -177,6 +177,7 @@ class Compare extends View {
     }
     if (this.chosen !== key) return;  // another one was chosen while this one was loaded
     this.chosen = null;
+    this.host.report([]);  // what was wrong concerns the first model before
     this.checkpoints[key] = first;
     if (samples !== this.samples) {
       this.samples = samples;

@@ -225,7 +225,8 @@ async function contentOf(key, script) {
   if (script !== null) await new Promise((resolve, reject) => {
     const element = make("script", { src: script, onload: resolve });
     element.onerror = () => reject(new Error(
-      `The file ${script} could not be loaded. Check the connection, and choose the model again.`));
+      `The file ${script} could not be loaded. Check the connection, and choose the model again or `
+      + "reload the page."));
     document.head.append(element);
   });
   const content = page.checkpoints?.[key];
