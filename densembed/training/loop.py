@@ -23,12 +23,7 @@ from densembed.data.names import NAMES
 from densembed.data.transform import shifted
 from densembed.functional.modes import evaluating
 from densembed.models.defaults import each_for_training, float32_on_cpu, for_training
-from densembed.models.initialisation import (
-    initialise,
-    is_density,
-    is_initialised,
-    is_locator,
-)
+from densembed.models.initialisation import initialise, is_density, is_initialised, is_locator
 from densembed.models.registry import build, parameter_count
 from densembed.text import counted
 from densembed.training.config import RunConfig

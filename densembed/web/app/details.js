@@ -213,8 +213,8 @@ export class Details {
     });
     const strength = effects[0].map((_, k) =>
       Math.sqrt(effects.reduce((sum, values) => sum + values[k] ** 2, 0) / classes.length));
-    const isBlank = (/** @type {number} */ k) => !signals
-      && !response.pixels.some((value, place) => place % plane === k && value);
+    const inked = new Set(Array.from(response.pixels.keys()).filter((k) => response.pixels[k])
+      .map((k) => k % plane));
     const bound = largestValue(effects.flatMap((values) => [...values]), response.share) || 1;
     if (checkpoint.hasDensities)
       this.say("The field shows where the network looks, but not how much a place matters.");
@@ -225,7 +225,7 @@ export class Details {
     this.say(network.linear
       ? `This network is linear, so it is equivalent to this one ${shown}: the `
         + `score is the sum of weight × ${nouns.value} over the ${nouns.cell}s, plus a bias.`
-      : network.adaptive && strength.some((value, k) => value && isBlank(k))
+      : network.adaptive && !signals && strength.some((value, k) => value && !inked.has(k))
         ? "Some blank pixels matter, too: ink there would change readings and move densities."
         : `The network is not linear, so the ${shown} depends on the input.`);
     const score = `score per unit of ${signals ? "the scaled signal" : "ink"}`;

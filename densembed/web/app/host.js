@@ -57,7 +57,7 @@ export const groupsOf = (models) =>
   Object.fromEntries(Object.entries(models).map(([key, { group }]) => [key, group]));
 
 /**
- * A model and its test images, which are loaded at the same time.
+ * A model and its test images, which are loaded at the same time; an error in an old browser.
  * @param {Model} model
  * @returns {Promise<[checkpoint: Checkpoint, samples: Samples]>}
  */

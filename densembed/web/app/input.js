@@ -160,7 +160,6 @@ export class InputControls {
   /** @type {{ of: Uint8Array, ink: Float32Array, url: string } | null} */
   base = null;  // the linked picture as it lies under the strokes
   listed = "";
-  content = "digit";  // of the drawing
   /** @type {Record<string, { element: HTMLElement, show: (value: number) => void }>} */
   sliders = {};
   /** @type {{ from: Values, to: Values, at: (t: number) => Values } | undefined} */
@@ -404,7 +403,6 @@ export class InputControls {
       return upload ?? this.linked;
     }
     this.drawn ??= this.draw();
-    this.content = this.drawn.content;
     return this.drawn.pixels;
   }
 
@@ -461,9 +459,8 @@ export class InputControls {
         : transform(pixels, shape, changes);
       notes.push("edited");
     }
-    const drawn = state.from === "draw" && !samples.signals;
-    const content = drawn ? this.content : "digit";
-    const stray = drawn && this.drawn !== null && this.drawn.stray;
+    const drawn = state.from === "draw" && !samples.signals ? this.drawn : null;
+    const { content, stray } = drawn ?? { content: "digit", stray: false };
     const blank = content === "no ink" || (samples.empty && !own)
       || (!samples.signals && !pixels.some(Boolean));
     const tests = `test ${samples.signals ? "signals" : "images"}`;
