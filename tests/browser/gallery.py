@@ -8,7 +8,7 @@ import torch
 from densembed.data import load_dataset
 from densembed.models.registry import build
 from densembed.training.checkpoint import Checkpoint
-from tests.training import test_checkpoint as files
+from tests.training import files
 
 ROOT = Path(__file__).parents[2]
 PAPER = ROOT / "checkpoints/paper"

@@ -13,7 +13,7 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import write_site
 from tests.browser.conftest import choose, drag, expect, numbers, painted, until
 from tests.browser.gallery import COLOUR, FIXED, LINEAR, MLP, MOVING, OF, PAPER, made, sample
-from tests.training import test_checkpoint as files
+from tests.training import files
 
 CHAIN = ".part.chain"
 

@@ -34,7 +34,7 @@ from densembed.models.names import MODELS, describe
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError, Header
 from tests.browser.gallery import FIXED, FRAMED, MOVING, PAPER, ROOT, made, sample
-from tests.training import test_checkpoint as files
+from tests.training import files
 
 ENGINE = ROOT / "densembed/web/engine"
 SHIPPED = sorted((ROOT / "checkpoints/paper").glob("*.safetensors"))

@@ -27,7 +27,7 @@ from densembed.training.recorder import Recorder
 from tests.conftest import is_sentence
 from tests.registry import restored
 from tests.test_docs import EXAMPLES
-from tests.training.test_checkpoint import content, header
+from tests.training.files import content, header
 
 PLUGIN = next(text for title, text in EXAMPLES.items() if title.startswith("Plugins"))
 """The module `my_densities` of docs/engineers.md: a density "student", a model "strided-…"."""
