@@ -400,7 +400,7 @@ def test_images_on_their_way_are_not_taken_for_blank_ones(visit):
     choose(page, "Class", "3")
     expect(page.get_by_text("none: loading the test images …").first).to_be_visible()
     expect(page.get_by_text("no digit found")).to_have_count(0)
-    blank = page.get_by_text("for a blank picture until the test images are loaded")
+    blank = page.get_by_text("blank while loading")
     expect(blank.first).to_be_visible()
     for route in wait:
         route.continue_()

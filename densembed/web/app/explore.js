@@ -502,8 +502,8 @@ class Explore extends View {
     const name = classes[this.classIndex];
     const look = this.look(response, name);
     const strange = this.panel.strange ? ", unlike the training images" : "";
-    const blank = !input.blank ? "" : `, for a blank ${response.nouns.input}${
-      input.loading ? " until the test images are loaded" : ""}`;
+    const blank = !input.blank ? "" : input.loading ? ", blank while loading"
+      : `, for a blank ${response.nouns.input}`;
     mountPair(this.pair.root, {
       size: response.size, shape: response.shape, ...look, step, steps, by: "step",
       titles: { at: (/** @type {number} */ k) => checkpoint.moment(steps[k]) },

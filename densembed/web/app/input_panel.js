@@ -53,8 +53,9 @@ export class InputPanel {
       blank ? "no digit yet"
         : content === "several digits" ? "several digits: draw one at a time"
           : this.strange ? "do not rely on the prediction"
-            : `the network gets the small picture, ${note}${
-              stray ? ", without the ink beside the digit" : ""}`);
+            // No longer than the other line, as the pad would move under the pen.
+            : stray ? `ink beside the digit is left out, ${note}`
+              : `the network gets the small picture, ${note}`);
     const hint = note.includes(",") ? "" : state.from === "draw" ? "draw" : "drag to move";
     const of = label === null ? "" : `, class ${label}`;
     if (pixels instanceof Float32Array) return this.showSignal(pixels, note, hint, of);
