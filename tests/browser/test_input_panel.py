@@ -180,8 +180,11 @@ def test_the_field_follows_the_pen(site):
     expect(page.get_by_text("several digits")).to_be_hidden()
 
 
-def test_ink_that_is_left_out_is_named(site):
+@pytest.mark.parametrize("width", [420, 1440])
+def test_ink_that_is_left_out_is_named_and_the_pad_stays_in_place(site, width):
     page = site("explore?from=draw")
+    page.set_viewport_size({"width": width, "height": 1000})
+    empty = page.locator(PAD).bounding_box()
     drag(page, PAD, [(0.1, 0.1), (0.4, 0.1), (0.2, 0.9)])
     expect(
         page.get_by_text("the network gets the small picture, 28 × 28", exact=True)
@@ -190,7 +193,7 @@ def test_ink_that_is_left_out_is_named(site):
     drag(page, PAD, [(0.85, 0.8), (0.95, 0.9)])
     expect(page.get_by_text("ink beside the digit is left out, 28 × 28")).to_be_visible()
     assert torch.equal(drawn(page), before)
-    assert page.locator(PAD).bounding_box() == place
+    assert page.locator(PAD).bounding_box() == place == empty
 
 
 @pytest.mark.parametrize("way", ["key", "Undo", "Clear"])
