@@ -165,6 +165,7 @@ def test_name_change_and_delete(visit):
     page = visit(NEW)
     start(page, 2)
     says(page, "Done")
+    others = visit("/train")  # lists the run, and follows by itself
     verb(page, "Rename").click()
     expect(page.get_by_role("textbox", name="Name", exact=True)).to_be_focused()
     page.keyboard.press("Escape")
@@ -173,6 +174,7 @@ def test_name_change_and_delete(visit):
     page.get_by_role("textbox", name="Name", exact=True).fill("**mine** $x$")
     page.get_by_role("textbox", name="Name", exact=True).press("Enter")
     expect(page.get_by_role("heading", name="**mine** $x$")).to_be_visible()
+    expect(others.get_by_text("**mine** $x$ · ")).to_be_visible()
     elsewhere = visit(f"/?tour=0&model={page.url.partition('run=')[2]}")
     model = elsewhere.get_by_label("Model", exact=True).locator("option:checked")
     expect(model).to_have_text(re.compile(r"^\*\*mine\*\* \$x\$ · "))
@@ -186,6 +188,7 @@ def test_name_change_and_delete(visit):
     expect(verb(page, "Delete permanently")).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/train\?network=logistic-el-3$"))
+    expect(others.get_by_text("**mine** $x$ · ")).to_have_count(0)
     expect(visit(link).get_by_text("may have been deleted")).to_be_visible()
 
 

@@ -317,15 +317,6 @@ def test_a_link_to_a_sweep_that_is_gone_is_named(small_gallery, runs_root, link)
     assert is_sentence(warning)
 
 
-def test_sweeps_are_listed_in_pages_and_a_damaged_one_is_left_out(sweep):
-    others = [Sweep.create(sweep.plan) for _ in range(21)]
-    (max(others, key=lambda other: other.identifier).path / "plan.json").write_text("{")
-    app = open_tab(visit("train"))
-    assert len(app.get("page_link")) == 19
-    app.session_state["sweeps-page"] = 2
-    assert len(settle(app.run()).get("page_link")) == 2
-
-
 def test_read_only(sweep, handed, monkeypatch):
     train_first(sweep, 1)
     monkeypatch.setenv("DENSEMBED_READ_ONLY", "1")

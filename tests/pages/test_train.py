@@ -386,62 +386,6 @@ def test_a_run_that_another_tab_deletes_is_reported_as_deleted(small_gallery, ru
     assert "may have been deleted" in sentence
 
 
-def test_runs_are_listed_newest_first_with_a_link(small_gallery, runs_root):
-    first = Run.create(QUICK)
-    second = Run.create(QUICK.model_copy(update={"dataset": "mnist"}))
-    app = visit("train")
-    shown = [link.proto.query_string for link in app.get("page_link")]
-    order = sorted((first.identifier, second.identifier), reverse=True)
-    assert shown == [f"run={identifier}" for identifier in order]
-    lines = [line.value for line in app.markdown if "epochs" in line.value]
-    line = as_read(lines[order.index(first.identifier)])
-    assert "scikit-learn digits (8×8, upscaled)" in line
-
-
-def test_many_runs_are_listed_in_pages(small_gallery, runs_root):
-    identifiers = sorted((Run.create(QUICK).identifier for _ in range(23)), reverse=True)
-    app = visit("train")
-
-    def listed() -> list[str]:
-        return [link.proto.query_string.removeprefix("run=") for link in app.get("page_link")]
-
-    assert listed() == identifiers[:20]
-    app.session_state["runs-page"] = 2
-    settle(app.run())
-    assert listed() == identifiers[20:]
-    for identifier in identifiers[20:]:
-        Run.find(identifier).delete()
-    settle(app.run())
-    assert listed() == identifiers[:20]
-
-
-def test_runs_are_found_by_their_names(small_gallery, runs_root):
-    runs = [Run.create(QUICK.model_copy(update={"epochs": k + 1})) for k in range(6)]
-    runs[2].rename("Broad densities")
-    app = visit("train")
-    for words, found in (("broad", {2}), ("DENSITIES 3 epochs", {2}), ("4 epochs", {3}), ("x", ())):
-        app.text_input(key="runs-search").set_value(words)
-        settle(app.run())
-        shown = {link.proto.query_string.removeprefix("run=") for link in app.get("page_link")}
-        assert shown == {runs[k].identifier for k in found}
-        assert any("No run has" in each.value for each in app.caption) == (not found)
-
-
-def test_only_listed_runs_are_read(small_gallery, runs_root, monkeypatch):
-    """Two hundred old runs cost a visit no more than twenty do."""
-    for k in range(200):
-        path = runs_root / f"202401{k % 28 + 1:02d}-0000{k % 60:02d}-{k:06x}"
-        path.mkdir(parents=True)
-        (path / "config.json").write_text(QUICK.model_dump_json())
-    read = []
-    config, last = Run.config, Run.last
-    monkeypatch.setattr(Run, "config", property(lambda run: read.append(run) or config.fget(run)))
-    monkeypatch.setattr(Run, "last", property(lambda run: read.append(run) or last.fget(run)))
-    visit("train")
-    assert len(set(read)) == 20
-    assert len(read) == 60  # the config, the state, and the state by the watch of those that wait
-
-
 # What a person can do with a run
 
 

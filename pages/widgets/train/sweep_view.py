@@ -12,16 +12,15 @@ from densembed.runs.sweep import Row, Sweep, all_sweeps
 from densembed.text import counted
 from pages.widgets.common.callbacks import run_callbacks
 from pages.widgets.common.link import base_path, plain
-from pages.widgets.common.listing import line, on_page, pager
 from pages.widgets.common.page import CHART
 from pages.widgets.common.table import data_table
 from pages.widgets.inputs.download import download_progress
 from pages.widgets.train.cluster import ELSEWHERE, WORDS, cluster, watch
+from pages.widgets.train.listing import show_list
 from pages.widgets.train.run_actions import action_button
 from pages.widgets.train.sweep_summary import caption, extent, heading
 
 CHANGED = "sweep-changed"
-PAGE = "sweeps-page"
 DECIMALS = st.column_config.NumberColumn(format="%.2f")
 OPENS = "typical run"
 LINK = st.column_config.LinkColumn(
@@ -171,18 +170,11 @@ def _finished(row: Row) -> str:
 
 def sweep_list(shown: str) -> None:
     st.header("Sweeps", anchor=False)
-    sweeps = all_sweeps()
-    if not sweeps:
+    if not show_list("sweep", all_sweeps, _name, shown):
         hint = "" if read_only() else " They appear here as soon as you start one."
         st.caption(f"No sweeps yet.{hint}")
-    for sweep in on_page(sweeps, PAGE):
-        if sweep.plan is None:
-            continue
-        started = sweep.started
-        line(
-            f"{heading(sweep.plan)} · {extent(sweep.plan)}",
-            f"{WORDS[sweep.state()]} · {started.day} {started:%B, %H:%M}",
-            sweep.identifier == shown,
-            {"sweep": sweep.identifier},
-        )
-    pager(sweeps, PAGE)
+
+
+def _name(sweep: Sweep) -> str:
+    plan = sweep.plan
+    return f"{heading(plan)} · {extent(plan)}" if plan else ""
