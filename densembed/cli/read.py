@@ -18,7 +18,7 @@ from densembed.data.decode import read_bytes
 from densembed.data.frames import frames_note
 from densembed.data.images import Content, ImageError, ModelInput, read_picture
 from densembed.data.photograph import WHOLE, read_photograph
-from densembed.data.table import split_rows
+from densembed.data.table import split_rows, without_mark
 from densembed.data.transform import scaled_images
 from densembed.fields.doubt import Doubt, close_classes, doubts
 from densembed.fields.field import logits
@@ -282,7 +282,8 @@ def _read_labels(path: Path) -> dict[str, str]:
     except UnicodeDecodeError as error:
         raise UsageError(f"{printable(path.name or path)} is not UTF-8 text.") from error
     title = printable(path.name)
-    table = split_rows(text, "\t", title)
+    text, separator = without_mark(text)
+    table = split_rows(text, separator or "\t", title)
     headings = next((row for _, row in table if row), [])
     if not {"file", "digit"} <= set(headings):
         raise UsageError(f"{title} needs the columns file and digit, separated by tabs.")

@@ -5,7 +5,8 @@
     1.4,0.92,0.07,move
 
 Columns are separated by commas, semicolons or tabs; with semicolons and tabs, numbers may have
-decimal commas. The class is in the last column, or in the one that is named after an @ in
+decimal commas. A first line such as `sep=;` names the separator, as for Excel, and empty columns at
+the end are not used. The class is in the last column, or in the one that is named after an @ in
 `csv:PATH@COLUMN`. A column with the heading `split` assigns rows to `train` or `test`; without one,
 every fifth row of each class is for testing, so that rows may be added to the end of the file.
 Values are standardised by the mean and the standard deviation of the training signals.
@@ -32,7 +33,7 @@ from densembed.data.dataset import Dataset, Split, known_notes
 from densembed.data.names import MAX_CLASSES, MAX_NAME, TABLE, DataError
 from densembed.data.scaling import LARGEST, SMALLEST, Scaling
 from densembed.files import read_regular
-from densembed.text import closest, listed, natural, printable, quoted
+from densembed.text import closest, counted, listed, natural, printable, quoted
 
 MAX_BYTES = 2**29
 MAX_LENGTH = 16_384
@@ -47,6 +48,8 @@ NUMBERS = {"id", "index", "no", "no.", "nr", "nr.", "number", "row", "#", "unnam
 """Headings of a column that may number the signals."""
 SEPARATORS = ";\t,"
 """In the order in which they are looked for: a comma may be a decimal comma."""
+MARKED = re.compile(rf'"?sep=([{SEPARATORS}])"?[{SEPARATORS} ]*\r?(\n|$)', re.IGNORECASE)
+"""The first line of a file in which Excel names what separates the columns."""
 EXAMPLE = "csv:signals.csv, or csv:signals.csv@COLUMN for the column of the class"
 NAMED = "name it, as in csv:signals.csv@COLUMN"
 MOVE = f"move it to the last column, or put a line of headings above the columns and {NAMED}"
@@ -255,7 +258,14 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
     first_line, first = next(table, (0, []))
     if not first:
         raise DataError(f"{title} is empty.")
-    width, headings = len(first), _headings(first)
+    second_line, second = next(table, (0, []))
+    table = chain([(second_line, second)] if second else [], table)
+    # What a separator at the end of each line, or cells that were emptied, leave is no column. One
+    # without a heading is a column if the line below has a value in it.
+    width = min(len(first), max(_filled(first), _filled(second)))
+    ends = " and an empty one" if width < len(first) else ""
+    first = first[:width]
+    headings = _headings(first)
     if width < 2:
         raise DataError(
             f"Line {first_line:,} of {title} has one column only: separate the columns by commas, "
@@ -271,11 +281,11 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
     found.advice = NAMED if headings else MOVE
     comma = point = 0  # the first lines with numbers that have them
     for line, row in table if headings else chain([(first_line, first)], table):
+        row = row[: max(width, _filled(row))]
         if len(row) != width:
-            columns = "1 column" if len(row) == 1 else f"{len(row):,} columns"
             raise DataError(
-                f"Line {line:,} of {title} has {columns}, but the first line "
-                f"has {width:,}: all signals need the same length."
+                f"Line {line:,} of {title} has {counted(len(row), 'column')}, but the first line "
+                f"has {width:,}{ends}: all signals need the same length."
             )
         cells = [row[place] for place in used]
         joined = " ".join(cells)
@@ -338,6 +348,11 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
     return found
 
 
+def _filled(row: list[str]) -> int:
+    """The number of cells up to the last that is not empty."""
+    return max((k for k, cell in enumerate(row, 1) if cell), default=0)
+
+
 def _like_a_signal(
     headings: list[str], used: list[int], places: dict[str, int], classes: list[str]
 ) -> str:
@@ -386,6 +401,9 @@ def _table(path: Path, title: str) -> tuple[Iterator[tuple[int, list[str]]], str
             f"{title} contains the character NUL, so it is no text, or text in UTF-16: save the "
             "table as CSV in UTF-8."
         )
+    text, separator = without_mark(text)
+    if separator:
+        return _stripped(split_rows(text, separator, title)), separator
     start = re.search(r".*\S.*", text)
     bare = re.sub(r'"[^"]*"', "", start[0]) if start else ""  # cells in quotes may contain any
     separator = next((each for each in SEPARATORS if each in bare), ",")
@@ -397,6 +415,16 @@ def _stripped(table: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, lis
         cells = [cell.strip() for cell in row]
         if any(cells):
             yield line, cells
+
+
+def without_mark(text: str) -> tuple[str, str]:
+    """A table in which a blank line replaces Excel's `sep=;`, and the separator, "" if not named.
+
+    >>> without_mark("sep=;\\n1,5;rest")
+    ('\\n1,5;rest', ';')
+    """
+    mark = MARKED.match(text)
+    return (f"\n{text[mark.end() :]}", mark[1]) if mark else (text, "")
 
 
 def split_rows(text: str, separator: str, title: str) -> Iterator[tuple[int, list[str]]]:

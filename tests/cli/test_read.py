@@ -204,6 +204,14 @@ def test_labels_with_spaces_and_none_that_fit(run, trained_file, pictures, label
     labels.write_text(f"digit\tfile\n{result['class']} \tdigit.png\n5\n")
     _, text, errors = run("read", trained_file, pictures["digit"], "--labels", labels)
     assert (text.splitlines()[-1], errors) == ("1 of 1 correct", "")
+    for separator in "\t;":  # as Excel writes it, with a separator at the end of each line
+        row = separator.join(("digit.png", result["class"], ""))
+        labels.write_text(
+            f"sep={separator}\nfile{separator}digit{separator}\n{row}\n", encoding="utf-8-sig"
+        )
+        assert (
+            "1 of 1 correct" in run("read", trained_file, pictures["digit"], "--labels", labels)[1]
+        )
     labels.write_text("file\tdigit\nmy/digit.png\t3\n")
     status, text, errors = run("read", trained_file, pictures["digit"], "--labels", labels)
     assert status == 0

@@ -121,8 +121,21 @@ def test_every_fifth_row_of_each_class_is_tested(load):
         b"\xef\xbb\xbf" + text([HEADINGS, *rows()]).encode(),
         text([[*map(str, range(LENGTH)), "label"], *rows()]),
         text([[str(k + 1) for k in range(LENGTH)] + ["label"], *rows()]),
+        text([HEADINGS, *rows()]).replace("\n", ",\n"),
+        text(rows(), "\t").replace("\n", "\t\n"),
+        text([[*HEADINGS, "", ""], *([*row, ""] for row in rows())]),
+        text([HEADINGS, *([*row, ""] for row in rows())]),
+        text([[*HEADINGS, ""], *rows()]),
+        "sep=;\n" + GERMAN,
+        b"\xef\xbb\xbfSEP=;\r\n" + GERMAN.replace("\n", "\r\n").encode(),
+        '"sep=,"\n' + text([HEADINGS, *rows()]),
+        "sep=\t\n" + text(rows(), "\t"),
     ],
-    ids=["plain", "semicolons", "tabs", "German", "spaces", "Windows", "mark", "from 0", "from 1"],
+    ids=[
+        *("plain", "semicolons", "tabs", "German", "spaces", "Windows", "mark", "from 0", "from 1"),
+        *("separator at the end", "tab at the end", "several at the end", "at the end of rows"),
+        *("at the end of headings", "Excel", "Excel, marked", "Excel, quoted", "Excel, tabs"),
+    ],
 )
 def test_other_ways_to_write_the_same(load, content):
     expected = load(text([HEADINGS, *rows()]))
@@ -205,7 +218,22 @@ def test_many_rows(load):
     assert len(data.train) + len(data.test) == 100_000
 
 
+def test_the_class_needs_no_heading(load):
+    assert same(load(text([[*HEADINGS[:-1], ""], *rows()])), load(text([HEADINGS, *rows()])))
+
+
+def test_the_line_is_right_below_the_name_of_a_separator(refused):
+    wrong = text([HEADINGS, *rows(4), ["1", "x", *rows()[0][2:]]], ";")
+    assert re.search("Line 7 .* 'x' in column 2", refused("sep=;\n" + wrong))
+
+
 WRONG = {
+    "value behind the columns": (
+        text([[*HEADINGS, ""], *([*row, ""] for row in rows(6)), [*rows()[0], "x"]]),
+        "Line 8 of .* has 8 columns, but the first line has 7 and an empty one: all signals",
+    ),
+    "one column with a separator": ("1,\n2,\n", "Line 1 .* one column"),
+    "separator that is not read": ("sep=|\n1|2|a\n", "Line 1 .* one column only: separate the"),
     "empty": ("", "is empty"),
     "blank": ("\n\n", "is empty"),
     "only headings": (text([HEADINGS]), "no signals below"),
