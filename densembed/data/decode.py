@@ -8,6 +8,7 @@ import contextlib
 import io
 import math
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from importlib.util import find_spec
@@ -39,6 +40,27 @@ STRIP_PIXELS = 2**20
 
 FORMATS = ("PNG", "JPEG", "HEIF", "AVIF", "WEBP", "BMP", "GIF", "TIFF")
 _FORMAT_NAMES = "PNG, JPEG, HEIC, AVIF, WebP, BMP, GIF or TIFF"
+_OTHERS = {
+    rb"P[1-7f]\s": "PPM",  # also PBM, PGM, PAM and PFM
+    rb"\x00\x00[\x01\x02]\x00[^\x00]\x00": "ICO",  # also CUR
+    rb"icns": "ICNS",
+    rb"\x0a[\x00\x02\x03\x05]\x01[\x01\x02\x04\x08]": "PCX",
+    rb"8BPS": "PSD",
+    rb"gimp xcf": "XCF",
+    rb"\x00\x00\x00\x0cjP  |\xff\x4f\xff\x51": "JPEG 2000",
+    rb"\x00\x00\x00\x0cJXL |\xff\x0a": "JPEG XL",
+    rb"DDS ": "DDS",
+    rb"qoif": "QOI",
+    rb"v/1\x01": "OpenEXR",
+    rb"#\?RADIANCE": "HDR",
+    rb"%!PS|\xc5\xd0\xd3\xc6": "EPS",
+    rb"SIMPLE  =": "FITS",
+    rb"/\* XPM": "XPM",
+    rb".{128}DICM": "DICOM",
+    rb"\x01\xda[\x00\x01][\x01\x02]": "SGI",
+    rb".[\x00\x01][\x01-\x03\x09-\x0b].{13}[\x08\x0f\x10\x18\x20][\x00-\x3f]": "TGA",  # has no mark
+}
+"""How files of other formats of images begin."""
 _DEEP_MODES = ("I", "F")  # and every "I;16…": one channel of more than 8 bits
 
 
@@ -51,7 +73,7 @@ class ImageError(ValueError):
 
     Attributes:
         which: in a sentence about several files, which ones have this fault; empty for files that
-            are no images.
+            are no images of a known format.
     """
 
     def __init__(self, message: str, which: str = ""):
@@ -157,11 +179,17 @@ def open_picture(data: bytes) -> Image.Image:
     except MemoryError as error:
         raise _too_little_memory() from error
     except Exception as error:
-        raise ImageError(_what_else(data)) from error
+        raise _other_file(data) from error
 
 
-def _what_else(data: bytes) -> str:
-    """An error message that names the type of a file that is not an image, if it is recognised."""
+def _other_file(data: bytes) -> ImageError:
+    """An error that names the type of a file that is not read, if it is recognised."""
+    for start, name in _OTHERS.items():
+        if re.match(start, data, re.DOTALL):
+            return ImageError(
+                f"The format {name} is not read: save the picture as {_FORMAT_NAMES}.",
+                f"in the format {name}, which is not read,",
+            )
     head = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if data[4:8] == b"ftyp":
         kind = "a video, or a damaged HEIC or AVIF file"
@@ -172,8 +200,12 @@ def _what_else(data: bytes) -> str:
     elif head.startswith(b"<"):
         kind = "a web page"
     else:
-        return f"The file is not a picture that can be read: save it as {_FORMAT_NAMES}."
-    return f"The file is {kind}, not a picture that can be read: save it as {_FORMAT_NAMES}."
+        return ImageError(
+            f"The file is not a picture that can be read: save it as {_FORMAT_NAMES}."
+        )
+    return ImageError(
+        f"The file is {kind}, not a picture that can be read: save it as {_FORMAT_NAMES}."
+    )
 
 
 def _reduced(image: Image.Image, data: bytes) -> Image.Image:

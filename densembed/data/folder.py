@@ -70,7 +70,7 @@ TEST_SHARE = 5
 LEAST_TESTED, MOST_TESTED = 10, 3
 """At least a tenth and at most a third of a class are test images, but one in a class of two or
 more."""
-RULES = 8
+RULES = 9
 """Version of the decoding. A new version invalidates the cache."""
 CACHE = "folders"
 MAX_CACHES = 8

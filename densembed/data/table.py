@@ -350,7 +350,7 @@ def read_rows(path: Path, column: str | None = None, length: int | None = None) 
 
 def _filled(row: list[str]) -> int:
     """The number of cells up to the last that is not empty."""
-    return max((k for k, cell in enumerate(row, 1) if cell), default=0)
+    return next((count for count in range(len(row), 0, -1) if row[count - 1]), 0)
 
 
 def _like_a_signal(

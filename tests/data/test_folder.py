@@ -226,9 +226,13 @@ def test_files_that_are_no_pictures_are_named_and_left_out(photos, tmp_path):
     (photos / "dogs" / "cut.png").write_bytes(whole[: len(whole) // 2])
     (photos / "dogs" / ".hidden").write_text("")
     (photos / "readme.md").write_text("not a class")
+    Image.open(photos / "dogs" / "3.png").save(photos / "dogs" / "3.ppm")
     data = load(photos, tmp_path)
     assert data.left_out == ("cats/notes.txt",)
-    assert data.notes == ("Files that are damaged or incomplete are not used: 'dogs/cut.png'.",)
+    assert data.notes == (
+        "Files in the format PPM, which is not read, are not used: 'dogs/3.ppm'.",
+        "Files that are damaged or incomplete are not used: 'dogs/cut.png'.",
+    )
     assert len(data.train) + len(data.test) == 30
 
 

@@ -458,7 +458,20 @@ ERRORS = {
     "too large": (b"\x89PNG" + bytes(MAX_BYTES), "larger than 40 MiB"),
     "bomb": (bomb(), "far too many pixels"),
     "too many pixels": (encoded(Image.new("1", (6000, 5000))), "6000 x 5000"),
-    "unknown format": (encoded(Image.new("L", (8, 8)), "PPM"), "not a picture"),
+    **{
+        f"format {name}": (
+            encoded(Image.new(mode, (16, 16)), kind),
+            f"The format {name} is not read",
+        )
+        for kind, mode, name in (
+            *(("PPM", mode, "PPM") for mode in ("1", "L", "RGB", "F")),
+            *(("TGA", mode, "TGA") for mode in ("1", "L", "LA", "P", "RGB", "RGBA")),
+            *(("PCX", mode, "PCX") for mode in ("1", "L", "P", "RGB")),
+            *((kind, "RGB", kind) for kind in ("ICO", "ICNS", "SGI", "DDS")),
+            ("EPS", "RGB", "EPS"),
+            ("JPEG2000", "RGB", "JPEG 2000"),
+        )
+    },
 }
 
 
