@@ -19,17 +19,31 @@ class Split:
     """Inputs and labels (N,) as int64.
 
     `images` are images (N, C, H, W) as uint8, or signals (N, C, L) as float32 after the scaling of
-    their data set. Raises ValueError unless there is one label per input.
+    their data set. Raises ValueError unless there is one label per input, and TypeError for arrays
+    of NumPy or lists, which `torch.as_tensor` converts.
+
+    >>> len(Split(torch.zeros(20, 1, 28, 28, dtype=torch.uint8), torch.arange(20)))
+    20
     """
 
     images: Tensor
     labels: Tensor
 
     def __post_init__(self):
+        for name, values, wanted in (
+            ("images", self.images, "(N, C, H, W) of torch.uint8, or (N, C, L) of torch.float32"),
+            ("labels", self.labels, "(N,) of torch.int64"),
+        ):
+            if not isinstance(values, Tensor):
+                raise TypeError(
+                    f"Expected {name} as a torch.Tensor {wanted}; got {type(values).__name__}. "
+                    f"torch.as_tensor({name}) converts an array."
+                )
         if self.labels.dtype != torch.int64 or self.labels.shape != self.images.shape[:1]:
             raise ValueError(
                 f"Expected one label per input as int64, {tuple(self.images.shape[:1])}; got "
                 f"{tuple(self.labels.shape)} of {self.labels.dtype}."
+                + (" labels.long() converts them." if self.labels.dtype != torch.int64 else "")
             )
 
     def __len__(self) -> int:
@@ -43,7 +57,8 @@ class Split:
 class Dataset:
     """Training and test images or signals. Checkpoints record the `name`.
 
-    Raises ValueError if the classes, the inputs and the labels do not fit each other.
+    Raises ValueError if the classes, the inputs and the labels do not fit each other, and TypeError
+    if a part is not a `Split`.
     """
 
     name: str
@@ -65,6 +80,11 @@ class Dataset:
         if blank := [name for name in self.classes if not name.strip()]:
             raise ValueError(f"Expected a name for each class; got {blank[0]!r}.")
         for name, split in (("training", self.train), ("test", self.test)):
+            if not isinstance(split, Split):
+                raise TypeError(
+                    f"Expected the {name} part as Split(images, labels), with tensors; got "
+                    f"{type(split).__name__}."
+                )
             if not len(split):
                 raise ValueError(f"Expected {name} inputs; got none.")
             low, high = split.labels.aminmax()
@@ -87,6 +107,11 @@ class Dataset:
             self._check_signals()
 
     def _check_signals(self) -> None:
+        if self.train.images.dtype == torch.uint8:
+            raise ValueError(
+                "Expected images (N, C, H, W) with an axis of channels; got "
+                f"{tuple(self.train.images.shape)} of torch.uint8. images[:, None] adds one."
+            )
         if self.scaling is None:
             raise ValueError(
                 "Expected a scaling for signals, which says how measured values became the "

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -29,6 +30,38 @@ def test_labels_are_indices_of_classes(digits, part, labels):
 def test_every_input_has_one_label(digits, labels):
     with pytest.raises(ValueError, match=r"one label per input as int64, \(3,\); got"):
         Split(digits.train.images[:3], labels)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, torch.Tensor.tolist])
+@pytest.mark.parametrize("name", ["images", "labels"])
+def test_arrays_are_converted_by_the_caller(digits, name, convert):
+    parts = {"images": digits.train.images[:3], "labels": digits.train.labels[:3]}
+    wrong = parts | {name: convert(parts[name])}
+    with pytest.raises(
+        TypeError, match=rf"^Expected {name} as a torch\.Tensor \(N.*; got"
+    ) as error:
+        Split(**wrong)
+    assert f"torch.as_tensor({name}) converts an array." in str(error.value)
+    again = Split(**wrong | {name: torch.as_tensor(wrong[name], dtype=parts[name].dtype)})
+    assert torch.equal(getattr(again, name), parts[name])
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_a_part_is_a_split(digits, part):
+    pair = digits.train.images.numpy(), digits.train.labels.numpy()
+    word = {"train": "training", "test": "test"}[part]
+    with pytest.raises(
+        TypeError, match=rf"the {word} part as Split\(images, labels\).*; got tuple"
+    ):
+        replace(digits, **{part: pair})
+
+
+def test_images_have_channels(digits):
+    flat = Split(digits.train.images[:, 0], digits.train.labels)
+    with pytest.raises(ValueError, match=r"axis of channels; got .*images\[:, None\] adds"):
+        replace(digits, train=flat, test=flat)
+    whole = Split(flat.images[:, None], flat.labels)
+    assert replace(digits, train=whole, test=whole).input_shape == digits.input_shape
 
 
 @pytest.mark.parametrize("classes", [("a", "a"), (0, 1)])
