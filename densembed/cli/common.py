@@ -26,13 +26,15 @@ from densembed.text import printable, quoted
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C: 128 plus the number of the signal, as in shells."""
+CLOSED = 141
+"""Exit status if the reader of the output has ended, as with `| head`. It too is that of shells."""
 
-STATUSES = (
-    "exit status: 0 on success, 2 if an argument, a file or the training failed,\n"
-    f"  {INTERRUPTED} after Ctrl-C"
+_ENDS = (
+    f"{INTERRUPTED} after Ctrl-C,\n  {CLOSED} if the reader of the output, such as head, has ended"
 )
+STATUSES = f"exit status: 0 on success, 2 if an argument, a file or the training failed,\n  {_ENDS}"
 STATUSES_OF_FILES = f"""If a file fails, the error names it and the other files are still processed.
-exit status: 0 on success, 2 if any file failed, {INTERRUPTED} after Ctrl-C"""
+exit status: 0 on success, 2 if any file failed, {_ENDS}"""
 
 
 class UsageError(Exception):

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 
 from densembed.cli.commands import COMMANDS
-from densembed.cli.common import INTERRUPTED, STATUSES, UsageError, names, warn
+from densembed.cli.common import CLOSED, INTERRUPTED, STATUSES, UsageError, names, warn
 from densembed.data.names import DataError
 from densembed.models import plugins
 from densembed.text import closest, printable, unknown
@@ -40,12 +40,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = _run(arguments)
         if sys.stdout:  # None if it is closed
-            sys.stdout.flush()  # here, a closed pipe or a full disk is an error with a sentence
+            sys.stdout.flush()  # here, a full disk is an error with a sentence
         return status
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # rich ends the program with status 1
+            return CLOSED
+        raise
+    except BrokenPipeError:
+        _discard_output()
+        return CLOSED
     except OSError as error:
         place = error.filename and printable(error.filename)
         warn(f"{place or 'The output cannot be written'}: {error.strerror}.")
         return 2
+
+
+def _discard_output() -> None:
+    """Discard the text that has no reader, as Python would report it when the program ends."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def _run(arguments: Sequence[str] | None) -> int:

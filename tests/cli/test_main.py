@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -70,6 +71,41 @@ def test_output_that_cannot_be_written(arguments):
     done = started(*arguments, end=">/dev/full")
     message = "densembed: The output cannot be written: No space left on device.\n"
     assert (done.returncode, done.stderr) == (2, message)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
+@pytest.mark.parametrize(
+    ("arguments", "both"),
+    [
+        ([], False),
+        (["--help"], True),
+        (["info", "FILE"], False),
+        (["info", "FILE"], True),
+        (["info", "no.safetensors"], True),
+        (["train", "linear", "--epochs", "1", "--out", "a.safetensors"], False),
+    ],
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_ended(arguments, both, unbuffered, trained_file, tmp_path):
+    """As with `| head -0`, or `2>&1 | head -0`: silent, with the status that SIGPIPE gives."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "densembed"),
+            *(str(trained_file) if each == "FILE" else each for each in arguments),
+        ],
+        stdout=writer,
+        stderr=writer if both else subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": unbuffered},
+        timeout=120,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr or "") == (128 + signal.SIGPIPE, "")
+    if "--out" in arguments:
+        assert (tmp_path / arguments[-1]).is_file()
 
 
 @on_a_full_device
