@@ -45,13 +45,24 @@ def read_regular(path: str | os.PathLike, size: int = -1) -> bytes:
     return data
 
 
+def is_protected(path: str | os.PathLike) -> bool:
+    """Whether a file exists that may not be written: replacing it needs no such permission."""
+    try:
+        writable = os.stat(path).st_mode & 0o222  # the administrator may write without it
+    except OSError:
+        return False
+    return not (writable and os.access(path, os.W_OK))
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file so that after a crash, or with a full disk, the old file is intact.
 
-    A link is kept, and the file that it names is written. Raises OSError for a named pipe or a
-    device such as /dev/null, which a file would replace.
+    A link is kept, and the file that it names is written. Raises OSError for a file that is
+    write-protected, and for a named pipe or a device such as /dev/null, which a file would replace.
     """
     check_regular(path)
+    if is_protected(path):
+        raise PermissionError(errno.EACCES, "The file is write-protected", os.fspath(path))
     path = Path(os.path.realpath(path))
     # The end of the name alone, as the whole may be as long as a name can be.
     temporary = path.with_name(f".{path.name[-40:]}.{secrets.token_hex(4)}.tmp")

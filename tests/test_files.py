@@ -41,6 +41,21 @@ def test_a_file_of_the_longest_name_is_written(tmp_path, name):
     assert str(caught.value.filename).endswith("b" * 255)
 
 
+def test_a_write_protected_file_is_not_replaced(tmp_path):
+    path, link = tmp_path / "a", tmp_path / "link"
+    path.write_bytes(b"one")
+    link.symlink_to(path)
+    path.chmod(0o444)
+    for name in (path, link):
+        with pytest.raises(PermissionError, match="The file is write-protected"):
+            replace_file(name, b"two")
+    assert path.read_bytes() == b"one"
+    path.chmod(0o644)
+    replace_file(link, b"two")
+    assert path.read_bytes() == b"two"
+    assert link.is_symlink()
+
+
 def test_only_the_home_folder_has_a_tilde(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert in_home("~/a") == tmp_path / "a"

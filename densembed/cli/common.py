@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 
 from densembed.data.grids import read_grid
 from densembed.data.names import NAMES
-from densembed.files import in_home, is_same_file
+from densembed.files import in_home, is_protected, is_same_file
 from densembed.functional.families import WORDS
 from densembed.interrupt import postponed
 from densembed.models.names import templates
@@ -193,6 +193,11 @@ def check_out(path: Path, name: str = "--out", inputs: Iterable[Path] = ()) -> N
         raise UsageError(
             f"{name} {printable(path)} cannot be written, as it is not a regular file: choose "
             "another path."
+        )
+    if is_protected(path):
+        raise UsageError(
+            f"{name} {printable(path)} is write-protected and was kept: choose another path, or "
+            "permit writing to the file."
         )
     # The folder of the file itself, if this is a link. `Path.resolve` raises for a link to itself.
     if not _is_writable(Path(os.path.realpath(path)).parent):

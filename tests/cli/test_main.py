@@ -44,6 +44,29 @@ def test_a_full_disk_is_one_sentence(run, tmp_path, monkeypatch):
     assert line == f"densembed: {out}: No space left on device."
 
 
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["train", "linear", *FAST, "--out"], "a.safetensors"),
+        (["export", "FILE", "--to", "csv", "--out"], "a.csv"),
+        (["render", "FILE", "--image", "a.png", "--out"], "a.npz"),
+        (["benchmark", "--quick", "--json"], "a.json"),
+        (["benchmark", "--quick", "--markdown"], "a.md"),
+    ],
+)
+def test_a_write_protected_file_is_kept(run, arguments, name, trained_file, tmp_path):
+    out = tmp_path / name
+    out.write_text("mine")
+    out.chmod(0o444)
+    given = [str(trained_file) if each == "FILE" else each for each in arguments]
+    line = fails(run(*given, out))
+    assert line.endswith(
+        f"{arguments[-1]} {out} is write-protected and was kept: choose another path, or permit "
+        "writing to the file."
+    )
+    assert out.read_text() == "mine"
+
+
 # The whole program
 
 
