@@ -17,6 +17,7 @@ import shutil
 import struct
 import zipfile
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -170,8 +171,10 @@ def store(files: Sequence[File], data_dir: Path) -> Stored:
             "archive with one folder of pictures per class." + "".join(f" {one}" for one in reasons)
         )
     _check_apart([place for place, _ in pictures])
-    around, placed = _unwrapped(sorted(_with_classes(pictures, len(files))))
-    empty = _without_pictures(folders, around, [path for path, _ in placed])
+    parts = _parts_by_archive([place for place, _ in pictures])
+    around, placed = _unwrapped(sorted(_with_classes(pictures, parts, len(files))))
+    outer = [within for _, within in parts.values()] or [around]
+    empty = _without_pictures(folders, outer, [path for path, _ in placed])
     _check_files([path for path, _ in placed])
     digest = hashlib.sha256()
     for name, data in placed:
@@ -416,29 +419,41 @@ def _check_files(paths: Sequence[str]) -> None:
         )
 
 
-def _with_classes(pictures: Sequence[tuple[_Place, bytes]], uploads: int) -> Iterator[File]:
+def _with_classes(
+    pictures: Sequence[tuple[_Place, bytes]], parts: Mapping[str, tuple[str, Folders]], uploads: int
+) -> Iterator[File]:
     """The pictures with paths within the data set, which are safe to write."""
     with_folders = {place.archive for place, _ in pictures if len(place.parts) > 1}
-    parts = _parts_by_archive([place for place, _ in pictures])
     for place, data in pictures:
         *folders, name = place.parts
         if place.archive not in with_folders:
             own = _clean(place.archive) if uploads > 1 and not parts else ""
             folders = [own or _clean(_class_in(name)) or "picture"]
         if parts:
-            folders = [parts[place.archive], *folders]
+            part, around = parts[place.archive]
+            folders = [part, *folders[len(around) :]]
         yield "/".join([*folders, _shortened(name)]), data
 
 
-def _parts_by_archive(places: Sequence[_Place]) -> dict[str, str]:
-    """The part that each archive is, for `train.zip` and `test.zip` with classes, else nothing."""
-    found = {}
+def _parts_by_archive(places: Sequence[_Place]) -> dict[str, tuple[str, Folders]]:
+    """The part that each archive is, and the folders around its classes.
+
+    Empty unless there are a `train.zip` and a `test.zip` with classes.
+    """
+    paths = defaultdict(list)
     for place in places:
-        ends = re.fullmatch(f"(?:.*[\\W_])?({'|'.join(PARTS)})", place.archive.casefold())
-        if not ends or len(place.parts) > 2 or place.parts[0].strip().casefold() in PARTS:
+        paths[place.archive].append(("/".join(place.parts), b""))
+    found = {}
+    for archive, files in paths.items():
+        ends = re.fullmatch(f"(?:.*[\\W_])?({'|'.join(PARTS)})", archive.casefold())
+        around, files = _unwrapped(files)
+        if not ends or any(
+            path.count("/") > 1 or path.partition("/")[0].strip().casefold() in PARTS
+            for path, _ in files
+        ):
             return {}
-        found[place.archive] = ends[1]
-    return found if sorted(found.values()) == sorted(PARTS) else {}
+        found[archive] = ends[1], around
+    return found if sorted(part for part, _ in found.values()) == sorted(PARTS) else {}
 
 
 def _unwrapped(files: list[File]) -> tuple[Folders, list[File]]:
@@ -453,14 +468,14 @@ def _unwrapped(files: list[File]) -> tuple[Folders, list[File]]:
 
 
 def _without_pictures(
-    folders: Iterable[Folders], around: Folders, paths: Sequence[str]
+    folders: Iterable[Folders], outer: Sequence[Folders], paths: Sequence[str]
 ) -> tuple[str, ...]:
     """The names of folders that are no classes, as none of the pictures is below them.
 
     Args:
         folders: those in the archives.
-        around: those around all pictures.
-        paths: of the pictures within `around`.
+        outer: those around all pictures, or around those of each archive.
+        paths: of the pictures within them.
     """
     split = [path.split("/") for path in paths]
     parts = {top for top, *_ in split if top.strip().casefold() in PARTS}
@@ -468,14 +483,20 @@ def _without_pictures(
     used = {part for path in split for part in path[: depth + 1]}
     found: set[str] = set()
     for folder in folders:
-        shared = sum(
-            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(folder, around, strict=False))
+        shared, whole = max(
+            (_shared(folder, around), folder[: len(around)] == around) for around in outer
         )
         rest = folder[shared:]
-        if shared == len(around) and rest and rest[0] in parts:
+        if whole and rest and rest[0] in parts:
             rest = rest[depth:]
         found.update(rest[:1])
     return tuple(sorted(found - used, key=natural))
+
+
+def _shared(folder: Folders, around: Folders) -> int:
+    """The number of folders at the beginning of both paths."""
+    pairs = zip(folder, around, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _clean(part: str) -> str:

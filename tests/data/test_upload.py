@@ -344,6 +344,20 @@ def test_archives_of_the_parts_are_the_parts(tmp_path, name):
     assert (len(data.train), len(data.test)) == (16, 6)
 
 
+@pytest.mark.parametrize("around", [("pets/", "pets/"), ("a/b/", "c/"), ("", "pets/")])
+def test_archives_of_the_parts_may_have_a_folder_around_their_classes(tmp_path, around):
+    """Pictures for testing were trained on, without a word."""
+    files = [
+        ("train.zip", packed(pets(around[0]) | {f"{around[0]}newts/notes.txt": b"none yet"})),
+        ("test.zip", packed(pets(around[1], count=3))),
+    ]
+    stored = upload.store(files, tmp_path)
+    data = load_dataset(stored.name, tmp_path)
+    assert data.classes == ("cats", "dogs")
+    assert (len(data.train), len(data.test)) == (16, 6)
+    assert stored.empty == ("newts",)
+
+
 def test_several_archives_may_have_parts_of_a_class(tmp_path):
     halves = [packed(dict(list(pets().items())[k::2])) for k in range(2)]
     stored = upload.store([("pets-1.zip", halves[0]), ("pets-2.zip", halves[1])], tmp_path)
