@@ -222,6 +222,10 @@ def test_a_file_replaces_no_pipe_and_no_link(run, trained_file, pictures, tmp_pa
 class ClosedPipe(io.StringIO):
     """Standard output to a program such as `head`, which ends after one line."""
 
+    def __init__(self, file: io.IOBase):
+        super().__init__()
+        self.fileno = file.fileno
+
     def flush(self):
         if self.getvalue().count("\n") > 1:
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
@@ -231,9 +235,10 @@ class ClosedPipe(io.StringIO):
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_closed_pipe_does_not_end_a_training(run, tmp_path, runs_root, monkeypatch, place):
     out = tmp_path / "a.safetensors"
-    monkeypatch.setattr("sys.stdout", ClosedPipe())
-    result = run("train", "linear", *FAST, *(["--out", out] if place == "file" else []))
-    assert fails(result) == "densembed: The output cannot be written: Broken pipe."
+    with (tmp_path / "output").open("wb") as file:
+        monkeypatch.setattr("sys.stdout", ClosedPipe(file))
+        result = run("train", "linear", *FAST, *(["--out", out] if place == "file" else []))
+    assert result == (141, "", "")
     path = out if place == "file" else all_runs()[0].checkpoint_path
     assert len(Checkpoint.open(path).header.epochs) == 2
 
