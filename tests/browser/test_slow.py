@@ -429,3 +429,52 @@ def test_images_of_a_class_that_did_not_come_are_loaded_again(browser, server):
     until(page, lambda: numbers(page, INPUT).any())
     page.close()
     assert not faults
+
+
+def test_the_sentence_about_a_lost_line_goes_when_the_line_is_back(browser, server):
+    """It stayed, and so did the first model in place of the one that did not come."""
+    page = browser.new_page()
+    page.goto(f"{server}/compare?first={MOVING}&second={MOVING}")
+    painted(settle(page), INPUT)
+    problems = page.locator(".problems")
+    page.context.set_offline(True)
+    page.get_by_label("Second model", exact=True).select_option(FIXED)
+    expect(problems).to_contain_text("The server cannot be reached")
+    page.context.set_offline(False)
+    expect(problems).to_be_hidden()
+    expect(page.get_by_label("Second model", exact=True)).to_have_value(FIXED)
+    page.wait_for_url(f"**second={FIXED}*")
+    page.close()
+
+
+@pytest.mark.parametrize("part", ["**/samples/**", "**/checkpoints/**"])
+@pytest.mark.parametrize("start", ["/explore?class=3", "/compare?class=3"])
+def test_a_view_that_did_not_arrive_opens_when_the_line_is_back(browser, server, start, part):
+    page = browser.new_page()
+    page.route(part, lambda route: route.abort())
+    page.goto(f"{server}{start}")
+    problems = page.locator(".problems")
+    expect(problems).to_contain_text("The server cannot be reached")
+    page.unroute(part)
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect(problems).to_be_hidden()
+    until(page, lambda: numbers(page, INPUT).any())
+    chosen(page, "3")
+    page.close()
+
+
+def test_a_comparison_on_its_way_says_so(visit, server):
+    """It was an empty page with empty lists until the second model came."""
+    page = visit(None)
+    held = []
+    page.route(f"**/checkpoints/{FIXED}*", lambda route: held.append(route))
+    page.goto(f"{server}/compare?first={MOVING}&second={FIXED}")
+    until(page, lambda: held)
+    settle(page)
+    view = page.locator(".view")
+    caption = "view => getComputedStyle(view, '::before').content"
+    until(page, lambda: "Loading the model …" in view.evaluate(caption))
+    expect(page.get_by_label("Second model", exact=True)).to_have_count(0)
+    for route in held:
+        route.continue_()
+    painted(page, INPUT)

@@ -15,7 +15,9 @@ import { Atlas, atlasOf, topOf, withoutTests } from "./atlas.js";
 import { choice, list, make, named } from "./controls.js";
 import { distinguish } from "./distinguish.js";
 import { MEASURES, explain, forSignals } from "./glossary.js";
-import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
+import {
+  groupsOf, load, part, recover, reportFailure, titlesOf, whenLoaded,
+} from "./host.js";
 import { DAMAGED, InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { othersOf } from "./kinds.js";
@@ -84,6 +86,8 @@ class Compare extends View {
   /** @type {Record<string, Response>} */
   responses = {};
   end = new ScaleEnd();
+  /** @type {Record<string, string>} */
+  unopened = {};  // the keys of models that could not be opened, by their places
   /** @type {string | null} */
   chosen = null;  // the first model, while it is on its way
   /** @type {{ part: Part, atlas: Atlas }[]} */
@@ -123,7 +127,6 @@ class Compare extends View {
     this.columns = part("columns");
     this.note = make("p", { className: "note" });
     this.terms = make("p", { className: "glossed" });
-    root.classList.add("live");
     this.inputPlace = make("div");
     this.left = make("div", { className: "left" });
     this.ways = make("div", { className: "bar ways" }, named("Align runs by", this.by),
@@ -136,13 +139,18 @@ class Compare extends View {
     this.classes = make("div", { className: "atlases" });
     this.more = make("section", { className: "details" },
       make("div", { className: "bar" }, this.details.element), this.classes);
-    root.replaceChildren(
+    this.place();
+  }
+
+  /** Put the view into the page, with models to draw: until then the page says that it loads. */
+  mount() {
+    this.root.classList.add("live");
+    this.root.replaceChildren(
       make("style", {}, style),
       this.choices,
       make("div", { className: "scene" }, this.left,
         make("div", {}, this.columns.element, this.note, this.terms)),
       this.more);
-    this.place();
   }
 
   controls() {
@@ -171,7 +179,7 @@ class Compare extends View {
     } catch (error) {
       if (this.chosen !== key) return;
       this.chosen = null;
-      this.host.report([messageOf(error)]);
+      reportFailure(this.host, error);
       this.set({});
       return;
     }
@@ -198,14 +206,16 @@ class Compare extends View {
     // Fields were sums when links did not say so.
     if (!written.has("field") && OWN.some((name) => written.has(name))) written.set("field", "sum");
     this.state = readLink(this.parameters, written).state;
-    await this.open();  // the models set the ranges of the slider
+    const failures = await this.open();  // the models set the ranges of the slider
+    this.mount();
     this.parameters = this.parametersOf();
     const { state, problems } = readLink(this.parameters, written);
     this.state = state;
     if (!(await this.inputs.readLink(state)))
       problems.push(DAMAGED);
     problems.push(...this.inputs.problems(state));
-    this.host.report(problems);
+    if (failures.length) reportFailure(this.host, failures[0], problems);
+    else this.host.report(problems);
     await this.update();
     this.wait();
   }
@@ -261,17 +271,31 @@ class Compare extends View {
     return NAMES.slice(0, Number(this.state.models));
   }
 
-  /** Open the models that are not open yet. */
+  /** Open the models that are not open yet; returns the errors of those that cannot be opened. */
   async open() {
+    /** @type {unknown[]} */
+    const failures = [];
     const keys = [...new Set(this.shown.map((name) => String(this.state[name])))];
     await Promise.all(keys.filter((key) => !(key in this.checkpoints)).map(async (key) => {
       try {
         this.checkpoints[key] = await this.host.models[key].open();
       } catch (error) {
-        this.host.report([messageOf(error)]);
-        for (const name of NAMES) if (this.state[name] === key) this.state[name] = this.state.first;
+        failures.push(error);
+        for (const name of NAMES) if (this.state[name] === key) {
+          this.unopened[name] = key;
+          this.state[name] = this.state.first;
+        }
       }
     }));
+    return failures;
+  }
+
+  /** Models that could not be opened, in whose place the first one is, are tried again. */
+  retry() {
+    const { state, unopened } = this;
+    this.unopened = {};
+    this.set(Object.fromEntries(Object.entries(unopened).filter(([name, key]) =>
+      state[name] === state.first && key in this.host.models)));
   }
 
   get isOpen() {
@@ -282,13 +306,15 @@ class Compare extends View {
   async update() {
     if (!this.isOpen) {
       this.showLoading();
-      await this.open();
+      const [failure] = await this.open();
+      if (failure) reportFailure(this.host, failure);
+      else recover(this.host);
       this.wait();  // it may have been at rest while they were loaded
     }
     // Another model may have been chosen meanwhile; the view is drawn when it is loaded.
     if (!this.isOpen) return;
     const draw = () => this.attempt(() => this.show());
-    whenLoaded(this.host, this.inputs.load(this.state), () => this.set({}), draw);
+    whenLoaded(this.host, this.inputs.load(this.state), () => this.retry(), draw);
     draw();
   }
 

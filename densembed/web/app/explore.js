@@ -8,7 +8,7 @@ import { choice, list, make, NONE, slider, toggle } from "./controls.js";
 import { DETAILS, Details, detailsOf } from "./details.js";
 import { MEASURES, explain, forSignals, partsOf } from "./glossary.js";
 import { gridTexts, gridsOf, ownGrid } from "./grids.js";
-import { groupsOf, load, messageOf, part, titlesOf, whenLoaded } from "./host.js";
+import { groupsOf, load, part, reportFailure, titlesOf, whenLoaded } from "./host.js";
 import { DAMAGED, InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { asInput, channelsOf, nounsOf } from "./kinds.js";
@@ -332,7 +332,7 @@ class Explore extends View {
     } catch (error) {
       if (this.chosen !== key) return;
       this.chosen = null;
-      this.host.report([messageOf(error)]);
+      reportFailure(this.host, error);
       this.place();
       return;
     }

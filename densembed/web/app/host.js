@@ -93,6 +93,27 @@ export function once(begin) {
 const failed = new WeakSet();  // hosts to whom a failure was reported
 
 /**
+ * Report what could not be loaded, until something can be.
+ * @param {Host} host
+ * @param {unknown} error
+ * @param {string[]} [others] further sentences
+ */
+export function reportFailure(host, error, others = []) {
+  failed.add(host);
+  host.report([messageOf(error), ...others]);
+}
+
+/**
+ * Remove the report of a failure; returns whether there was one.
+ * @param {Host} host
+ */
+export function recover(host) {
+  if (!failed.delete(host)) return false;
+  host.report([]);
+  return true;
+}
+
+/**
  * Go on once something is loaded; report why it is not, until it is.
  * @param {Host} host
  * @param {Promise<unknown> | undefined} loading
@@ -101,11 +122,10 @@ const failed = new WeakSet();  // hosts to whom a failure was reported
  */
 export function whenLoaded(host, loading, goOn, stay) {
   loading?.then(() => {
-    if (failed.delete(host)) host.report([]);
+    recover(host);
     goOn();
   }, (error) => {
-    failed.add(host);
-    host.report([messageOf(error)]);
+    reportFailure(host, error);
     stay?.();
   });
 }

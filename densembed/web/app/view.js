@@ -1,5 +1,5 @@
 // What Explore and Compare share: a state that is drawn when it changes, and told when it rests.
-import { messageOf } from "./host.js";
+import { recover, reportFailure } from "./host.js";
 import { Pending, settled } from "./served.js";
 
 /**
@@ -48,6 +48,11 @@ export class View {
     this.wait();
   }
 
+  /** Try again what could not be loaded. */
+  retry() {
+    this.set({});
+  }
+
   draw() {
     this.stale = false;
     this.frame = requestAnimationFrame(() => {
@@ -68,7 +73,10 @@ export class View {
     } catch (error) {
       if (!(error instanceof Pending)) throw error;
       this.root.ariaBusy = "true";
-      error.promise.then(() => this.set({}), (reason) => this.host.report([messageOf(reason)]));
+      error.promise.then(() => {
+        recover(this.host);
+        this.set({});
+      }, (reason) => reportFailure(this.host, reason));
     }
   }
 
@@ -94,7 +102,7 @@ export class View {
       try {
         await this.rest();
       } catch (error) {  // test images or numbers that did not arrive
-        this.host.report([messageOf(error)]);
+        reportFailure(this.host, error);
       }
     }, REST);
   }

@@ -39,7 +39,10 @@ WebSocket.prototype.send = function (data) {
   const text = data instanceof Uint8Array ? new TextDecoder("latin1").decode(data) : "";
   const hash = PAGE.exec(text)?.[1];
   if (hash) {
-    if (this !== socket) asked = null;
+    if (this !== socket) {
+      asked = null;
+      back();
+    }
     if (leaving) asked = hash;
     else if (asked && hash !== asked) return;
     else asked = null;
@@ -90,6 +93,10 @@ addEventListener("click", (event) => {
 
 export const UNREACHABLE =
   "The server cannot be reached: check the connection, then reload the page.";
+/** Tells "back" when the server may be reached again. */
+export const line = new EventTarget();
+export const back = () => line.dispatchEvent(new Event("back"));
+addEventListener("online", back);
 // Without a server, Streamlit's dialog tells how to start one. Its text stays, hidden, as Streamlit
 // writes it at every try.
 new MutationObserver(() => {

@@ -12,12 +12,12 @@ import { Unsupported, readCheckpoint } from "densembed/engine/densembed.js";
 import { compare } from "densembed/app/compare.js";
 import { make } from "densembed/app/controls.js";
 import { explore } from "densembed/app/explore.js";
-import { messageOf, once } from "densembed/app/host.js";
+import { messageOf, once, recover, reportFailure } from "densembed/app/host.js";
 import { Samples } from "densembed/app/samples.js";
 import { ServedCheckpoint } from "densembed/app/served.js";
 import { find } from "densembed/panels/dom.js";
 import { bytes } from "densembed/panels/unpack.js";
-import { UNREACHABLE, isLeft } from "../common/shell.js";
+import { UNREACHABLE, back, isLeft, line } from "../common/shell.js";
 
 /**
  * @typedef {object} ModelData
@@ -67,6 +67,17 @@ function shared(key, load) {
   return loader();
 }
 
+let lost = false;  // whether the server did not answer the last request
+
+/** The server did not answer, but may do so later. */
+class Unreached extends Error {
+  /** @param {string} sentence */
+  constructor(sentence) {
+    super(sentence);
+    lost = true;
+  }
+}
+
 /**
  * The response of the server. Errors are sentences: those of the server, or about what came instead
  * of it, as a browser has its own words, and a proxy between sends web pages.
@@ -75,11 +86,15 @@ function shared(key, load) {
  */
 async function get(url, options) {
   const response = await fetch(url, options).catch(() => {
-    throw new Error(UNREACHABLE);
+    throw new Unreached(UNREACHABLE);
   });
   const isPage = response.headers.get("content-type")?.startsWith("text/html");
-  if (isPage) throw new Error(
+  if (isPage) throw new Unreached(
     `A web page came instead of the data (status ${response.status}): reload the page.`);
+  if (lost) {
+    lost = false;
+    back();
+  }
   if (!response.ok) throw new Error(await response.text());
   return response;
 }
@@ -129,7 +144,7 @@ async function served(url) {
 /**
  * @param {string} key
  * @param {ModelData} data
- * @param {(sentence: string) => void} report
+ * @param {(error?: unknown) => void} report
  * @param {() => string} wanted the class that the link names
  * @returns {Model}
  */
@@ -144,11 +159,11 @@ function modelOf(key, data, report, wanted) {
     }
   };
   return { title, name, group, story, open, samples: async (checkpoint) => {
-    report("");
+    report();
     try {
       return await samplesAt(samples, wanted());
     } catch (error) {
-      report(messageOf(error));
+      report(error);
       return Samples.empty(await checkpoint);
     }
   } };
@@ -172,9 +187,11 @@ if (early.url) {  // what the first view needs, while Streamlit starts
 class Live {
   /** @type {LiveData | undefined} */
   data;
-  /** @type {{ refresh: () => void } | undefined} */
+  /** @type {{ refresh: () => void, retry: () => void } | undefined} */
   shown;
   missing = "";  // a sentence about test images
+  /** @type {WeakSet<Host>} */
+  lacking = new WeakSet();  // hosts whose view lacks a part that has not arrived
   reported = "";  // the last report
   page = location.pathname;
   opening = Promise.resolve();  // the view that is opened last
@@ -190,6 +207,7 @@ class Live {
       rest: () => {},
       report: (sentences) => this.say(sentences),
     };
+    this.retry = this.retry.bind(this);
   }
 
   /**
@@ -201,29 +219,50 @@ class Live {
     const { data: last, host } = this;
     this.data = data;
     host.models = Object.fromEntries(
-      Object.entries(data.models).map(([key, model]) => [key, modelOf(key, model, (sentence) => {
-        this.missing = sentence;
+      Object.entries(data.models).map(([key, model]) => [key, modelOf(key, model, (error) => {
+        this.missing = error === undefined ? "" : messageOf(error);
+        if (error instanceof Unreached) this.lacking.add(this.host);
+        else this.lacking.delete(this.host);
       }, () => new URLSearchParams(data.link).get("class") ?? "")]));
     Object.assign(host, { defaults: data.defaults, details: data.details });
     if (data.upload !== last?.upload) host.upload = data.upload ? bytes(data.upload) : null;
     host.unlike = data.unlike ? bytes(data.unlike) : null;
     if (last && data.order === last.order) return this.shown?.refresh();
     this.reported = "";
-    const { order } = data;
+    this.open(data.link);
+    return undefined;
+  }
+
+  /**
+   * Open the view, after the one before, or the last one to be loaded would stay.
+   * @param {string} link
+   */
+  open(link) {
+    const { view, order } = /** @type {LiveData} */ (this.data);
     // The view that is shown until the next one is loaded may still come to rest.
-    const rest = (/** @type {string} */ link, /** @type {Input} */ { pixels, label }) =>
-      this.report({ link, pixels: base64(pixels), label, order });
-    const next = this.host = { ...host, link: data.link, rest };
-    // One after the other, or the last one to be loaded would stay.
+    const rest = (/** @type {string} */ shown, /** @type {Input} */ { pixels, label }) => {
+      if (this.lacking.has(next)) return;  // its link, too, lacks what has not arrived
+      next.link = shown;  // where the view opens again
+      this.report({ link: shown, pixels: base64(pixels), label, order });
+    };
+    const next = this.host = { ...this.host, link, rest };
     this.opening = this.opening.then(async () => {
       if (next !== this.host) return;
       try {
-        this.shown = await VIEWS[data.view](this.root, next);
+        this.shown = await VIEWS[view](this.root, next);
       } catch (error) {
-        this.say([messageOf(error)]);
+        if (error instanceof Unreached) this.lacking.add(next);
+        reportFailure(next, error);
       }
     });
-    return undefined;
+  }
+
+  /** Try again what could not be loaded, once it is known what that is. */
+  retry() {
+    this.opening = this.opening.then(() => {
+      if (this.lacking.has(this.host)) this.open(this.host.link);
+      else if (recover(this.host)) this.shown?.retry();
+    });
   }
 
   /**
@@ -249,6 +288,8 @@ class Live {
 export default ({ parentElement, data, setStateValue }) => {
   /** @type {HTMLElement & { live?: Live }} */
   const root = find(parentElement, ".view", HTMLElement);
-  root.live ??= new Live(parentElement);
-  root.live.update(data, (report) => setStateValue("report", report));
+  const live = root.live ??= new Live(parentElement);
+  line.addEventListener("back", live.retry);
+  live.update(data, (report) => setStateValue("report", report));
+  return () => line.removeEventListener("back", live.retry);
 };
