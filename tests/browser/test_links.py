@@ -110,7 +110,7 @@ EXPLORED = [  # link, the link that the view writes, problems
     ("model=logistic-el-mn-10-5-digits", "", [invalid("Model", "logistic-el-mn-10-5-digits",
      f"one of {MOVING}, {FIXED}, {SMALL}, {LINEAR}, {MLP}, {COLOUR}, {LETTERS}", MOVING)]),
     ("model=20261201-021324-d714f0&class=3", "class=3", [
-        "The run “20261201-021324-d714f0”, which the link names as “Model”, was deleted or has no "
+        "The link sets “Model” to the run “20261201-021324-d714f0”, which was deleted or has no "
         f"readable checkpoint. {USUAL}"]),
     ("x=" + "y" * 50 + "&class=<b>", "", [invalid("Class", "<b>", DIGITS), unknown("x")]),
 ]  # fmt: skip

@@ -111,12 +111,12 @@ export function readLink(parameters, link) {
     state[key] = value === undefined ? usual : value;
     if (value !== undefined) continue;
     if (RUN.test(written ?? ""))
-      problems.push(`The run “${short(written ?? "")}”, which the link names as “${label}”, was `
+      problems.push(`The link sets “${label}” to the run “${short(written ?? "")}”, which was `
         + "deleted or has no readable checkpoint. The default is shown.");
     else if (written?.startsWith(OWN_FILE))
-      problems.push(`The link names the file “${short(written.slice(OWN_FILE.length))}” as `
-        + `“${label}”. The page no longer has this file: open it again. The default is `
-        + "shown.");
+      problems.push(`The link sets “${label}” to the file `
+        + `“${short(written.slice(OWN_FILE.length))}”, which the page no longer has: open it `
+        + "again. The default is shown.");
     else
       problems.push(`The link sets “${label}” to “${short(written ?? "")}”, `
         + `which is not ${expected}.${meant(written ?? "", slugs)} The default is shown.`);
