@@ -223,3 +223,30 @@ def test_the_forms_keep_what_is_filled_in(visit, tmp_path):
     go(page, "Train")
     page.get_by_role("tab", name="A sweep").click()
     expect(page.get_by_role("spinbutton", name="Seeds")).to_have_value("4")
+
+
+def test_numbers_read_well(visit):
+    """A number that reads as 0 has no sign, and a line does not end between symbol and number."""
+    page = visit("/train")
+    address = page.locator("script[type=importmap]").evaluate(
+        "map => new URL(JSON.parse(map.textContent).imports.densembed, location).href"
+    )
+    texts = page.evaluate(
+        """async (address) => {
+          const text = Object.entries((await import(address)).modules)
+            .find(([name]) => name.endsWith("panels/text.js"))[1];
+          return [...[-0.001, 0, 0.001, -0.2, 0.2, -20].map((value) =>
+            [text.fixed(value, 2), text.withSign(value)]),
+            text.together("B₀ = 5 has 5 × 5, 90 % B")];
+        }""",
+        address,
+    )
+    assert texts == [
+        ["0.00", "0.00"],
+        ["0.00", "0.00"],
+        ["0.00", "0.00"],
+        ["−0.20", "−0.20"],
+        ["0.20", "+0.20"],
+        ["−20.00", "−20.00"],
+        "B₀\u00a0=\u00a05 has 5\u00a0×\u00a05, 90\u00a0% B",
+    ]

@@ -187,3 +187,22 @@ def test_a_mean_is_one_and_a_sum_is_called_a_sum(link, words):
         assert bars <= x + 1e-9
     else:
         assert bars > x
+
+
+@pytest.mark.parametrize(
+    ("link", "sentence"),
+    [
+        # Both readings are equal, by symmetry, and their weights are opposite.
+        ({"values": "1 0 0 1"}, "moves no density"),
+        ({"values": "1 0 0 0.99", "gain": "0.05"}, "moves density 2 by less than 0.01 pixels"),
+        ({"values": "0 0 0 1"}, "moves density 2 by +"),
+        ({"values": "1 0 0 0"}, "moves density 2 by −"),
+        # The readings of narrow densities at both ends are −0.001, which reads as 0.
+        ({"values": "-0.001 -0.001 -0.001 -0.001"}, "reads 0.00, 0.00 and moves no density"),
+    ],
+)
+def test_what_does_not_move_is_not_said_to_move(link, sentence):
+    app = visit("lab", layer="micro", signal="own", inner="2", count="3", **link)
+    text = " ".join(caption.value for caption in app.caption)
+    assert sentence in text
+    assert "0.00 pixels" not in text

@@ -10,7 +10,7 @@
  */
 import { largestValue, percentile } from "../engine/densembed.js";
 import { mount as mountStills } from "../panels/stills.js";
-import { fixed } from "../panels/text.js";
+import { fixed, notZero } from "../panels/text.js";
 import { colours, scales } from "../resources.js";
 import { Atlas, atlasOf, topOf, withoutTests } from "./atlas.js";
 import { Chain } from "./chain.js";
@@ -157,8 +157,8 @@ export class Details {
     const number = Math.min(Number(this.state.density), network.densities);
     this.number.show(number, network.densities);
     const [at, own] = [axes * (number - 1), number - 1];
-    const words = (/** @type {Float64Array} */ values) => axes === 1 ? values[at].toFixed(2)
-      : `${values[at].toFixed(2)} columns and ${values[at + 1].toFixed(2)} rows`;
+    const words = (/** @type {Float64Array} */ values) => axes === 1 ? notZero(values[at], 2)
+      : `${notZero(values[at], 2)} columns and ${notZero(values[at + 1], 2)} rows`;
     const way = axes === 1 ? ", from the first step at the top to the last one below" : "";
     this.say(`Location: ${words(result.locations)}. Scale: ${words(result.scales)}, in ${cell}s. `
       + `The line is the path of its location during training, for this input${way}.`);

@@ -1,5 +1,6 @@
 // The terms of the pages, each with its meaning, which is shown where a term is pointed at.
 
+import { together } from "../panels/text.js";
 import { make } from "./controls.js";
 
 /** @type {Record<string, string>} */
@@ -131,22 +132,23 @@ export function explain(element, text) {
   /** @type {HTMLElement | null} */
   let bold = null;
   let at = 0;
+  const joined = together(text);  // as long as the text
   for (const { 0: mark, 1: escaped, 2: words, 3: name, index } of text.matchAll(MARKED)) {
-    (bold ?? element).append(text.slice(at, index));
+    (bold ?? element).append(joined.slice(at, index));
     at = index + mark.length;
     if (escaped) (bold ?? element).append(escaped);
     else if (mark === "*") {
       if (!bold) element.append(bold = make("b"));
       else bold = null;
     } else {
-      const explained = term(words, name ?? words);
+      const explained = term(together(words), name ?? words);
       (bold ?? element).append(explained);
       const [after] = /^[.,:;)]/.exec(text.slice(at)) ?? [""];
       explained.append(after);  // a line does not break before it
       at += after.length;
     }
   }
-  (bold ?? element).append(text.slice(at));
+  (bold ?? element).append(joined.slice(at));
 }
 
 /**
@@ -158,7 +160,8 @@ export function term(words, name) {
   const meaning = GLOSSARY[name];
   if (!meaning) throw new Error(`The glossary has no “${name}”.`);
   const id = `term-${++tips}`;
-  const tip = make("span", { className: "meaning", id, role: "tooltip", hidden: true }, meaning);
+  const tip = make("span", { className: "meaning", id, role: "tooltip", hidden: true },
+    together(meaning));
   const button = make("span", { className: "term", role: "button", tabIndex: 0,
     "aria-describedby": id }, words);
   const element = make("span", { className: "explained" }, button, tip);

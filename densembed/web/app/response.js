@@ -5,7 +5,7 @@
  * @import { Values } from "./kinds.js"
  */
 import { largestValue, meanDisplacement, measure, percentile } from "../engine/densembed.js";
-import { notZero, percentage, signed } from "../panels/text.js";
+import { fixed, notZero, percentage } from "../panels/text.js";
 import { asInput, nounsOf, planesOf } from "./kinds.js";
 
 export const RESOLUTION = 4;  // cells per pixel on each axis
@@ -136,7 +136,7 @@ export class Response {
     const texts = {
       centre: centre.slice(0, axes).map((value) => value.toFixed(1)).join(", "),
       spread: `${notZero(spread, 1)} ${noun}`,
-      entropy: `${signed(entropy.toFixed(1))} of ${Math.log2(cells).toFixed(1)} bits`,
+      entropy: `${fixed(entropy, 1)} of ${Math.log2(cells).toFixed(1)} bits`,
       "90 % of the field in": `${area.toFixed(area < 1 ? 1 : 0)} of ${cells} ${noun}`,
     };
     if (this.field(k).some(Boolean)) return texts;
@@ -152,8 +152,10 @@ export class Response {
     if (this.checkpoint.hasDensities) {
       const { axes } = this.checkpoint;
       const distance = meanDisplacement(this.result(0).locations, this.result(k).locations, axes);
-      parts.push(`densities have moved ${notZero(distance, 1)} ${this.nouns.cell}s on average `
-        + "since the start");
+      const one = this.checkpoint.network(k).densities === 1;
+      const by = `${notZero(distance, 1)} ${this.nouns.cell}s${one ? "" : " on average"}`;
+      parts.push(`${one ? "the density has" : "densities have"} ${distance ? `moved ${by}`
+        : "not moved"} since the start`);
     }
     return parts.join(" · ");
   }

@@ -62,7 +62,7 @@ function evidence(anatomy, name, unit) {
 }
 
 /** Column and row of a place. @param {ArrayLike<number>} loc @param {number} k */
-const at = (loc, k) => `column ${loc[2 * k].toFixed(1)}, row ${loc[2 * k + 1].toFixed(1)}`;
+const at = (loc, k) => `column ${fixed(loc[2 * k], 1)}, row ${fixed(loc[2 * k + 1], 1)}`;
 
 /**
  * @param {Anatomy} anatomy
@@ -125,7 +125,7 @@ export function wordsOf(anatomy, name, unit) {
         ? "The density of the micro network moves it (orange line); its reading is "
         : `Densities ${listed(pulls.map(({ k }) => `${k + 1}`))} of the micro network move it most `
           + `(orange lines); their ${pulls.length === 1 ? "reading is" : "readings are"} `}`
-      + `${listed(pulls.map(({ k }) => micro.readings[k].toFixed(2)))}. ${size}`;
+      + `${listed(pulls.map(({ k }) => fixed(micro.readings[k], 2)))}. ${size}`;
     return densities;
   }
   if (anatomy.kind === "fixed" && anatomy.network.frame === "mass") {

@@ -54,7 +54,7 @@ export function describe({ loc, scale, weights, name = "weight" }, t, u, near) {
   }
   if (least > near ** 2) return "";
   const [place, width] = [loc, scale].map((array) =>
-    Array.from({ length: axes }, (_, axis) => array[axes * nearest + axis].toFixed(2)));
+    Array.from({ length: axes }, (_, axis) => fixed(array[axes * nearest + axis], 2)));
   return `\ndensity ${nearest + 1} at ${place.join(", ")}`
     + `\nscale ${width.join(", ")} ${axes === 2 ? "pixels" : "samples"}`
     + `\n${name} ${fixed(weights[nearest], 3)}`;

@@ -7,7 +7,7 @@ import { describe, draw, unitOf } from "./densities.js";
 import { clip, fill, find, mark, pointIn, write } from "./dom.js";
 import { SAVE, onSave, svg } from "./save.js";
 import { COLOUR_BAR, barInSvg, fillBar, ramp } from "./scale.js";
-import { escape, round, shorten, signed } from "./text.js";
+import { escape, fixed, round, shorten, together, withSign } from "./text.js";
 
 const LEVELS = [0.2, 0.4, 0.6, 0.8];  // contours, as shares of the colour scale
 /** @type {Record<string, number[]>} */
@@ -31,7 +31,7 @@ const FLAT = 0.4;  // height of saved curves, relative to their width
  */
 export function fillHeading(element, title, note) {
   mark(element, "title", title);
-  fill(element, `${escape(title)}<small>${escape(note) || "&nbsp;"}</small>`);
+  fill(element, `${escape(together(title))}<small>${escape(note) || "&nbsp;"}</small>`);
 }
 
 export class Panel {
@@ -198,8 +198,7 @@ export class Panel {
     } else if (this.canvas.values && shape) {
       const value = this.canvas.values[
         Math.floor(y * shape[0]) * shape[1] + Math.floor(x * shape[1])];
-      const sign = scale.low < 0 && value > 0 ? "+" : "";
-      text += `\n${sign}${signed(value.toFixed(4))} ${scale.unit}`;
+      text += `\n${(scale.low < 0 ? withSign : fixed)(value, 4)} ${scale.unit}`;
     } else if (densities) {
       text += describe(densities, t, u, unitOf(size));
     }

@@ -7,11 +7,12 @@ const NO_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogat
 export const signed = (number) => String(number).replace("-", "−");
 
 /**
- * With so many decimals, or with three significant digits if it is very large.
+ * With so many decimals, or with three significant digits if it is very large; 0 has no sign.
  * @param {number} value @param {number} digits
  */
 export const fixed = (value, digits) =>
-  signed(Math.abs(value) < 1e7 ? value.toFixed(digits) : value.toPrecision(3));
+  signed(Math.abs(value) < 1e7 ? value.toFixed(digits) : value.toPrecision(3))
+    .replace(/^−(?=[0.]+$)/, "");
 
 /**
  * Likewise, but with one significant digit if it would read as 0 without being 0.
@@ -22,13 +23,20 @@ export const notZero = (value, digits) =>
     : fixed(value, digits);
 
 /** With so many decimals and its sign. @param {number} value @param {number} [digits] */
-export const withSign = (value, digits = 2) => (value < 0 ? "" : "+") + fixed(value, digits);
+export const withSign = (value, digits = 2) => {
+  const text = fixed(value, digits);
+  return value > 0 && Number(text) ? `+${text}` : text;
+};
 
 /** @param {number} share */
 export const percentage = (share) => `${(100 * share).toFixed(1)} %`;
 
 /** @param {number} value */
 export const round = (value) => signed(Number(value.toPrecision(3)));
+
+/** With a number on one line with its symbol, sign or unit. @param {string} text */
+export const together = (text) =>
+  text.replace(/ ([=×]) (?=[\dB])/g, "\u00a0$1\u00a0").replace(/(?<=\d) (?=%)/g, "\u00a0");
 
 /** For HTML and XML. @param {string} text */
 export const escape = (text) =>

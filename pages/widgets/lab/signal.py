@@ -341,15 +341,25 @@ def _micro(x: np.ndarray):
         "How strongly the readings move the densities: α = gain · Σ vⱼ rⱼ + b. With 0 they stay.",
     )
     moved = lab.micro_network(x, family, count=count, inner=inner, gain=gain)
-    readings = ", ".join(f"{value:.2f}" for value in moved.readings[:8]).replace("-", "−")
+    readings = ", ".join(f"{value:z.2f}" for value in moved.readings[:8]).replace("-", "−")
     more = " …" if inner > 8 else ""
-    shift = f"{moved.shifts[row]:+.2f}".replace("-", "−")
-    moves = f"moves density {row + 1} by {shift} pixels" if gain else "moves no density"
     remark = (
-        f"The micro network reads {readings}{more} and {moves}. With gain 0, uniform densities are "
-        "average pooling if B divides N."
+        f"The micro network reads {readings}{more} and {_moves(moved.shifts, row)}. With gain "
+        "0, uniform densities are average pooling if B divides N."
     )
     return moved.reading, row, None, remark
+
+
+def _moves(shifts: np.ndarray, row: int) -> str:
+    """What a micro network does to a density, after "The micro network"; `shifts` in pixels."""
+    if not any(lab.rounded(shift) for shift in shifts):
+        return "moves no density"
+    if not lab.rounded(shifts[row]):
+        return f"does not move density {row + 1}"
+    shift = f"{shifts[row]:+.2f}".replace("-", "−")
+    if not float(shift[1:]):
+        shift = "less than 0.01"
+    return f"moves density {row + 1} by {shift} pixels"
 
 
 def _follow_grid(family: str, grid: tuple) -> None:
