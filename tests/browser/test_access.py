@@ -182,3 +182,18 @@ def test_hidden_parts_leave_their_room(site):
     expect(page.get_by_label("Step of training")).to_be_visible()
     stage, after = (page.locator(f".pair {part}").bounding_box() for part in (".stage", ".after"))
     assert after["width"] > 0.9 * stage["width"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_links_of_the_menu_and_own_buttons_have_a_focus_mark(visit, theme):
+    page = visit("/?tour=1", theme=theme)
+    mark = """element => {
+      const { outlineStyle, outlineWidth } = getComputedStyle(element);
+      return `${outlineStyle} ${outlineWidth}`;
+    }"""
+    page.keyboard.press("Tab")
+    for name in ("Compare", "Skip", "Copy link"):
+        element = page.get_by_text(name, exact=True).filter(visible=True).first
+        own = element.locator("xpath=ancestor-or-self::*[self::a or self::button][1]")
+        own.focus()
+        assert own.evaluate(mark) == "solid 2px"

@@ -18,6 +18,10 @@ STYLE = """
 [data-testid="stMainBlockContainer"] h2 {
   font-size: 1.5rem; font-weight: 600; padding: 0.5rem 0 0.75rem;
 }
+/* The mark of Streamlit is hardly seen in the light theme, and links have none. */
+:is(header, section, [data-testid="stMain"]) :is(a, summary, button):focus-visible {
+  outline: 2px solid light-dark(#2f6f9f, #7fb3d9) !important; outline-offset: 2px;
+}
 /* Streamlit's colours of small print and code have too little contrast. */
 [data-testid="stCaptionContainer"] {opacity: 0.75 !important;}
 [data-testid="stMainBlockContainer"] :is(p, li) code {color: inherit; font-size: 0.9em;}
