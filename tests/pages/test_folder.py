@@ -400,3 +400,11 @@ def test_train_never_parses_the_path(gallery, tmp_path):
         settle(app)
         assert any(f"{said}, colour" in text.value for text in app.text)
         assert any(button.label == "Start training" for button in app.button)
+
+
+def test_the_form_states_the_limits_of_its_files():
+    """It said 50 MB for pictures, too, of which one of 41 MiB is refused."""
+    app = visit("train")
+    app.selectbox(key="new-data").select("upload:").run()
+    (field,) = app.get("file_uploader")
+    assert "A picture may have up to 40 MiB, an archive up to 50 MiB." in field.proto.help

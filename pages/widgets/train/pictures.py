@@ -12,6 +12,7 @@ from densembed.data import DataError, Dataset, default_data_dir, is_folder, load
 from densembed.data.codec import to_png
 from densembed.data.folder import PREFIX as FOLDER
 from densembed.data.folder import Folder
+from densembed.data.images import MAX_BYTES
 from densembed.markup import JOINER
 from densembed.text import counted
 from densembed.training.config import RunConfig
@@ -107,7 +108,8 @@ def _pick_upload() -> str:
         key="new-files",
         accept_multiple_files=True,
         on_change=callback(_store),
-        help=f"{PACKED} Up to {st.get_option('server.maxUploadSize')} MB per file.",
+        help=f"{PACKED} A picture may have up to {MAX_BYTES >> 20} MiB, an archive up to "
+        f"{st.get_option('server.maxUploadSize')} MiB.",
     )
     if not (name := state.get("new-upload", "")):
         if complaint := state.get("new-complaint"):
