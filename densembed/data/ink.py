@@ -241,6 +241,8 @@ def _alpha_ink(rgba: np.ndarray) -> np.ndarray | None:
     solid = alpha > 0.5
     if not solid.any():
         return np.zeros(alpha.shape, np.float32)
+    if _is_cut_out(rgba, solid):
+        return None
     if solid.mean() > 0.995 or _is_translucent_sheet(rgba, alpha, solid):
         return None
     rows, columns = np.nonzero(solid)
@@ -253,6 +255,15 @@ def _alpha_ink(rgba: np.ndarray) -> np.ndarray | None:
         return None
     ground = np.median(alpha[~solid])  # 0 unless the strokes are on a translucent ground
     return np.clip((alpha - ground) / (1 - ground), 0, 1)
+
+
+def _is_cut_out(rgba: np.ndarray, solid: np.ndarray) -> bool:
+    """Whether the image is a sheet of one colour, opaque all around, with transparent parts."""
+    edges = solid[[0, -1]].all() and solid[:, [0, -1]].all()
+    if not edges or solid.all():
+        return False
+    colours = np.percentile(rgba[solid][:, :3], (0.2, 99.8), axis=0)
+    return float(np.ptp(colours, axis=0).max()) < 0.3
 
 
 def _is_translucent_sheet(rgba: np.ndarray, alpha: np.ndarray, solid: np.ndarray) -> bool:
@@ -275,7 +286,8 @@ def _is_translucent_sheet(rgba: np.ndarray, alpha: np.ndarray, solid: np.ndarray
 def _fill_holes(rgba: np.ndarray, light_on_dark: bool | None) -> np.ndarray:
     """Fill the transparent parts of a sheet with the colour of its paper.
 
-    If the polarity is given, the paper may be what is transparent.
+    If the polarity is given, the paper may be what is transparent. Parts that are cut out of a
+    sheet of one colour are the strokes: they become black in a light sheet, white in a dark one.
     """
     alpha = rgba[..., 3:]
     if alpha.min() == 1:
@@ -283,8 +295,10 @@ def _fill_holes(rgba: np.ndarray, light_on_dark: bool | None) -> np.ndarray:
     if light_on_dark is not None and _alpha_ink(rgba) is not None:
         return rgba[..., :3] * alpha + (0.0 if light_on_dark else 1.0) * (1 - alpha)
     solid = alpha[..., 0] > 0.5 * alpha.max()
-    paper = np.median(rgba[solid][:, :3], axis=0) if solid.any() else np.ones(3, np.float32)
-    return rgba[..., :3] * alpha + paper * (1 - alpha)
+    fill = np.median(rgba[solid][:, :3], axis=0) if solid.any() else np.ones(3, np.float32)
+    if _is_cut_out(rgba, solid):
+        fill = np.float32(_luma(_median(rgba[solid][:, :3])) < 0.5)
+    return rgba[..., :3] * alpha + fill * (1 - alpha)
 
 
 def _planes(rgb: np.ndarray) -> np.ndarray:

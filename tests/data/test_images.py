@@ -121,6 +121,15 @@ def test_strokes_on_transparency_are_the_ink_whatever_their_colour():
         assert apart(dark, white_on_black) < ALIKE
 
 
+def test_a_digit_that_is_cut_out_of_a_sheet_is_the_ink():
+    for number in SAMPLES:
+        ink = drawn(number)
+        drawn_on_paper = read_picture(saved(1 - ink))
+        for grey in (1.0, 0.7, 0.1):
+            cut_out = read_picture(saved(on_transparency(1 - ink, grey)))
+            assert apart(cut_out, drawn_on_paper) < ALIKE
+
+
 def test_dark_ink_on_a_sheet_with_transparent_corners():
     ink = drawn(3)
     y, x = np.mgrid[-1:1:160j, -1:1:160j]
