@@ -209,6 +209,12 @@ def _shapes(start: bytes, size: int) -> dict[str, tuple[int, ...]] | None:
         return None
 
 
+def _number(text: str) -> float:
+    """A whole number may be written as 4.0, as in JavaScript, which does not tell it from 4."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
 def read_header(data: bytes, name: str) -> Header:
     """The header at the start of a file's content. Raises CheckpointError if there is none."""
     size = int.from_bytes(data[:8], "little") if len(data) > 8 else 0
@@ -229,7 +235,7 @@ def read_header(data: bytes, name: str) -> Header:
             f"densembed reads version {VERSION}. Update densembed."
         )
     try:
-        content = json.loads(metadata.get("header", ""))
+        content = json.loads(metadata.get("header", ""), parse_float=_number)
     except (ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{name} has a damaged header, which is not JSON.") from error
     listed = content.get("plugins") if isinstance(content, dict) else None

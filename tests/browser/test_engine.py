@@ -601,6 +601,11 @@ WRONG = {
         for head in files.BAD_HEADERS.values()
     ),
     "settings": lambda: (files.content(files.header(config=each)) for each in SETTINGS),
+    "numbers": lambda: (
+        files.content(json.dumps(files.header()).replace(str(number), written, 1))
+        for number in (0.002, 0.5, 10, 28, 2)
+        for written in ("7.0", "7.00", "7e0", "70E-1", "7.5", "-0.0", "1e999")
+    ),
     "shapes": lambda: (files.content(files.header(input_shape=each)) for each in SHAPES),
     "too small for its network": lambda: (
         files.content(files.header(config={"model": "cnn-2-3-4"}, input_shape=shape, **own))
