@@ -55,10 +55,10 @@ function evidence(anatomy, name, unit) {
   const { raised, raising, lowered, lowering, bias } = anatomy.evidence(label);
   const value = { density: "[Reading|reading]", reading: "[Reading|reading]",
     pixel: "[Ink|ink]" }[unit] ?? "Value";
+  const by = (/** @type {number} */ change) => (change > 0 ? "+" : "") + notZero(change, 1);
   return `${value} × [weight]: the [score] of ${literal(name)} is raised by `
-    + `${counted(raising, unit)} (${withSign(raised, 1)}) and lowered by ${lowering} `
-    + `(${withSign(lowered, 1)}). With the [bias] (${withSign(bias, 1)}) it is `
-    + `*${withSign(raised + lowered + bias, 1)}*.`;
+    + `${counted(raising, unit)} (${by(raised)}) and lowered by ${lowering} (${by(lowered)}). `
+    + `With the [bias] (${by(bias)}) it is *${by(raised + lowered + bias)}*.`;
 }
 
 /** Column and row of a place. @param {ArrayLike<number>} loc @param {number} k */
