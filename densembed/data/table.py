@@ -381,7 +381,9 @@ def _places(
         places[SPLIT] = lowered.index(SPLIT)
     if headings and not headings[0] and width > 2:
         places[NUMBER] = 0  # as pandas writes it
-    if width - len(places) != length:
+    # A table to be read may lack the class, but a column that is named as the class is no value.
+    named = bool(column) and _name(column or "") in map(_name, headings)
+    if named or width - len(places) != length:
         rest = [k for k in range(width) if k not in places.values()]
         places[CLASS] = _named(column, headings, title) if column else rest[-1]
     return places

@@ -189,6 +189,7 @@ class Checkpoint:
     def save(self, path: str | os.PathLike) -> None:
         """Write the file atomically: readers see the old file or the new one.
 
+        Statistics beside an old file, which are not those of this checkpoint, are deleted.
         Raises CheckpointError for tensors or a header that `open` would refuse.
         """
         path = Path(path)
@@ -197,6 +198,8 @@ class Checkpoint:
         _check_counts(self.header, data, name)
         _check_tensors(read_header(data, name), dict(self.tensors), name)
         replace_file(path, data)
+        with contextlib.suppress(OSError):
+            novelty_file(path).unlink()
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> "Checkpoint":

@@ -504,6 +504,17 @@ def test_signals_of_a_length_may_have_no_class(tmp_path):
     np.testing.assert_array_equal(found.values, values())
 
 
+def test_a_column_named_as_the_class_is_no_value(tmp_path):
+    path = tmp_path / "new.csv"
+    content = text([["a", "b", "state"], [1, 2, 3], [4, 5, 6]])
+    path.write_text(content)
+    found = read_rows(path, column="state", length=3)
+    np.testing.assert_array_equal(found.values, [[1, 2], [4, 5]])
+    assert found.classes == ["3", "6"]
+    path.write_text(content.replace("state", "c"))
+    assert read_rows(path, column="state", length=3).values.shape == (2, 3)
+
+
 def test_another_scaling(load):
     data, other = load(text(rows())), Scaling(mean=-1.0, std=4.0)
     found = data.scaled_by(other)

@@ -67,6 +67,14 @@ def test_an_older_file_has_it_beside_it_or_does_without(fitted, trained, tmp_pat
     assert Checkpoint.open(path).novelty is None
 
 
+def test_statistics_beside_a_file_are_not_those_of_the_next_one(fitted, trained, tmp_path):
+    path = tmp_path / "a.safetensors"
+    trained.save(path)
+    novelty_file(path).write_text(fitted.to_json())
+    trained.save(path)
+    assert Checkpoint.open(path).novelty is None
+
+
 @pytest.mark.parametrize(
     "change",
     [
