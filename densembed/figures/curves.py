@@ -80,6 +80,7 @@ def course_figure(course: Course, *, log: bool = False) -> go.Figure:
         heading = {"text": title, "standoff": 4}
         pane = {"domain": domain, "title": heading, "nticks": 4, **scale}
         figure.update_layout({f"yaxis{number}": pane})
+    figure.update_layout(yaxis3={"exponentformat": "power"})  # Plotly's own has 50n for 5e-8
     figure.update_xaxes(title="step", rangemode="tozero", anchor="y3")
     return themed(figure, bottom=40, showlegend=False)
 

@@ -55,6 +55,18 @@ def test_runs_are_found_by_their_names(small_gallery, runs_root):
         assert any("No run has" in each.value for each in app.caption) == (not found)
 
 
+def test_runs_of_tables_are_found_by_their_data(small_gallery, runs_root):
+    runs = [
+        Run.create(QUICK.model_copy(update={"dataset": f"csv:/data/{name}.csv"}))
+        for name in ("one", "two", "three", "four", "five", "six")
+    ]
+    app = visit("train")
+    app.text_input(key="runs-search").set_value("four.csv 2 epochs")
+    settle(app.run())
+    (link,) = app.get("page_link")
+    assert link.proto.query_string == f"run={runs[3].identifier}"
+
+
 def test_only_listed_runs_are_read(small_gallery, runs_root, monkeypatch):
     """Two hundred old runs cost a visit no more than twenty do."""
     for k in range(200):

@@ -20,7 +20,7 @@ from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
-from pages.widgets.paper import tables
+from pages.widgets.paper import figure1, tables
 from tests.pages.conftest import ROOT, as_read, charts, pills, settle, values, visit, warnings
 
 SHIPPED = ROOT / "checkpoints/paper"
@@ -275,6 +275,14 @@ def test_the_links_of_a_table_lie_below_the_path_of_the_server(shipped, monkeypa
     links = app.dataframe[0].value["typical run"].dropna()
     assert links.str.startswith("/fields/?model=").all()
     assert len(links)
+
+
+def test_the_links_of_figure_1_lie_below_the_path_of_the_server(shipped, monkeypatch):
+    monkeypatch.setattr(figure1, "base_path", lambda: "/fields")
+    (caption,) = (each.value for each in visit("paper").caption if "In Explore" in each.value)
+    links = re.findall(r"\]\((.*?)\)", caption)
+    assert len(links) == 4
+    assert all(link.startswith(("/fields/?model=", "/fields/compare?")) for link in links)
 
 
 @pytest.mark.parametrize(("name", "recipe"), EVERY)

@@ -518,7 +518,7 @@ def test_a_duplicate_fills_in_the_form(small_gallery, runs_root, submitted):
         update={
             "seed": 7,
             "epochs": 9,
-            "learning_rate": 0.5,
+            "learning_rate": 1e-7,
             "weight_decay": 0.1,
             "batch_size": 50,
             "grid": "14,data",

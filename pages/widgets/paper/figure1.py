@@ -13,6 +13,7 @@ from densembed.figures.paper import FIGURE1, figure1_of, first_images, usual_inp
 from densembed.models.names import describe
 from densembed.runs import gallery
 from densembed.training.checkpoint import Checkpoint
+from pages.widgets.common.link import base_path
 from pages.widgets.common.page import CHART, panel
 from pages.widgets.common.parameter import Parameter, Slugs
 
@@ -68,11 +69,12 @@ def show() -> None:
                 height="stretch",
                 alt=f"Receptive fields of {describe(model)} before and after training",
             )
-    shown = ", ".join(f"[{describe(model)}](/?model={model})" for model in FIGURE1)
+    base = base_path()
+    shown = ", ".join(f"[{describe(model)}]({base}/?model={model})" for model in FIGURE1)
     st.caption(
         f"All fields of a model share one scale, which ends at the {TOP_PERCENTILE:g}th percentile "
         "of the brightest field. The models have different scales: 25 densities have a smaller sum "
-        f"than 225. [All three on one scale, in Compare]({ONE_SCALE}). In Explore: {shown}."
+        f"than 225. [All three on one scale, in Compare]({base}{ONE_SCALE}). In Explore: {shown}."
         f" Save this figure as a file: `{_command(dataset, own, chosen)}`."
         + _trained_by(checkpoints)
     )

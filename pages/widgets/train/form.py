@@ -104,7 +104,7 @@ def _more_settings() -> dict:
         columns = st.columns(2)
         rate = columns[0].number_input(
             "Learning rate",
-            1e-6,
+            0.0,
             1e6,
             step=0.001,
             format="%g",

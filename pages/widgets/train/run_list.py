@@ -7,9 +7,7 @@ from densembed.models.names import describe
 from densembed.runs import Run, all_runs, read_only
 from densembed.text import counted
 from pages.widgets.common.link import plain
-from pages.widgets.train.form import SOURCES
 from pages.widgets.train.listing import show_list
-from pages.widgets.train.pictures import source_of
 
 FEW = 5
 """Number of runs up to which a list needs no search."""
@@ -45,7 +43,10 @@ def _text(run: Run) -> str:
     config = run.config
     if config is None:
         return ""
-    parts = [run.name, describe(config.model)]
-    if source_of(config.dataset) in SOURCES:
-        parts += [title(config.dataset), counted(config.epochs, "epoch")]
+    parts = [
+        run.name,
+        describe(config.model),
+        title(config.dataset),
+        counted(config.epochs, "epoch"),
+    ]
     return " · ".join(filter(None, parts))
