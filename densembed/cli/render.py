@@ -7,6 +7,7 @@ from densembed.cli.data import note_member, on_grid, read_image, read_signals
 from densembed.fields.field import view
 from densembed.figures.export import write_npz, write_printed
 from densembed.files import replace_file
+from densembed.runs.gallery import key_of
 from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import view_page
@@ -39,7 +40,7 @@ def render(options: argparse.Namespace) -> int:
             shape = (shape[0], *options.grid)
         pixels = read_image(options.image, checkpoint, shape)
     if suffix == PAGE:  # which computes the fields itself, at every step
-        page = view_page({printable(options.checkpoint.stem): checkpoint}, pixels, {})
+        page = view_page({key_of(options.checkpoint): checkpoint}, pixels, {})
         replace_file(options.out, page.encode())
     else:
         fields = view(checkpoint, pixels, [0, -1], resolution=options.resolution)

@@ -8,8 +8,8 @@ from densembed.cli.common import UsageError, warn
 from densembed.cli.data import load
 from densembed.data import noun
 from densembed.paths import gallery_folder
-from densembed.runs.gallery import Entry, shipped
-from densembed.text import listed, printable, quoted
+from densembed.runs.gallery import Entry, key_of, shipped
+from densembed.text import counted, listed, printable, quoted
 from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import is_foreign, site_files, write_site
 
@@ -30,7 +30,7 @@ def site(options: argparse.Namespace) -> None:
     """Write Explore and Compare as static files."""
     # A file may be named by several paths.
     files = {(path.name, os.path.realpath(path)): path for path in options.checkpoint}
-    entries = [Entry(printable(path.stem), path) for path in files.values()]
+    entries = [Entry(key_of(path), path) for path in files.values()]
     if not entries:
         by_key = {entry.key: entry for entry in shipped()}
         entries = [by_key[key] for key in USUAL if key in by_key]
@@ -58,13 +58,18 @@ def site(options: argparse.Namespace) -> None:
     size = sum(path.stat().st_size for path in written)
     for entry in entries:
         header = Checkpoint.open(entry.path).header
-        if not any(header.input_shape == dataset.input_shape for dataset in examples):
-            inputs = f"{noun(header.input_shape)}s of {' × '.join(map(str, header.input_shape))}"
-            warn(
-                f"The site has no examples for {printable(entry.path.name)}, which takes {inputs}: "
-                f"those of {listed(list(datasets))} have another shape. Name data of this shape "
-                "with --dataset."
-            )
+        shape, classes = header.input_shape, header.classes
+        alike = [each for each in examples if each.input_shape == shape]
+        if any(list(each.classes) == classes for each in alike):
+            continue
+        takes = f"takes {noun(shape)}s of {' × '.join(map(str, shape))}"
+        has = f"has the {counted(len(classes), 'class')} {listed(classes)}"
+        other = "other classes" if alike else "another shape"
+        warn(
+            f"The site has no examples for {printable(entry.path.name)}, which "
+            f"{has if alike else takes}: those of {listed(list(datasets))} have {other}. Name data "
+            "that suit it with --dataset."
+        )
     print(f"saved: {len(written)} files, {size / 1e6:.1f} MB; open {printable(written[0])}")
 
 

@@ -79,10 +79,23 @@ def one_line(header: Header) -> str:
     return " · ".join(parts)
 
 
+def key_of(path: Path) -> str:
+    """The key in links of a file: its name, for most names without the ending.
+
+    JavaScript would place keys that are whole numbers before all others, and takes "__proto__" for
+    something else.
+
+    >>> key_of(Path("best.safetensors")), key_of(Path("20.safetensors"))
+    ('best', '20.safetensors')
+    """
+    stem = printable(path.stem)
+    return f"{stem}.safetensors" if stem.isdecimal() or stem == "__proto__" else stem
+
+
 def shipped() -> list[Entry]:
     """The checkpoints of the gallery's folder, sorted by name."""
     paths = sorted(gallery_folder().glob("*.safetensors"))
-    return [Entry(printable(path.stem), path, own=False) for path in paths]
+    return [Entry(key_of(path), path, own=False) for path in paths]
 
 
 def entries() -> Iterator[Entry]:

@@ -35,7 +35,7 @@ def unknown(name: str, meant: str = "") -> str:
     return f"This view has no parameter “{name}”." + (meant and f" Did you mean “{meant}”?")
 
 
-WITHOUT = "This page has no test images for this model. It is shown for a blank picture."
+WITHOUT = "This page has no test images for this model. In place of them is a blank picture."
 DAMAGED = "The input in the link is damaged, or it is that of another model."
 
 
@@ -49,7 +49,7 @@ EXPLORED = [  # link, the link that the view writes, problems
     ("class=3&example=2", "class=3&example=2", []),
     ("class=Z&example=2", "example=2", [invalid("Class", "Z", DIGITS)]),
     ("example=1.5&class=3", "class=3", [invalid("Example", "1.5", "a whole number from 1 to 20")]),
-    ("example=21", "", [invalid("Example", "21", "a whole number from 1 to 20")]),
+    ("example=21", "example=1", [invalid("Example", "21", "a whole number from 1 to 20")]),
     (f"model={SMALL}&class=3", f"model={SMALL}&class=3", []),
     ("model=nothing&class=3", "class=3", [invalid("Model", "nothing", "one of "
      f"{MOVING}, {FIXED}, {SMALL}, {LINEAR}, {MLP}, {COLOUR}, {LETTERS}")]),
@@ -89,11 +89,11 @@ EXPLORED = [  # link, the link that the view writes, problems
     (f"from=Draw&ink={INK}", f"from=draw&ink={INK}", []),
     (f"from=draw&ink={INK[:-4]}", "from=draw", [DAMAGED]),
     ("from=draw&ink=a b", "from=draw", [invalid("Picture", "a b", "a complete picture")]),
-    ("from=Upload", "", [invalid("Input", "Upload", "one of samples, draw")]),
+    ("from=Upload", "example=1", [invalid("Input", "Upload", "one of samples, draw")]),
     ("shuffle=4", "shuffle=4", []),
-    ("shuffle=-1", "", [invalid("Shuffle", "-1", "a whole number from 0 to 1,000,000")]),
+    ("shuffle=-1", "example=1", [invalid("Shuffle", "-1", "a whole number from 0 to 1,000,000")]),
     ("to=3&between=0.25", "to=3&between=0.25", []),
-    ("to=Z&between=2", "", [invalid("Morph into", "Z", DIGITS),
+    ("to=Z&between=2", "example=1", [invalid("Morph into", "Z", DIGITS),
                             invalid("Between", "2", "a number from 0 to 1")]),
     ("right=2&down=-1.5&size=1.2&turn=-30&blur=1&noise=0.2",
      "right=2&down=-1.5&size=1.2&turn=-30&blur=1&noise=0.2", []),
@@ -112,7 +112,7 @@ EXPLORED = [  # link, the link that the view writes, problems
     ("model=20261201-021324-d714f0&class=3", "class=3", [
         "The link sets “Model” to the run “20261201-021324-d714f0”, which was deleted or has no "
         f"readable checkpoint. {USUAL}"]),
-    ("x=" + "y" * 50 + "&class=<b>", "", [invalid("Class", "<b>", DIGITS), unknown("x")]),
+    ("x=" + "y" * 50 + "&class=<b>", "example=1", [invalid("Class", "<b>", DIGITS), unknown("x")]),
 ]  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def test_parameters_before_a_hash_are_those_of_explore(site, address, built, fro
     page = site(at=start)
     for link, written, problems in (
         (f"?model={SMALL}&step={STEPS[4]}", f"model={SMALL}&step={STEPS[4]}", []),
-        ("?class=Z", "", [invalid("Class", "Z", DIGITS)]),
+        ("?class=Z", "example=1", [invalid("Class", "Z", DIGITS)]),
         ("?class=3#explore?class=4", "class=4", []),  # what follows a # counts
     ):
         page.goto(f"{start}index.html{link}")

@@ -1,6 +1,7 @@
 """The static site: Explore and Compare in a browser without a server of ours."""
 
 import base64
+import re
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_a_model_of_signals_of_ones_own(site, tmp_path):
     expect(page.get_by_role("button", name="Shuffle")).to_be_hidden()
     expect(page.locator("#notices p")).to_have_text(
         [
-            "This page has no test signals for this model. It is shown for a blank signal, the "
+            "This page has no test signals for this model. In place of them is a blank signal, the "
             "mean of its training data."
         ]
     )
@@ -291,6 +292,32 @@ def test_files_of_one_name_are_kept_side_by_side(site, tmp_path):
             "Logistic-EL, B = 3 · your file own.safetensors (2)",
         ]
     )
+
+
+def test_a_file_changes_the_model_and_nothing_of_the_link(site, tmp_path):
+    own = tmp_path / "own.safetensors"
+    own.write_bytes((PAPER / f"{LINEAR}.safetensors").read_bytes())
+    page = site("explore?show=densities&more=density&density=90&class=3&tour=1")
+    expect(page.locator("#notices")).to_be_hidden()
+    bring(page, "button", [own])
+    expect(page.locator("select option:checked", has_text="own.safetensors")).to_be_attached()
+    expect(page.locator("#notices")).to_be_hidden()
+    page = site(f"compare?first={SMALL}&second={FIXED}&class=3")
+    bring(page, "button", [own])
+    first = page.get_by_label("First model").locator("option:checked")
+    expect(first).to_have_text("Linear classifier · your file own.safetensors")
+    expect(page.locator("#notices")).to_be_hidden()
+
+
+def test_the_first_example_is_kept_where_the_view_would_open_on_another(site):
+    page = site(f"explore?model={SMALL}")
+    example = page.get_by_role("spinbutton", name="Example")
+    expect(example).not_to_have_value("1")
+    example.fill("1")
+    example.press("Enter")
+    page.wait_for_url(re.compile("example=1$"))
+    page.reload()
+    expect(example).to_have_value("1")
 
 
 def test_colour_scales_are_printed(site):

@@ -57,9 +57,26 @@ def test_models_without_examples_are_named(site, tmp_path):
     assert status == 0
     assert errors.startswith("densembed: The site has no examples for colour.safetensors, which ")
     assert errors.endswith(
-        "takes images of 3 × 12 × 21: those of 'digits' have another shape. Name data of this "
-        "shape with --dataset.\n"
+        "takes images of 3 × 12 × 21: those of 'digits' have another shape. Name data that "
+        "suit it with --dataset.\n"
     )
+    (tmp_path / "letters.safetensors").write_bytes(made("logistic-el-3", (1, 28, 28), classes="ab"))
+    _, errors, _ = site(tmp_path / "letters.safetensors")
+    assert errors.startswith("densembed: The site has no examples for letters.safetensors, which ")
+    assert "has the 2 classes 'a', 'b': those of 'digits' have other classes." in errors
+
+
+def test_the_order_of_models_is_that_of_the_files(site, trained_file, tmp_path):
+    names = ("best", "20", "5", "__proto__")
+    paths = [tmp_path / f"{name}.safetensors" for name in names]
+    for path in paths:
+        path.write_bytes(trained_file.read_bytes())
+    _, _, out = site(*paths)
+    page = (out / "index.html").read_text()
+    written = json.loads(re.search(r'id="site">(.*?)</script>', page, re.DOTALL)[1])
+    keys = list(written["models"])
+    assert keys == ["best", "20.safetensors", "5.safetensors", "__proto__.safetensors"]
+    assert all(file in {path.name for path in out.iterdir()} for file in map("{}.js".format, keys))
 
 
 def test_a_file_that_is_named_twice_is_shown_once(site, trained_file):

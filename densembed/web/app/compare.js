@@ -120,7 +120,7 @@ class Compare extends View {
     this.count = choice("Models", (models) => this.set({ models }));
     this.lists = NAMES.map((name) =>
       list(`${name[0].toUpperCase()}${name.slice(1)} model`,
-        (chosen) => (name === NAMES[0] ? this.begin(chosen) : this.set({ [name]: chosen }))));
+        (chosen) => (name === NAMES[0] ? this.take(chosen) : this.set({ [name]: chosen }))));
     this.by = choice("Align runs by", (by) => this.align(by));
     this.field = choice("Combine densities by", (field) => this.set({ field }));
     this.story = make("p", { className: "note", role: "status" });
@@ -169,7 +169,7 @@ class Compare extends View {
    * Compare with another first model, whose test images are the inputs.
    * @param {string} key
    */
-  async begin(key) {
+  async take(key) {
     this.chosen = key;
     this.showLoading();
     const { models } = this.host;
@@ -367,7 +367,7 @@ class Compare extends View {
     const isGone = (/** @type {string} */ name) => !keys.includes(String(this.state[name]));
     this.set(Object.fromEntries(others.filter(isGone).map((name) =>
       [name, parameters[name].usual])));
-    if (isGone(first)) this.begin(String(parameters[first].usual));
+    if (isGone(first)) this.take(String(parameters[first].usual));
   }
 
   /** @param {import("./input.js").Input} input */

@@ -187,10 +187,7 @@ class Explore extends View {
     this.state = readLink(this.parameters, new URLSearchParams()).state;
     this.inputs = this.controls();
     this.panel = new InputPanel(host, this.inputs);
-    this.model = list("Model", (model) => {
-      this.picked = true;
-      this.open(model);
-    });
+    this.model = list("Model", (model) => this.take(model));
     this.story = make("p", { className: "note" });
     this.parts = make("p", { className: "glossed" });
     this.about = make("p", { className: "glossed" });
@@ -274,9 +271,13 @@ class Explore extends View {
     const written = new URLSearchParams(link);
     this.picked = written.has("model") && written.get("model") !== kept(STARTED);
     this.source = String(state.from);
-    if (!Object.keys(inputParameters(this.samples, this.sources)).some((name) => written.has(name)))
-      await this.openRight();
+    if (!this.setsInput(written)) await this.openRight();
     this.place();
+  }
+
+  /** Whether a link sets the input. @param {URLSearchParams} link */
+  setsInput(link) {
+    return Object.keys(inputParameters(this.samples, this.sources)).some((name) => link.has(name));
   }
 
   /** Open on a test image that the model reads right, if there is one among the first. */
@@ -316,6 +317,12 @@ class Explore extends View {
     this.source = source;
     const key = startingModel(this.host, source);
     if (!this.picked && key !== this.state.model) this.open(key);
+  }
+
+  /** Show the model that the visitor chooses. @param {string} key */
+  take(key) {
+    this.picked = true;
+    return this.open(key);
   }
 
   /**
@@ -412,7 +419,10 @@ class Explore extends View {
       this.attempt(() => this.update());
     }
     const ink = await inputs.ink(state);
-    this.host.rest(writeLink(parameters, { ...state, ink }).toString(), inputs.input(state));
+    const link = writeLink(parameters, { ...state, ink });
+    // A link that sets no input would open on one that the model reads right.
+    if (!this.untouched && !this.setsInput(link)) link.set("example", String(state.example));
+    this.host.rest(link.toString(), inputs.input(state));
   }
 
   update() {

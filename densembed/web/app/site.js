@@ -24,7 +24,9 @@ import { Samples } from "./samples.js";
  * @property {string} [signal] or its signal, with 32 bits per value
  */
 
-/** @type {Record<string, { start: (root: HTMLElement, host: Host) => Promise<unknown>,
+/** @typedef {{ refresh: () => void, take: (key: string) => Promise<void> }} Shown */
+
+/** @type {Record<string, { start: (root: HTMLElement, host: Host) => Promise<Shown>,
  *   title: string, text: string }>} */
 const VIEWS = {
   explore: { start: explore, title: "What does this network look at?",
@@ -48,6 +50,9 @@ export function start(site) {
 }
 
 class Page {
+  /** @type {Shown | null} */
+  view = null;
+
   /** @param {Site} site */
   constructor(site) {
     this.samples = site.samples.map(samplesOf);
@@ -90,11 +95,14 @@ class Page {
     const view = name === "compare" ? name : "explore";
     const unknown = name && name !== view
       ? `There is no page “${written.slice(0, 40)}”, so Explore is shown.` : "";
-    return { view, parameters: rest.join("?"), unknown };
+    const parameters = new URLSearchParams(rest.join("?"));
+    parameters.delete("tour");  // of a link of the app, which alone has one
+    return { view, parameters: parameters.toString(), unknown };
   }
 
   async open() {
     const { view, parameters, unknown } = this.place;
+    this.view = null;
     this.host.link = parameters;
     this.unknown = unknown;
     const { title, text, start: begin } = VIEWS[view];
@@ -114,7 +122,8 @@ class Page {
       rest: (link, input) => { if (root.isConnected) rest(link, input); },
       report: (sentences) => { if (root.isConnected) report(sentences); } };
     try {
-      await begin(root, host);
+      const begun = await begin(root, host);
+      if (root.isConnected) this.view = begun;
     } catch (error) {
       host.report([messageOf(error)]);
     }
@@ -142,8 +151,8 @@ class Page {
       const taken = this.samples.find((own) => classes.join() === own.classes.join()
         && !othersOf(inputShape, own));
       this.missing = taken || this.host.upload ? ""
-        : `This page has no ${nounsOf(inputShape).test}s for this model. It is shown for a blank ${
-          isSignal(inputShape) ? "signal, the mean of its training data" : "picture"}.`;
+        : `This page has no ${nounsOf(inputShape).test}s for this model. In place of them is a `
+          + `blank ${isSignal(inputShape) ? "signal, the mean of its training data" : "picture"}.`;
       return taken ?? Samples.empty(checkpoint);
     };
     return { title, name: "", group, story, open, samples };
@@ -191,7 +200,8 @@ class Page {
       const link = new URLSearchParams(parameters);
       link.set(view === "compare" ? "first" : "model", last);
       history.replaceState(null, "", `#${view}?${link}`);
-      await this.open();
+      this.view?.refresh();
+      await (this.view?.take(last) ?? this.open());  // there is no view if it could not be opened
     }
     if (problems.length) this.report(problems);
   }
