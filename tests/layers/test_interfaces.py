@@ -1,5 +1,6 @@
 """What torch offers for a module, with every public layer: the table of docs/engineers.md."""
 
+import inspect
 import math
 import re
 from pathlib import Path
@@ -99,6 +100,15 @@ LAYERS = {
     "AdaptivePool2d": (lambda: AdaptivePool2d(2, learn_intervals=True), (4, 6)),
 }
 each_layer = pytest.mark.parametrize("name", LAYERS)
+# A layer and those derived from it, which only give the number of axes: what takes seconds is
+# done with the derived ones alone.
+WITH_AXES = {
+    DensityEmbedding: (DensityEmbedding1d, DensityEmbedding2d),
+    AdaptiveDensityEmbedding: (AdaptiveDensityEmbedding1d, AdaptiveDensityEmbedding2d),
+}
+each_path = pytest.mark.parametrize(
+    "name", [name for name in LAYERS if name not in {kind.__name__ for kind in WITH_AXES}]
+)
 
 
 @pytest.fixture(autouse=True)
@@ -138,6 +148,18 @@ def test_every_public_layer_is_here():
     assert {name.partition(" ")[0] for name in LAYERS} == set(layers.__all__)
 
 
+@pytest.mark.parametrize(
+    ("kind", "derived"), [(kind, each) for kind, kinds in WITH_AXES.items() for each in kinds]
+)
+def test_a_layer_with_a_number_of_axes_is_the_one_without(kind, derived):
+    assert derived.__mro__[1] is kind
+    assert {name for name in vars(derived) if not name.startswith("__")} == {"axes"}
+    # Only the constructor reads it, to compare it with the sizes.
+    for each in kind.__mro__[: kind.__mro__.index(nn.Module)]:
+        source, constructor = inspect.getsource(each), inspect.getsource(each.__init__)
+        assert source.count(".axes") == constructor.count(".axes")
+
+
 @each_layer
 def test_jvp(name):
     layer, x = made(name)
@@ -169,7 +191,7 @@ def test_jacobians_for_the_input_and_each_parameter(name):
 
 
 @pytest.mark.slow
-@each_layer
+@each_path
 def test_linearize(name):
     layer, x = made(name)
     slope = grad(lambda x: layer(x).square().sum())
@@ -228,7 +250,7 @@ def test_vmap_over_members_and_their_gradients(name):
         torch.testing.assert_close(slope, grad(loss)(picture[None], *values))
 
 
-@each_layer
+@each_path
 @pytest.mark.parametrize("training", [False, True])
 def test_export_with_a_free_batch(name, training):
     layer, x = made(name, torch.float32, batch=3)
@@ -307,7 +329,7 @@ def test_symbolic_trace_takes_layers_as_leaves(name):
     assert torch.equal(traced(x), network(x))
 
 
-@each_layer
+@each_path
 def test_compile_as_one_graph(name):
     layer, x = made(name)
     torch._dynamo.reset()
@@ -320,7 +342,7 @@ def test_compile_as_one_graph(name):
         torch.testing.assert_close(got, expected)
 
 
-@each_layer
+@each_path
 def test_compile_around_gradients_of_each_input(name):
     """The compiler has no vmap for functions with gradients of their own, such as those of Γ."""
     layer, x = made(name)
