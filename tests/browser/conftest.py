@@ -49,6 +49,8 @@ FLAGS = [
     "--disable-background-networking",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost",  # no network but the app
 ]
+# Tabs of one context share a process, which compiles Streamlit's code once.
+ONE_PROCESS = ["--renderer-process-limit=1"]
 PATIENCE = 30_000
 """Milliseconds that one try of `expect` waits; it tries again while something happens."""
 PICTURE_FILE = ".st-key-upload input[type=file]"
@@ -146,7 +148,7 @@ def chromium() -> str:
 def browser():
     path = chromium()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *ONE_PROCESS])
         yield browser
         browser.close()
 
@@ -226,19 +228,38 @@ def visit(browser, server) -> Iterator[Callable[..., Page]]:
         yield open_link
 
 
-def new_tab(browser: Browser, width: int, **options) -> Page:
-    """An empty tab of a visitor who comes for the first time."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, reduced_motion="reduce", **options
-    )
-    page = context.new_page()
-    page.set_default_timeout(LONGEST)
+@functools.cache
+def first_tab(browser: Browser) -> Page:
+    """A blank tab that keeps the process and the cache of the tabs of `new_tab` alive."""
+    page = browser.new_context(reduced_motion="reduce").new_page()
+    page.route("**", lambda route: route.fulfill(body=""))
+    page.goto("http://localhost/")  # the site of all servers of the tests, whatever their ports
     return page
 
 
-def close_all(pages: list[Page]) -> None:
-    for context in {page.context for page in pages}:
-        context.close()
+def new_tab(browser: Browser, server: str, width: int, theme: str = "light") -> Page:
+    """An empty tab of a visitor who comes to that server for the first time."""
+    first = first_tab(browser)
+    page = first.context.new_page()
+    page.set_default_timeout(LONGEST)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=theme)
+    wire = first.context.new_cdp_session(page)
+    # What an earlier visitor left; the files that the browser keeps stay.
+    stored = {"origin": server, "storageTypes": "cookies,local_storage"}
+    wire.send("Storage.clearDataForOrigin", stored)
+    wire.detach()
+    return page
+
+
+def new_phone(browser: Browser, width: int) -> Page:
+    """An empty tab of a visitor with a touch screen, in a context that closes with it."""
+    viewport = {"width": width, "height": 900}
+    page = browser.new_page(
+        viewport=viewport, reduced_motion="reduce", has_touch=True, is_mobile=True
+    )
+    page.set_default_timeout(LONGEST)
+    return page
 
 
 @contextlib.contextmanager
@@ -259,7 +280,7 @@ def visitor(browser, server: str) -> Iterator[Callable[..., Page]]:
             faults.append(str(error))
 
     def open_link(link: str | None = "/", width: int = 1440, theme: str = "light") -> Page:
-        page = new_tab(browser, width, color_scheme=theme)
+        page = new_tab(browser, server, width, theme)
         pages.append(page)
         page.on("popup", lambda popup: pages.append(popup))
         page.on("console", note)
@@ -276,7 +297,8 @@ def visitor(browser, server: str) -> Iterator[Callable[..., Page]]:
                 assert page.get_by_test_id("stException").count() == 0
                 assert not nonsense(page)
     finally:
-        close_all(pages)
+        for page in pages:
+            page.close()
     assert not faults
 
 
@@ -459,11 +481,10 @@ def site(browser, address) -> Iterator[Callable[..., Page]]:
         link: str = "explore",
         width: int = 1440,
         at: str = address,
-        theme: str | None = None,
+        theme: str = "light",
         is_phone: bool = False,
     ) -> Page:
-        phone = {"has_touch": True, "is_mobile": True} if is_phone else {}
-        page = new_tab(browser, width, color_scheme=theme, **phone)
+        page = new_phone(browser, width) if is_phone else new_tab(browser, at, width, theme)
         pages.append(page)
         page.on("console", lambda message: message.type == "error" and faults.append(message.text))
         page.on("pageerror", lambda error: faults.append(str(error)))
@@ -484,5 +505,6 @@ def site(browser, address) -> Iterator[Callable[..., Page]]:
         for page in pages:
             assert page.is_closed() or not nonsense(page)
     finally:
-        close_all(pages)
+        for page in pages:
+            page.close()
     assert faults == []

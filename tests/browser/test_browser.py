@@ -80,9 +80,11 @@ def test_the_first_page_is_shown_for_other_addresses(visit):
     assert "importmap" in answer.text()
 
 
-def test_what_the_first_view_needs_is_loaded_once_and_before_the_page_runs(visit):
-    page = visit("/?tour=0&class=3")
-    shown = painted(page, FIELD)
+def test_what_the_first_view_needs_is_loaded_once_and_before_the_page_runs(visit, server):
+    page = visit(None)
+    page.context.new_cdp_session(page).send("Network.clearBrowserCache")
+    page.goto(server + "/?tour=0&class=3")
+    shown = painted(settle(page), FIELD)
     assert shown.any()
     loaded = page.evaluate(
         "() => performance.getEntriesByType('resource').map(each => [each.name, each.startTime])"

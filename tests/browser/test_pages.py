@@ -561,11 +561,11 @@ def test_the_link_is_copied(browser, server):
 
 
 def test_a_server_that_is_away_is_named_in_our_words(browser, tmp_path):
-    page = new_tab(browser, 320)
     with serve(tmp_path) as address:
+        page = new_tab(browser, address, 320)
         page.goto(f"{address}/train")
         settle(page)
     dialog = page.get_by_role("dialog", name="Connection error")
     expect(dialog).to_contain_text("The server cannot be reached: check the connection")
     assert "streamlit" not in dialog.inner_text().lower()
-    page.context.close()
+    page.close()
