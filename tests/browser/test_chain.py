@@ -156,6 +156,19 @@ def test_the_story_of_a_network_with_one_density(site, tmp_path, chapter, words)
     expect(text).to_contain_text(words, use_inner_text=True)
 
 
+def test_where_one_density_starts_on_a_grid(site, tmp_path):
+    page = site("explore?more=story&chapter=5")
+    for model, place in (("logistic-el-1", "in the middle"), ("logistic-el-mnn-1-1", "near the m")):
+        own = Checkpoint.from_bytes(made(model, (1, 28, 28)))
+        config = own.config.model_copy(update={"location_start": "grid"})
+        path = tmp_path / f"{model}.safetensors"
+        header = own.header.model_copy(update={"config": config})
+        Checkpoint(header, own.tensors).save(path)
+        page.locator("#file").set_input_files(path)
+        text = page.locator(".story .words > p").first
+        expect(text).to_contain_text(f"At first, the bump lies {place}", use_inner_text=True)
+
+
 def test_densities_of_several_channels_are_counted_together(site):
     page = site(f"explore?model={COLOUR}")
     expect(page.locator(".choices .glossed")).to_have_text(

@@ -1,5 +1,7 @@
 """The input of a view: examples, changes, morphs and drawings."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -22,6 +24,7 @@ from tests.browser.conftest import (
 from tests.browser.gallery import (
     FIELD,
     INPUT,
+    LETTERS,
     sample,
 )
 from tests.browser.views import PAD, alike, drawn, field_of, follows, rests
@@ -115,6 +118,16 @@ def test_a_drawing_is_not_moved_by_what_moved_the_picture_before(site):
     assert "right=" not in page.url
     choose(page, "Input", "Test images")
     rests(page, "class=3")
+
+
+def test_a_drawing_is_kept_where_the_first_model_has_other_test_images(site):
+    page = site("compare?from=draw&field=mean")
+    drag(page, PAD, [(0.3, 0.5), (0.7, 0.6)])
+    page.wait_for_url("**ink=*")
+    ink = re.search("ink=[^&]*", page.url)[0]
+    page.get_by_label("First model").select_option(LETTERS)
+    page.wait_for_url(lambda url: f"first={LETTERS}" in url and ink in url)
+    expect(page.get_by_role("button", name="Undo")).to_be_enabled()
 
 
 def test_a_morph_begins_and_ends_with_the_two_images(site):

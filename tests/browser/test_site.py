@@ -320,6 +320,32 @@ def test_the_first_example_is_kept_where_the_view_would_open_on_another(site):
     expect(example).to_have_value("1")
 
 
+def test_no_model_is_recommended_that_is_not_there(site, address, tmp_path):
+    entries = [Entry(key, PAPER / f"{key}.safetensors") for key in (LINEAR, "mlp-50")]
+    write_site(tmp_path / "plain", entries, [load_dataset("digits")])
+    plain = f"{(tmp_path / 'plain').as_uri()}/"
+    for chapter, advice in ((3, "choose a model with EL"), (4, "Choose one above")):
+        for start, visible in ((address, True), (plain, False)):
+            page = site(f"explore?more=story&chapter={chapter}&model={LINEAR}", at=start)
+            expect(page.locator(".story .words > p").first).to_be_visible()
+            expect(page.locator(".story", has_text=advice)).to_have_count(int(visible))
+            lead = page.get_by_text("Choose a model with EL in its name to see where")
+            expect(lead).to_have_count(int(visible))
+
+
+def test_a_signal_is_printed_as_wide_as_its_field(site, tmp_path):
+    for link in ("explore", "compare?field=mean"):
+        page = site(link)
+        bring(page, "button", [PAPER / f"{key}.safetensors" for key in USUAL[-2:]])
+        expect(page.locator(INPUT).first).to_be_visible()
+        expect(page.locator(".signals")).to_be_visible()
+        page.emulate_media(media="print")
+        page.set_viewport_size({"width": 720, "height": 1000})
+        field = ".pair figure" if link == "explore" else ".columns .field"
+        widths = [page.locator(part).first.bounding_box()["width"] for part in (INPUT, field)]
+        assert widths[0] == pytest.approx(widths[1], rel=0.05)
+
+
 def test_colour_scales_are_printed(site):
     """They are backgrounds, which browsers leave out by default."""
     page = site()

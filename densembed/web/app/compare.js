@@ -193,7 +193,9 @@ class Compare extends View {
       const link = writeLink(this.parameters, this.state);
       this.parameters = this.parametersOf();
       this.state = readLink(this.parameters, link).state;
+      const before = this.inputs;
       this.inputs = this.controls();
+      this.inputs.keep(before);
       this.panel = new InputPanel(this.host, this.inputs);
       this.place();
     }

@@ -8,7 +8,7 @@ import { choice, list, make, NONE, slider, toggle } from "./controls.js";
 import { DETAILS, Details, detailsOf } from "./details.js";
 import { MEASURES, explain, forSignals, partsOf } from "./glossary.js";
 import { gridTexts, gridsOf, ownGrid } from "./grids.js";
-import { groupsOf, load, part, reportFailure, titlesOf, whenLoaded } from "./host.js";
+import { groupsOf, load, offers, part, reportFailure, titlesOf, whenLoaded } from "./host.js";
 import { DAMAGED, InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { asInput, channelsOf, nounsOf } from "./kinds.js";
@@ -349,13 +349,10 @@ class Explore extends View {
       { ...this.state, model: key, step: last ? null : this.state.step });
     this.checkpoint = checkpoint;
     if (samples !== this.samples) {
-      const { strokes, linked } = this.inputs;
+      const before = this.inputs;
       this.samples = samples;
       this.inputs = this.controls();
-      this.inputs.strokes = strokes;
-      const blank = samples.blank();
-      const fits = linked?.length === blank.length && linked.constructor === blank.constructor;
-      this.inputs.linked = fits ? linked : null;
+      this.inputs.keep(before);
       this.panel = new InputPanel(this.host, this.inputs);
     }
     this.parameters = this.parametersOf();
@@ -398,7 +395,7 @@ class Explore extends View {
     explain(this.parts, partsOf(this.checkpoint.words, signals,
       this.checkpoint.network(0).densities));
     explain(this.about, signals ? forSignals(MEASURES) : MEASURES);
-    explain(this.sentence, leadOf(this.checkpoint, others));
+    explain(this.sentence, leadOf(this.checkpoint, offers(this.host, "EL")));
     if (this.inputPlace.firstChild !== this.inputs.bar) {  // or a control would lose the focus
       this.inputPlace.replaceChildren(this.inputs.bar);
       this.left.replaceChildren(this.panel.element, this.inputs.changes);

@@ -52,6 +52,10 @@ export function part(name) {
 export const titlesOf = (models) =>
   Object.fromEntries(Object.entries(models).map(([key, { title }]) => [key, title]));
 
+/** Whether a model can be chosen that is named so. @param {Host} host @param {"EL" | "mNN"} name */
+export const offers = ({ models }, name) =>
+  Object.values(models).some(({ title }) => title.includes(name));
+
 /** The groups of models by their keys. @param {Record<string, Model>} models */
 export const groupsOf = (models) =>
   Object.fromEntries(Object.entries(models).map(([key, { group }]) => [key, group]));

@@ -226,6 +226,17 @@ export class InputControls {
     this.changes = make("div", { className: "changes" }, this.sliderBox, this.reset);
   }
 
+  /**
+   * Keep the drawing, and the input of the link where it suits the test images of another model.
+   * @param {InputControls} before
+   */
+  keep({ strokes, linked }) {
+    const blank = this.samples.blank();
+    const fits = linked?.length === blank.length && linked.constructor === blank.constructor;
+    this.strokes = strokes;
+    this.linked = fits ? linked : null;
+  }
+
   /** @param {State} state */
   show(state) {
     const { samples } = this;

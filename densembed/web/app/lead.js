@@ -50,7 +50,7 @@ function errorText(errors) {
 /**
  * What the field of a model shows.
  * @param {Checkpoint} checkpoint
- * @param {boolean} others whether another model can be chosen
+ * @param {boolean} others whether a model with densities can be chosen
  */
 export function leadOf(checkpoint, others) {
   const signal = checkpoint.axes === 1;

@@ -18,7 +18,7 @@ import { colours, scales } from "../resources.js";
 import { Anatomy } from "./anatomy.js";
 import { make, slider } from "./controls.js";
 import { explain, literal, withoutDensities } from "./glossary.js";
-import { part, whenLoaded } from "./host.js";
+import { offers, part, whenLoaded } from "./host.js";
 import { incomplete } from "./lead.js";
 import { spriteOf } from "./pictures.js";
 import { RESOLUTION, TOP } from "./response.js";
@@ -227,11 +227,6 @@ export class Story {
       ] };
   }
 
-  /** Whether another model can be chosen. */
-  get others() {
-    return Object.keys(this.host.models).length > 1;
-  }
-
   /** @param {Response} response @param {number} current @returns {Page} */
   hundred(response, current) {
     const { checkpoint, shape, size } = response;
@@ -247,7 +242,8 @@ export class Story {
       + `network predicts *${plain}*, with ${percentage(probabilities[label])}.`;
     const equation = checkpoint.hasDensities ? "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)"
       : "score of class c = Σᵢ w_ci hᵢ + b_c, where h is what the last layer reads";
-    const other = this.others ? " To see many bumps, choose a model with EL in its name." : "";
+    const other = offers(this.host, "EL")
+      ? " To see many bumps, choose a model with EL in its name." : "";
     if (!checkpoint.hasDensities) return { title: "Many readings", equation, say: says,
       text: `${withoutDensities(anatomy.network.onPixels, "pixel")}.${other}`,
       figures: this.fields(response, [current]) };
@@ -333,7 +329,7 @@ export class Story {
           : "This model has no bumps, and its"} field is the same for every picture. In a model `
           + "with a [micro network] (mNN in its name) it moves: the micro network reads the "
           + `picture first and computes where each bump goes.${
-            this.others ? " Choose one above to see it." : ""}` };
+            offers(this.host, "mNN") ? " Choose one above to see it." : ""}` };
   }
 
   /** @param {Response} response @param {number} current @returns {Page} */
@@ -344,11 +340,14 @@ export class Story {
     const error = errors?.length
       ? ` ${cut ? "When it was last tested, it misread" : "Afterwards, it misreads"} ${
         errors[typical].toFixed(1)} % of the test images, which it never saw in training.` : "";
-    const on = checkpoint.config.location_start !== "grid" ? "at random places"
-      : checkpoint.network(0).hasMicroNetwork ? "near a regular grid" : "on a regular grid";
+    const one = checkpoint.network(0).densities === 1;
+    const at = one ? "the middle" : "a regular grid";
+    const on = checkpoint.config.location_start !== "grid"
+      ? one ? "at a random place" : "at random places"
+      : checkpoint.network(0).hasMicroNetwork ? `near ${at}` : one ? `in ${at}` : `on ${at}`;
     const [places, moves] = checkpoint.hasDensities
-      ? [checkpoint.network(0).densities === 1 ? "the bump lies at a random place and "
-        : `the bumps lie ${on} and `, "every bump moves and "] : ["", ""];
+      ? [one ? `the bump lies ${on} and ` : `the bumps lie ${on} and `,
+        one ? "the bump moves and " : "every bump moves and "] : ["", ""];
     const batch = Math.min(Number(checkpoint.config.batch_size),
       checkpoint.provenance.train_images);
     const seen = batch > 1 ? `up to ${batch.toLocaleString("en")} pictures` : "a picture";
