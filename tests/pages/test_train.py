@@ -570,6 +570,30 @@ def test_a_grid_that_is_no_size_gets_one_sentence(small_gallery, runs_root):
     assert "14;data" in as_read(app.error[0].value)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("new-epochs-digits", 20_000, "Epochs takes a whole number from 1 to 10,000; got 20000."),
+        ("new-seed", 3_000_000_000, "Seed takes a whole number from 0 to 2,147,483,647; got 3"),
+        ("new-batch", 0, "Batch size takes a whole number from 1 to 100,000; got 0."),
+        ("new-rate", 0.0, "Learning rate takes a number above 0 and up to 1,000,000; got 0.0."),
+        ("sweep-epochs", 0, "Epochs takes a whole number from 1 to 10,000; got 0."),
+        ("sweep-seeds", 101, "Seeds takes a whole number from 1 to 100; got 101."),
+    ],
+)
+def test_a_number_out_of_range_does_not_start_a_training(
+    small_gallery, runs_root, submitted, key, value, says
+):
+    """The fields of Streamlit would keep the number before it, and start with that."""
+    app = visit("train", training="sweep" if key.startswith("sweep") else "run")
+    field = app.number_input(key=key)
+    assert (field.min, field.max) == (None, None)
+    field.set_value(value)
+    settle(app.run())
+    assert as_read(app.error[0].value).startswith(says)
+    assert not any((button.key or "").startswith("start-") for button in app.button)
+
+
 @pytest.mark.parametrize("name", ["my best", "**bold** $x^2$ <b>:smile:", "../../etc"])
 def test_a_name_is_shown_as_it_was_typed(small_gallery, runs_root, name):
     run = Run.create(QUICK)

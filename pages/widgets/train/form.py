@@ -53,10 +53,10 @@ def train_form() -> None:
     readable = source not in OWN or (dataset is not None and show_pictures(dataset))
     bottom = st.columns(2, vertical_alignment="bottom")
     st.session_state.setdefault(f"new-epochs-{source}", EPOCHS.get(source, 5))
+    # Streamlit would keep the value before one that is out of range: the config checks the range.
     epochs = bottom[0].number_input(
         "Epochs",
-        1,
-        10_000,
+        step=1,
         key=f"new-epochs-{source}",
         **KEPT,
         help="Passes over the training data.",
@@ -104,8 +104,6 @@ def _more_settings() -> dict:
         columns = st.columns(2)
         rate = columns[0].number_input(
             "Learning rate",
-            0.0,
-            1e6,
             step=0.001,
             format="%g",
             key="new-rate",
@@ -113,12 +111,11 @@ def _more_settings() -> dict:
             help="Maximum of the one-cycle schedule. The paper uses 0.002.",
         )
         batch = columns[1].number_input(
-            "Batch size", 1, 100_000, key="new-batch", **KEPT, help="Inputs per step."
+            "Batch size", step=1, key="new-batch", **KEPT, help="Inputs per step."
         )
         seed = columns[0].number_input(
             "Seed",
-            0,
-            2**31 - 1,
+            step=1,
             key="new-seed",
             **KEPT,
             help="Runs with the same seed give the same result.",

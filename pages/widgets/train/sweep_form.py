@@ -58,9 +58,9 @@ def sweep_form() -> None:
         **KEPT,
         help=SIGNALS,
     )
-    epochs = columns[2].number_input("Epochs", 1, 10_000, 20, key="sweep-epochs", **KEPT)
+    epochs = columns[2].number_input("Epochs", value=20, step=1, key="sweep-epochs", **KEPT)
     seeds = columns[3].number_input(
-        "Seeds", 1, 100, 3, key="sweep-seeds", **KEPT, help="Trainings per combination."
+        "Seeds", value=3, step=1, key="sweep-seeds", **KEPT, help="Trainings per combination."
     )
     varied = st.multiselect(
         "Settings to vary",
