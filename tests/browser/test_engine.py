@@ -116,6 +116,10 @@ READ = """({ engine, bytes }, texts) => texts.map((text) => {
 })"""
 
 
+TITLE = """({ engine, bytes }, text) =>
+  engine.readCheckpoint(bytes(text).buffer, "it.safetensors").provenance.dataset_title"""
+
+
 class Engine:
     """A tab with the engine."""
 
@@ -645,6 +649,14 @@ def sentence(data: bytes) -> list[str] | None:
     except CheckpointError as error:
         return ["CheckpointError", str(error)]
     return None
+
+
+@pytest.mark.parametrize("title", ["", "  ", " my digits "])
+def test_a_title_is_that_of_python(engine, title):
+    provenance = {**files.header()["provenance"], "dataset_title": title}
+    data = files.content(files.header(provenance=provenance))
+    found = engine.evaluate(TITLE, text(data))
+    assert found == Checkpoint.from_bytes(data, "it.safetensors").header.provenance.dataset_title
 
 
 def test_a_model_of_a_plugin_is_left_to_python(engine):

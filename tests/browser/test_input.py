@@ -290,6 +290,8 @@ SIGNALS = {  # texts of a signal of four values, what is read, and what is said 
     "lines of an old computer": ("1\r2\r3\r4", [1, 2, 3, 4], ""),
     "decimal commas": ("0,5 1,5 2 3", [0.5, 1.5, 2, 3], ""),
     "a column of them": ("value\n0,5\n1,5\n2\n3,25", [0.5, 1.5, 2, 3.25], ""),
+    "rows of two": ("index,value\n0,5\n1,7\n2,9", [0, 0, 5, 5],
+                    "2 numbers, resampled to 4. This is the first of 3 rows."),
     "the first row": ("9;2;3;4\n5;6;7;8\n", [9, 2, 3, 4], "This is the first of 2 rows."),
     "too few": ("1 3", [1, 1, 3, 3], "2 numbers, resampled to 4."),
     "a class": ("1,2,3,4,high", [1, 2, 3, 4], ""),

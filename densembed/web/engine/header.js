@@ -104,6 +104,12 @@ const shortText = {
 };
 
 /** @type {Rule} */
+const title = {
+  takes: "",
+  check: (value, path) => shortText.check(value, path).trim() || "untitled data",
+};
+
+/** @type {Rule} */
 const longText = {
   takes: "",
   check: (value, path) => printable(text(2000).check(value, path)),
@@ -275,7 +281,7 @@ const HEADER = {
     device: shortText,
     threads: count,
     kernels: { ...shortText, absent: "" },
-    dataset_title: shortText,
+    dataset_title: title,
     train_images: count,
     test_images: count,
   }),

@@ -83,9 +83,10 @@ export function readSignal(text, length, whole = true) {
   const written = text.replace(/[[\]]/g, " ").split(/\r\n?|\n/);
   if (!whole) written.pop();
   const filled = written.filter((line) => line.trim());
-  // Below a heading, if there is one. Of a signal of two numbers it may be a row.
-  const isList = length > 2 && filled.length > 2 &&
-    filled.slice(1).every((line) => DECIMAL_COMMA.test(line.trim()));
+  // Below a heading of one cell, if there is one. Of a signal of two numbers it may be a row.
+  const isOne = (/** @type {string} */ line) => DECIMAL_COMMA.test(line.trim());
+  const isList = length > 2 && filled.length > 2 && filled.slice(1).every(isOne) &&
+    (isOne(filled[0]) || !filled[0].includes(","));
   const lines = filled.map((line) => cellsOf(line, isList)).filter((cells) => cells.length);
   const first = lines.findIndex((cells, k) => cells.some(isNumber) &&
     !(k === 0 && lines.length > 1 && cells.length > 2 && count(cells)));
