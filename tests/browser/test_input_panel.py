@@ -84,7 +84,7 @@ def test_sliders_change_the_input_as_python_does(site):
     page.get_by_role("button", name="Reset").click()
     shows(page, INPUT, sample()[0].numpy() / 255)
     expect(page.get_by_role("button", name="Reset")).to_be_hidden()
-    rests(page, "")
+    rests(page, "example=1")
 
 
 def test_dragging_the_picture_moves_it_while_the_field_follows(site):
