@@ -24,7 +24,7 @@ from tests.browser.conftest import (
 from tests.browser.gallery import (
     FIELD,
     INPUT,
-    LETTERS,
+    made,
     sample,
 )
 from tests.browser.views import PAD, alike, drawn, field_of, follows, rests
@@ -120,13 +120,15 @@ def test_a_drawing_is_not_moved_by_what_moved_the_picture_before(site):
     rests(page, "class=3")
 
 
-def test_a_drawing_is_kept_where_the_first_model_has_other_test_images(site):
+def test_a_drawing_is_kept_where_the_first_model_has_other_test_images(site, tmp_path):
+    own = tmp_path / "own.safetensors"
+    own.write_bytes(made("linear", (1, 20, 20), classes="0123456789"))
     page = site("compare?from=draw&field=mean")
     drag(page, PAD, [(0.3, 0.5), (0.7, 0.6)])
     page.wait_for_url("**ink=*")
-    ink = re.search("ink=[^&]*", page.url)[0]
-    page.get_by_label("First model").select_option(LETTERS)
-    page.wait_for_url(lambda url: f"first={LETTERS}" in url and ink in url)
+    page.locator("#file").set_input_files(own)
+    page.wait_for_url(re.compile("from=draw.*first=file-own|first=file-own.*from=draw"))
+    page.wait_for_url("**ink=*")
     expect(page.get_by_role("button", name="Undo")).to_be_enabled()
 
 

@@ -333,17 +333,17 @@ def test_no_model_is_recommended_that_is_not_there(site, address, tmp_path):
             expect(lead).to_have_count(int(visible))
 
 
-def test_a_signal_is_printed_as_wide_as_its_field(site, tmp_path):
+def test_a_signal_is_printed_at_least_as_wide_as_its_field(site, tmp_path):
     for link in ("explore", "compare?field=mean"):
         page = site(link)
         bring(page, "button", [PAPER / f"{key}.safetensors" for key in USUAL[-2:]])
         expect(page.locator(INPUT).first).to_be_visible()
-        expect(page.locator(".signals")).to_be_visible()
+        expect(page.locator(".live.signals")).to_be_visible()
         page.emulate_media(media="print")
         page.set_viewport_size({"width": 720, "height": 1000})
         field = ".pair figure" if link == "explore" else ".columns .field"
         widths = [page.locator(part).first.bounding_box()["width"] for part in (INPUT, field)]
-        assert widths[0] == pytest.approx(widths[1], rel=0.05)
+        assert widths[0] >= 0.95 * widths[1]
 
 
 def test_colour_scales_are_printed(site):
