@@ -96,7 +96,7 @@ def test_output_that_cannot_be_written(arguments):
     assert (done.returncode, done.stderr) == (2, message)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGPIPE")
 @pytest.mark.parametrize(
     ("arguments", "both"),
     [

@@ -94,7 +94,7 @@ def test_sweeps_are_listed_in_pages_and_a_damaged_one_is_left_out(small_gallery,
 
 @pytest.fixture
 def changed(monkeypatch) -> Callable[[], bool]:
-    """Whether the list that was drawn last would be drawn anew."""
+    """A function that returns whether the list on the page has changed since it was drawn."""
     watches = []
     monkeypatch.setattr(listing, "watch", lambda *watch: watches.append(watch))
 

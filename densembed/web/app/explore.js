@@ -395,7 +395,7 @@ class Explore extends View {
     explain(this.parts, partsOf(this.checkpoint.words, signals,
       this.checkpoint.network(0).densities));
     explain(this.about, signals ? forSignals(MEASURES) : MEASURES);
-    explain(this.sentence, leadOf(this.checkpoint, offers(this.host, "EL")));
+    explain(this.sentence, leadOf(this.checkpoint, offers(this.host, "-EL")));
     if (this.inputPlace.firstChild !== this.inputs.bar) {  // or a control would lose the focus
       this.inputPlace.replaceChildren(this.inputs.bar);
       this.left.replaceChildren(this.panel.element, this.inputs.changes);

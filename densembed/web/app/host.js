@@ -52,7 +52,11 @@ export function part(name) {
 export const titlesOf = (models) =>
   Object.fromEntries(Object.entries(models).map(([key, { title }]) => [key, title]));
 
-/** Whether a model can be chosen that is named so. @param {Host} host @param {"EL" | "mNN"} name */
+/**
+ * Whether a model can be chosen whose name has this part; a name of a run or file may have "EL".
+ * @param {Host} host
+ * @param {"-EL" | "mNN"} name
+ */
 export const offers = ({ models }, name) =>
   Object.values(models).some(({ title }) => title.includes(name));
 

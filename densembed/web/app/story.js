@@ -242,7 +242,7 @@ export class Story {
       + `network predicts *${plain}*, with ${percentage(probabilities[label])}.`;
     const equation = checkpoint.hasDensities ? "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)"
       : "score of class c = Σᵢ w_ci hᵢ + b_c, where h is what the last layer reads";
-    const other = offers(this.host, "EL")
+    const other = offers(this.host, "-EL")
       ? " To see many bumps, choose a model with EL in its name." : "";
     if (!checkpoint.hasDensities) return { title: "Many readings", equation, say: says,
       text: `${withoutDensities(anatomy.network.onPixels, "pixel")}.${other}`,
