@@ -60,7 +60,7 @@ def write_site(folder: Path, entries: Sequence[Entry], datasets: Sequence[Datase
         content = entry.path.read_bytes() if public is checkpoint else public.to_bytes()
         replace_file(file, _script(entry.key, content).encode())
         story = DESCRIPTIONS.get(entry.key, "")
-        models[entry.key] = {"title": entry.title, "story": story, "script": quote(file.name)}
+        models[entry.key] = _stated(checkpoint.header, entry.title, story, quote(file.name))
     replace_file(files[0], html_page(models, map(samples, datasets)).encode())
     for file in set(folder.glob("*.js")) - set(files):
         if file.read_bytes().startswith(SCRIPT.encode()):
@@ -111,7 +111,7 @@ def view_page(
     for key, checkpoint in checkpoints.items():
         _check(key, checkpoint)
     models = {
-        key: {"title": titles.get(key) or one_line(checkpoint.header), "story": "", "script": None}
+        key: _stated(checkpoint.header, titles.get(key) or one_line(checkpoint.header))
         for key, checkpoint in checkpoints.items()
     }
     scripts = "".join(
@@ -133,6 +133,17 @@ def view_page(
         link=f"{view}?{urlencode({**shown, 'from': 'upload'})}",
         **{"signal" if scaling else "upload": _text(values)},
     )
+
+
+def _stated(header: Header, title: str, story: str = "", script: str | None = None) -> dict:
+    """What a page says of a model before it is loaded."""
+    return {
+        "title": title,
+        "story": story,
+        "script": script,
+        "classes": header.classes,
+        "shape": header.input_shape,
+    }
 
 
 def _built_in(headers: Sequence[Header]) -> list[Dataset]:
@@ -163,7 +174,7 @@ def html_page(
             `signal`.
     """
     template = (FOLDER / "app/site.html").read_text("utf-8")
-    site = {"models": models, "samples": list(examples), **more}
+    site = {"models": models, "samples": list(examples), "inputs": INPUT, **more}
     contents = {
         "STYLE": (FOLDER / "app/site.css").read_text("utf-8"),
         "MODULES": script().replace("</script", "<\\/script"),

@@ -320,6 +320,18 @@ def test_the_first_example_is_kept_where_the_view_would_open_on_another(site):
     expect(example).to_have_value("1")
 
 
+def test_the_menu_leads_to_the_other_view_with_the_input_of_this_one(site):
+    page = site("explore?class=3&example=2&turn=20&step=0&more=about")
+    menu = page.get_by_role("navigation", name="Views")
+    menu.get_by_text("Compare").click()
+    expect(page).to_have_url(re.compile(r"#compare\?class=3&example=2&turn=20$"))
+    choose(page, "Class", "5")
+    expect(page).to_have_url(re.compile("class=5"))
+    menu.get_by_text("Explore").click()
+    expect(page).to_have_url(re.compile("#explore[?].*class=5.*step=0.*more=about"))
+    expect(page.locator("#notices")).to_be_hidden()
+
+
 def test_no_model_is_recommended_that_is_not_there(site, address, tmp_path):
     entries = [Entry(key, PAPER / f"{key}.safetensors") for key in (LINEAR, "mlp-50")]
     write_site(tmp_path / "plain", entries, [load_dataset("digits")])

@@ -16,9 +16,19 @@ import { OWN_FILE } from "./parameters.js";
 import { Samples } from "./samples.js";
 
 /**
+ * @typedef {object} Stated what the page says of a model before it is loaded
+ * @property {string} title
+ * @property {string} story
+ * @property {string | null} script
+ * @property {string[]} classes
+ * @property {number[]} shape of an input
+ */
+
+/**
  * @typedef {object} Site what Python wrote into the page
- * @property {Record<string, { title: string, story: string, script: string | null }>} models
+ * @property {Record<string, Stated>} models
  * @property {(SamplesData & { images: string })[]} samples of several data sets
+ * @property {string[]} inputs names of the parameters of an input
  * @property {string} [link] where the page opens without a link of its own
  * @property {string} [upload] the picture of a page with one view, in base 64
  * @property {string} [signal] or its signal, with 32 bits per value
@@ -36,6 +46,17 @@ const VIEWS = {
       + "predicts." },
 };
 
+/** The parameter of each view that names the model whose inputs it shows. */
+const MODEL = { explore: "model", compare: "first" };
+
+/** @typedef {keyof typeof MODEL} View */
+
+/** @param {string} view @param {string} parameters */
+const linkOf = (view, parameters) => `#${view}${parameters && `?${parameters}`}`;
+
+/** The kind of a model's inputs. @param {string[]} classes @param {number[]} shape */
+const kindOf = (classes, shape) => JSON.stringify([classes, shape]);
+
 /** The key of a visitor's file, of which there may be several. @param {string} file */
 const keyOf = (file, number = 1) =>
   `${OWN_FILE}${file.replace(/\.safetensors$/, "")}${number > 1 ? `-${number}` : ""}`;
@@ -52,6 +73,8 @@ export function start(site) {
 class Page {
   /** @type {Shown | null} */
   view = null;
+  /** The last link of each view. @type {Record<View, string>} */
+  links = { explore: "", compare: "" };
 
   /** @param {Site} site */
   constructor(site) {
@@ -66,9 +89,14 @@ class Page {
     this.main = main;
     /** @type {Record<string, Model>} */
     const models = {};
-    for (const [key, { title, story, script }] of Object.entries(site.models))
+    this.inputs = site.inputs;
+    /** The kind of inputs of each model. @type {Record<string, string>} */
+    this.kinds = {};
+    for (const [key, { title, story, script, classes, shape }] of Object.entries(site.models)) {
       models[key] = this.model(title, story, once(async () =>
         readCheckpoint(await contentOf(key, script), `${key}.safetensors`)));
+      this.kinds[key] = kindOf(classes, shape);
+    }
     /** @type {Host} */
     this.host = {
       models,
@@ -80,10 +108,13 @@ class Page {
       details: {},
       rest: (parameters) => {
         const { view } = this.place;
-        history.replaceState(null, "", `#${view}${parameters && `?${parameters}`}`);
+        history.replaceState(null, "", linkOf(view, parameters));
+        this.relate(view, parameters);
       },
       report: (sentences) => this.report(sentences),
     };
+    /** @type {NodeListOf<HTMLAnchorElement>} */
+    this.menu = document.querySelectorAll("nav a");
     addEventListener("hashchange", () => this.open());
     this.acceptFiles();
   }
@@ -92,6 +123,7 @@ class Page {
   get place() {
     const [written, ...rest] = location.hash.slice(1).split("?");
     const name = written.toLowerCase();
+    /** @type {View} */
     const view = name === "compare" ? name : "explore";
     const unknown = name && name !== view
       ? `There is no page “${written.slice(0, 40)}”, so Explore is shown.` : "";
@@ -111,8 +143,7 @@ class Page {
     this.heading.textContent = title;
     this.text.textContent = text;
     this.text.hidden = !text;
-    for (const link of document.querySelectorAll("nav a"))
-      link.toggleAttribute("aria-current", link.getAttribute("href") === `#${view}`);
+    this.relate(view, parameters);
     const root = make("div");
     this.main.replaceChildren(root);
     // A view that has been left may still load a file or come to rest.
@@ -127,6 +158,32 @@ class Page {
     } catch (error) {
       host.report([messageOf(error)]);
     }
+  }
+
+  /**
+   * Make the menu lead to the other view as it was left, with the input of this one.
+   * @param {View} view
+   * @param {string} parameters
+   */
+  relate(view, parameters) {
+    this.links[view] = parameters;
+    const other = view === "explore" ? "compare" : "explore";
+    const from = new URLSearchParams(parameters);
+    const to = new URLSearchParams(this.links[other]);
+    if (this.kindIn(view, from) === this.kindIn(other, to)) for (const name of this.inputs) {
+      to.delete(name);
+      if (from.has(name)) to.set(name, from.get(name) ?? "");
+    }
+    for (const link of this.menu) {
+      const isCurrent = link.hash.startsWith(`#${view}`);
+      link.toggleAttribute("aria-current", isCurrent);
+      link.hash = isCurrent ? view : linkOf(other, `${to}`);
+    }
+  }
+
+  /** The kind of inputs that a view shows. @param {View} view @param {URLSearchParams} link */
+  kindIn(view, link) {
+    return this.kinds[link.get(MODEL[view]) ?? Object.keys(this.kinds)[0]];
   }
 
   /** @param {string[]} sentences */
@@ -189,6 +246,7 @@ class Page {
           file.name}${number > 1 ? ` (${number})` : ""}`;
         const story = "Your file, which stays in this browser. Links to it work only here, until "
           + "the page is closed.";
+        this.kinds[last] = kindOf(checkpoint.classes, checkpoint.inputShape);
         this.host.models[last] = this.model(title, story, async () => checkpoint,
           "Your files");
       } catch (error) {
