@@ -332,6 +332,12 @@ def test_the_menu_leads_to_the_other_view_with_the_input_of_this_one(site):
     expect(page.locator("#notices")).to_be_hidden()
 
 
+def test_a_prediction_for_an_empty_pad_is_one_for_a_blank_picture(site):
+    page = site("explore?from=draw&more=about")
+    words = "Even for a blank picture, the highest score wins:"
+    expect(page.locator(".details")).to_contain_text(words, use_inner_text=True)
+
+
 def test_no_model_is_recommended_that_is_not_there(site, address, tmp_path):
     entries = [Entry(key, PAPER / f"{key}.safetensors") for key in (LINEAR, "mlp-50")]
     write_site(tmp_path / "plain", entries, [load_dataset("digits")])

@@ -238,8 +238,8 @@ export class Story {
     const count = anatomy.network.densities;
     const plain = literal(name);
     const says = tie(classes, logits)
-      ?? `Here the [score] of ${plain} is ${fixed(logits[label], 1)}, the highest: the `
-      + `network predicts *${plain}*, with ${percentage(probabilities[label])}.`;
+      ?? `For ${nameOf(response)}, the [score] of ${plain} is ${fixed(logits[label], 1)}, the `
+      + `highest: the network predicts *${plain}*, with ${percentage(probabilities[label])}.`;
     const equation = checkpoint.hasDensities ? "score of class c = Σᵢ w_ci (Γx)ᵢ + b_c (eq. 4)"
       : "score of class c = Σᵢ w_ci hᵢ + b_c, where h is what the last layer reads";
     const other = offers(this.host, "-EL")

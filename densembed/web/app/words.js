@@ -36,14 +36,15 @@ export function tie(classes, logits) {
 }
 
 /** How sure the network is, and by how much. @param {Anatomy} anatomy */
-export function certainty({ response: { checkpoint: { classes } },
+export function certainty({ response: { checkpoint: { classes }, pixels, nouns },
   result: { logits, probabilities } }) {
   const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
   const [first, second] = order;
   const gap = notZero(logits[first] - logits[second], 1);
   if (classes.length === 1) return "The model has one class, so its [probability] is always 100 %.";
   return tie(classes, logits)
-    ?? `The highest [score] wins: *${literal(classes[first])}*, with a [probability] of ${
+    ?? `${pixels.some(Boolean) ? "The" : `Even for a blank ${nouns.input}, the`} highest [score] `
+    + `wins: *${literal(classes[first])}*, with a [probability] of ${
       percentage(probabilities[first]).replace(" ", "\u00a0")}. `
     + `Its score is ${gap} above that of ${literal(classes[second])}, the next one. The larger `
     + "this difference, the more certain the prediction.";
