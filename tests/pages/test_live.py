@@ -96,6 +96,27 @@ def test_what_the_visitor_changed_meanwhile_is_kept():
     assert app.session_state["followed"] == expected
 
 
+@pytest.mark.parametrize(("signals", "stays"), [(False, False), (True, True)])
+def test_a_picture_that_was_removed_before_its_view_reported_it_is_gone(signals, stays):
+    """The report came after ×, and brought the picture back. A signal is the visitor's text."""
+    app = kept({**EMPTY, "link": "from=upload"})
+    app.session_state["order"] = 1  # × was pressed
+    app.session_state["signals"] = signals
+    app.session_state["explore"] = SimpleNamespace(
+        report={**EMPTY, "link": "from=upload&ink=eJz7&class=3"}
+    )
+    followed = settle(app.run()).session_state["followed"]
+    assert followed.pop("class") == "3"
+    assert ("ink" in followed) == stays
+
+
+def test_a_removed_picture_is_not_taken_along_before_the_view_has_reported(small_gallery):
+    app = visit("explore", **{"from": "upload", "ink": "eJz7"})
+    assert app.session_state["input"]["ink"] == "eJz7"
+    app.session_state["followed"] = {"from": "upload"}  # × was pressed
+    assert "ink" not in settle(app.run()).session_state["input"]
+
+
 def test_the_page_s_link_stays_until_the_view_has_reported_it(small_gallery):
     """The browser sends the link of before with whatever it had already on its way."""
     app = visit("explore", **{"class": "3"})

@@ -29,6 +29,7 @@ from pages.widgets.inputs.checkpoints import (
     titles,
     uploads,
 )
+from pages.widgets.inputs.choose import UPLOAD
 from pages.widgets.inputs.test_images import test_images
 from pages.widgets.live.routes import urls_of
 
@@ -134,6 +135,7 @@ def show_view(
     if followed := st.session_state.get("followed"):
         # The visitor may leave the page before the view has reported it.
         _keep_own(view, followed)
+        _keep_input(followed)
     data = {
         "view": view,
         "models": _models([*st.query_params.values(), *defaults.values()]),
@@ -220,7 +222,7 @@ def _keep(view: str) -> None:
 def _follow_late(view: str, report: dict) -> None:
     """Follow what the visitor changed in the view before it heard that the page changed its link.
 
-    The models are those that the page has chosen.
+    The models are those that the page has chosen, and so is an uploaded picture.
     """
     earlier = [st.session_state.get(f"{view}-{name}") for name in ("report", "before")]
     order = report.get("order")
@@ -232,6 +234,8 @@ def _follow_late(view: str, report: dict) -> None:
     changed = {name for name in before | after if before.get(name) != after.get(name)} - {*MODELS}
     if changed:
         kept = {name: after[name] for name in changed if name in after}
+        if after.get("from") == UPLOAD and not st.session_state.get("signals"):
+            kept.pop("ink", None)  # the page sends the picture, if it was not removed meanwhile
         follow_link(lambda link: {k: v for k, v in link.items() if k not in changed} | kept)
 
 
