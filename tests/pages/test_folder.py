@@ -295,6 +295,24 @@ def test_train_takes_the_name_of_a_data_set(gallery, tmp_path, named, size):
     assert any(button.label == "Start training" for button in app.button)
 
 
+@pytest.mark.parametrize("prefix", ["", "folder:"])
+def test_a_size_in_the_path_counts_and_is_said(gallery, tmp_path, prefix):
+    """A size that was chosen before it won silently, or the path was taken for another folder."""
+    root = colours(tmp_path / "photos", 8)
+    app = visit("train")
+    app.selectbox(key="new-data").select("folder:").run()
+    app.selectbox(key="new-shape").select("1x28x28").run()
+    app.text_input(key="new-folder").input(f"{prefix}{root}@3x48x40").run()
+    settle(app)
+    assert any("48 × 40, colour" in text.value for text in app.text)
+    assert any("The path sets the size 3x48x40." in caption.value for caption in app.caption)
+    app.text_input(key="new-folder").input(f"{prefix}{root}@3x999x40").run()
+    (error,) = app.error
+    assert as_read(error.value).endswith("sides of at most 256 pixels; got 3x999x40.")
+    app.text_input(key="new-folder").input(f"{prefix}{root}").run()
+    assert any("28 × 28, grey" in text.value for text in settle(app).text)
+
+
 def learned(folder, model="logistic-el-3") -> Checkpoint:
     config = RunConfig(model=model, dataset=f"folder:{folder}", epochs=1, device="cpu")
     dataset = load_dataset(config.dataset)

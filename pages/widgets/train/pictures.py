@@ -68,7 +68,6 @@ def pick_pictures(source: str) -> str | None:
     Args:
         source: `UPLOADED` or `FOLDER`.
     """
-    named = ""  # a shape in the name of the data set
     if source == UPLOADED:
         path = _pick_upload()
     else:
@@ -79,13 +78,16 @@ def pick_pictures(source: str) -> str | None:
             placeholder="/home/me/photos",
             help=LAYOUT,
         )
-        # A path that was copied from a message of a page may contain some.
-        path = path.replace(JOINER, "").strip()
-        if path.startswith(FOLDER):  # a name as on the command line
-            path, named = _path_and_shape(path)
-            path = path.removeprefix(FOLDER)
+        # A path that was copied from a message of a page may contain some, and a name as on the
+        # command line has a prefix.
+        path = path.replace(JOINER, "").strip().removeprefix(FOLDER)
         if not path:
             st.caption(LAYOUT)
+        elif not (name := _checked(FOLDER + path)):
+            return None
+        elif shape := _path_and_shape(name)[1]:
+            st.caption(f"The path sets the size {shape}. To choose it here, leave out “@{shape}”.")
+            return name
     shapes = list(SHAPES)
     if (own := st.session_state.get("new-shape", "")) not in SHAPES:
         shapes.append(own)  # of a duplicated run
@@ -97,7 +99,16 @@ def pick_pictures(source: str) -> str | None:
         **KEPT,
         help="Every picture is cropped at the centre to this shape, and resized.",
     )
-    return Folder.named(path, shape or named) if path else None
+    return Folder.named(path, shape) if path else None
+
+
+def _checked(name: str) -> str:
+    """The name of a folder, or "" after a sentence about the shape in it."""
+    try:
+        return Folder.parse(name, default_data_dir()).name
+    except DataError as error:
+        st.error(plain(str(error)))
+        return ""
 
 
 def _pick_upload() -> str:
