@@ -17,6 +17,7 @@ from densembed.data import load_dataset
 from densembed.data.images import read_picture
 from densembed.fields.field import view
 from densembed.markup import JOINER
+from densembed.runs import Run
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.config import RunConfig
 from densembed.training.loop import train
@@ -207,7 +208,7 @@ def uploaded(name: str, data: bytes, mime: str = "application/zip"):
     app = visit("train")
     app.selectbox(key="new-data").select("upload:").run()
     settle(app)
-    app.file_uploader(key="new-files").set_value([(name, data, mime)])
+    app.file_uploader(key="new-files-0").set_value([(name, data, mime)])
     return settle(app.run())
 
 
@@ -231,6 +232,26 @@ def test_train_takes_an_archive_and_shows_its_classes(gallery, photos, data_here
     assert any(button.label == "Start training" for button in app.button)
     settle(next(one for one in app.button if one.label == "Remove the pictures").click().run())
     assert not any(button.label == "Start training" for button in app.button)
+
+
+def test_the_uploader_is_empty_when_the_form_gets_other_pictures(
+    gallery, photos, data_here, runs_root
+):
+    """It still showed the archive that was chosen before the settings of a run were edited."""
+    app = uploaded("photos.zip", packed(photos))
+    photographs = app.session_state["new-upload"]
+    run = Run.create(RunConfig(model="linear", dataset=photographs, epochs=1))
+    run.stop()
+    renamed = shutil.copytree(photos, data_here / "others")
+    app.file_uploader(key="new-files-0").set_value([("others.zip", packed(renamed), "")])
+    assert "others: 3 classes" in about_pictures(settle(app.run()))
+    app.query_params["run"] = run.identifier
+    settle(app.run())
+    for _ in range(2):  # the second time, the form has these pictures already
+        settle(app.button(key="edit-settings-and-rerun").click().run())
+        assert "photos: 3 classes" in about_pictures(app)
+        (uploader,) = app.get("file_uploader")
+        assert (uploader.key, uploader.value) == ("new-files-1", [])
 
 
 def about_pictures(app) -> str:
@@ -325,6 +346,7 @@ def learned(folder, model="logistic-el-3") -> Checkpoint:
 @pytest.fixture
 def data_here(tmp_path, monkeypatch):
     monkeypatch.setenv("DENSEMBED_DATA", str(tmp_path))
+    return tmp_path
 
 
 @pytest.fixture

@@ -23,6 +23,8 @@ from pages.widgets.common.uploaded import uploaded_files
 UPLOADED = "upload:"
 """The choice of uploaded pictures in a form, as `FOLDER` is that of a folder on the server."""
 OWN = {UPLOADED: "Your pictures (zip or files)", FOLDER: "A folder on the server"}
+UPLOADER = "new-uploader"
+"""In the session: how often the form got other uploaded pictures than those in its uploader."""
 SHAPES = {
     "": "Original size if all agree and have at most 64 × 64, otherwise 32 × 32",
     "1x28x28": "28 × 28, grey",
@@ -116,7 +118,7 @@ def _pick_upload() -> str:
     state = st.session_state
     files = st.file_uploader(
         "Your pictures",
-        key="new-files",
+        key=_uploader(),
         accept_multiple_files=True,
         on_change=callback(_store),
         help=f"{PACKED} A picture may have up to {MAX_BYTES >> 20} MiB, an archive up to "
@@ -152,12 +154,17 @@ def _pick_upload() -> str:
     return name.removeprefix(FOLDER)
 
 
+def _uploader() -> str:
+    """The key of the uploader. Another key makes one without the files of before."""
+    return f"new-files-{st.session_state.get(UPLOADER, 0)}"
+
+
 def _store() -> None:
     """Store the pictures that were just chosen."""
     state = st.session_state
     for key in ("new-upload", "new-complaint", "new-dark", "new-left-out"):
         state.pop(key, None)
-    if not (files := uploaded_files("new-files")):
+    if not (files := uploaded_files(_uploader())):
         return
     try:
         stored = upload.store([(file.name, file.getvalue()) for file in files], default_data_dir())
@@ -181,14 +188,19 @@ def source_of(dataset: str) -> str:
     return UPLOADED if upload.is_upload(_path_and_shape(dataset)[0]) else FOLDER
 
 
-def picture_fields(dataset: str) -> dict[str, str | bool]:
+def picture_fields(dataset: str) -> dict[str, str | bool | int]:
     """Values of the widgets for a data set of that name."""
     if not is_folder(dataset):
         return {}
     name, shape = _path_and_shape(dataset)
     if source_of(dataset) == UPLOADED:
         original = _original(name)
-        return {"new-upload": original, "new-inverted": original != name, "new-shape": shape}
+        state, fields = st.session_state, {}
+        if original != state.get("new-upload"):
+            # First: if a request ends what fills in the form, it is begun again.
+            fields = {UPLOADER: state.get(UPLOADER, 0) + 1, "new-complaint": ""}
+        inverted = original != name
+        return fields | {"new-upload": original, "new-inverted": inverted, "new-shape": shape}
     return {"new-folder": name.removeprefix(FOLDER), "new-shape": shape}
 
 
