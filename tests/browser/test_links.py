@@ -120,6 +120,12 @@ COMPARED = [
     # A link without the way in which densities are combined is from when that was their sum.
     (f"models=3&second={SMALL}&third={LINEAR}&class=3",
      f"models=3&second={SMALL}&third={LINEAR}&class=3&field=sum", []),
+    # Those that the link names are shown.
+    (f"second={SMALL}&third={LINEAR}",
+     f"models=3&second={SMALL}&third={LINEAR}&field=sum", []),
+    (f"fourth={MLP}&class=3", f"models=4&fourth={MLP}&class=3&field=sum", []),
+    (f"models=2&third={LINEAR}&class=3", "class=3&field=sum",
+     ["The link sets “third model” while “Models” is 2, so it is not shown."]),
     ("models=5&class=3", "class=3&field=sum", [invalid("Models", "5", "one of 2, 3, 4")]),
     ("by=epoch&epoch=20", "by=epoch&field=sum&epoch=20", []),
     ("by=fraction&fraction=0.5&field=mean", "by=fraction&field=mean&fraction=0.5", []),

@@ -207,12 +207,16 @@ class Compare extends View {
     const written = new URLSearchParams(link);
     // Fields were sums when links did not say so.
     if (!written.has("field") && OWN.some((name) => written.has(name))) written.set("field", "sum");
+    const last = NAMES.findLastIndex((name) => written.has(name));
+    if (!written.has("models") && last >= 2) written.set("models", String(last + 1));
     this.state = readLink(this.parameters, written).state;
     const failures = await this.open();  // the models set the ranges of the slider
     this.mount();
     this.parameters = this.parametersOf();
     const { state, problems } = readLink(this.parameters, written);
     this.state = state;
+    for (const name of NAMES) if (written.has(name) && !this.shown.includes(name)) problems.push(
+      `The link sets “${name} model” while “Models” is ${state.models}, so it is not shown.`);
     if (!(await this.inputs.readLink(state)))
       problems.push(DAMAGED);
     problems.push(...this.inputs.problems(state));
