@@ -1,6 +1,7 @@
 """How does a receptive field learn?"""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import streamlit as st
 
@@ -52,9 +53,9 @@ def main() -> None:
         else "Start a training and watch the densities move to their places. Training continues if "
         "you close the page.",
     )
-    TAB.check()
     _follow_link()
     one, several = st.tabs([ONE, SEVERAL], key="kind", on_change="rerun")
+    replace(TAB, instead=ONE if one.open else SEVERAL).check()
     with one if one.open else several:
         if read_only():
             st.info("This is a public demonstration, where you cannot train or delete models.")

@@ -293,6 +293,14 @@ def test_a_sweep_that_failed_says_why(sweep):
     )
 
 
+def test_a_link_with_a_wrong_tab_is_told_the_one_that_it_opens(sweep):
+    """It said that One model was shown."""
+    for link, shown in (({"sweep": sweep.identifier}, "A sweep"), ({}, "One model")):
+        (warning,) = warnings(visit("train", training="foo", **link))
+        assert "“Training” to “foo”" in warning
+        assert warning.endswith(f"Showing {shown}.")
+
+
 def test_delete(sweep, handed):
     sweep.stop()
     app = visit("train", sweep=sweep.identifier)
