@@ -31,6 +31,13 @@ def invalid(label: str, value: str, expected: str, meant: str = "") -> str:
     return f"The link sets “{label}” to “{value}”, which is not {expected}.{hint} {USUAL}"
 
 
+def moved(step: int, to: int) -> str:
+    return (
+        f"The link sets “Step of training” to “{step}”, at which nothing was saved. The nearest "
+        f"step, {to:,}, is shown."
+    )
+
+
 def unknown(name: str, meant: str = "") -> str:
     return f"This view has no parameter “{name}”." + (meant and f" Did you mean “{meant}”?")
 
@@ -54,8 +61,8 @@ EXPLORED = [  # link, the link that the view writes, problems
     ("model=nothing&class=3", "class=3", [invalid("Model", "nothing", "one of "
      f"{MOVING}, {FIXED}, {SMALL}, {LINEAR}, {MLP}, {COLOUR}, {LETTERS}")]),
     (f"step={STEPS[4]}", f"step={STEPS[4]}", []),
-    (f"step={STEPS[4] + 1}", f"step={STEPS[4]}", []),
-    (f"step={STEPS[5] - 1}", f"step={STEPS[5]}", []),
+    (f"step={STEPS[4] + 1}", f"step={STEPS[4]}", [moved(STEPS[4] + 1, STEPS[4])]),
+    (f"step={STEPS[5] - 1}", f"step={STEPS[5]}", [moved(STEPS[5] - 1, STEPS[5])]),
     ("step=-1", "", [invalid("Step of training", "-1", f"a number from 0 to {STEPS[-1]:,}")]),
     ("show=on the input&opacity=0.3", "show=overlay&opacity=0.3", []),
     ("show=per pixel", "show=pixels", []),

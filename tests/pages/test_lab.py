@@ -98,6 +98,16 @@ def test_a_bad_link_is_named(link):
     assert charts(app)
 
 
+@pytest.mark.parametrize(("beta", "shown"), [("6.5", "7"), ("-4.1", "−5"), ("20.0", ""), ("7", "")])
+def test_a_number_between_the_choices_is_named(beta, shown):
+    """It became the nearest one silently."""
+    app = visit("lab", layer="pool", beta=beta)
+    said = [f"The link sets “β” to “{beta}”, which it cannot have. Showing the nearest, {shown}."]
+    assert warnings(app) == (said if shown else [])
+    assert app.select_slider(key="beta").value == float(shown.replace("−", "-") or beta)
+    assert not warnings(settle(app.run()))
+
+
 def test_bad_values_in_a_link_are_explained():
     (warning,) = warnings(visit("lab", signal="own", values="1 a"))
     assert "which is not a signal: “a” is not a number. Showing" in warning

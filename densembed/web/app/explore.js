@@ -262,8 +262,10 @@ class Explore extends View {
    */
   async start(key, link) {
     const { state, problems } = readLink(this.parameters, new URLSearchParams(link));
-    // A link may name a step between two that are saved.
-    this.state = { ...state, model: key, step: nearest(this.checkpoint.steps, Number(state.step)) };
+    const step = nearest(this.checkpoint.steps, Number(state.step));
+    this.state = { ...state, model: key, step };
+    if (step !== state.step) problems.push(`The link sets “Step of training” to “${state.step}”, `
+      + `at which nothing was saved. The nearest step, ${step.toLocaleString("en")}, is shown.`);
     if (!(await this.inputs.readLink(state)))
       problems.push(DAMAGED);
     problems.push(...this.inputs.problems(state));

@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from densembed.markup import for_markdown as plain
-from pages.widgets.common.link import in_link, name_wrong
+from pages.widgets.common.link import in_link, name_wrong, notice, quoted
 
 FEW = 10
 
@@ -213,9 +213,19 @@ class Parameter:
             return None
 
     def check(self) -> None:
-        """Report an invalid value in the link, and remove it, unless the session has a value."""
+        """Report an invalid value in the link, and remove it, unless the session has a value.
+
+        A number for which the nearest one stands is reported, too.
+        """
         text = in_link(self.key)
-        if text is None or self.key in st.session_state or self.linked() is not None:
+        if text is None or self.key in st.session_state:
+            return
+        if (linked := self.linked()) is not None:
+            if isinstance(self.options, OneOf) and linked != float(text):
+                notice(
+                    f"The link sets “{self.label}” to {quoted(text)}, which it cannot have. "
+                    f"Showing the nearest, {self.options.text(linked)}."
+                )
             return
         del st.query_params[self.key]
         expected = self.expected or str(self.options)
