@@ -67,19 +67,26 @@ def parse_values(text: str) -> np.ndarray:
     """
     if "." not in text and re.search(r"\S[\s;]+\S", text):
         text = re.sub(r"(?<=\d),(?=\d)", ".", text)
-    words = text.replace(",", " ").replace(";", " ").split()
+    text = text.strip().rstrip(",;")
+    words = re.split(r"\s*[,;]\s*|\s+", text.rstrip()) if text else []
     values = []
-    for word in words[: MAX_PIXELS + 1]:
+    for place, word in enumerate(words[: MAX_PIXELS + 1], 1):
+        if not word:
+            raise ValueError(f"Value {place} is missing.")
         try:
             value = float(word)
             if math.isnan(value):
                 raise ValueError
         except ValueError:
-            raise ValueError(f"“{word[:20]}” is not a number.") from None
+            raise ValueError(f"Value {place}, “{word[:20]}”, is not a number.") from None
         if not abs(value) <= LARGEST:
-            raise ValueError(f"“{word[:20]}” is not between −{LARGEST:g} and {LARGEST:g}.")
+            raise ValueError(
+                f"Value {place}, “{word[:20]}”, is not between −{LARGEST:g} and {LARGEST:g}."
+            )
         if 0 < abs(value) < SMALLEST:
-            raise ValueError(f"“{word[:20]}” is too small: write 0, or at least {SMALLEST:g}.")
+            raise ValueError(
+                f"Value {place}, “{word[:20]}”, is too small: write 0, or at least {SMALLEST:g}."
+            )
         values.append(value)
     if not MIN_PIXELS <= len(words) <= MAX_PIXELS:
         raise ValueError(f"A signal has {MIN_PIXELS} to {MAX_PIXELS} values; got {len(words)}.")

@@ -60,6 +60,21 @@ def test_bad_values_are_one_sentence(text):
     assert is_sentence(str(error.value))
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nan " * 30, "Value 1, “nan”, is not a number."),
+        ("1 2 inf", "Value 3, “inf”, is not between −1000 and 1000."),
+        ("1, ,2", "Value 2 is missing."),
+        (";1 2", "Value 1 is missing."),
+    ],
+)
+def test_a_value_that_is_no_number_is_told_its_place(text, said):
+    with pytest.raises(ValueError, match="Value") as error:
+        lab.parse_values(text)
+    assert str(error.value) == said
+
+
 def test_values_go_into_a_link_and_back():
     assert lab.format_values(lab.parse_values("0.12345 5.4321 -3 0.5")) == "0.12345 5.4321 -3 0.5"
     assert np.allclose(lab.parse_values(lab.format_values(NOISE)), NOISE, atol=1e-3)

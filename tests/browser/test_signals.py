@@ -594,7 +594,8 @@ def test_numbers_become_the_signal_and_stay_in_the_link(visit, checkpoint):
     shows(page, SIGNAL, np.repeat(values[::2], 2)[None])
     expect(page.get_by_text(f"{LENGTH // 2} numbers, resampled to {LENGTH}.")).to_be_visible()
     pasted(page, "1 2 three 4")
-    expect(page.get_by_text("“three” is not a number. The last signal is kept.")).to_be_visible()
+    sentence = "Value 3, “three”, is not a number. The last signal is kept."
+    expect(page.get_by_text(sentence)).to_be_visible()
     shows(page, SIGNAL, np.repeat(values[::2], 2)[None])
     until(page, lambda: page.url != whole)
     page.reload()

@@ -110,7 +110,7 @@ def test_a_number_between_the_choices_is_named(beta, shown):
 
 def test_bad_values_in_a_link_are_explained():
     (warning,) = warnings(visit("lab", signal="own", values="1 a"))
-    assert "which is not a signal: “a” is not a number. Showing" in warning
+    assert "which is not a signal: value 2, “a”, is not a number. Showing" in warning
 
 
 @pytest.mark.parametrize("typed", ["", "1", "1 a", "1 " * 65])

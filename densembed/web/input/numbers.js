@@ -6,6 +6,8 @@ import { onGrid } from "./grid.js";
 export const LARGEST = 1e30; // in size, so that squares of values are finite
 const SPLIT = "split"; // heading of the part of the data, which is no value
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+// What other programs write in place of a number; it is neither a heading nor a class.
+const NO_NUMBER = /^[+-]?(nan|inf(inity)?)$/i;
 const DECIMAL_COMMA = /^[+-]?\d+(,\d+)?$/;
 
 /** @typedef {{ text: string, value: number }} Cell */
@@ -48,6 +50,7 @@ function cellsOf(line, isCell) {
   });
 }
 
+const isNoNumber = (/** @type {Cell} */ { text }) => NO_NUMBER.test(text);
 const isNumber = (/** @type {Cell} */ { value }) => Number.isFinite(value);
 
 /** Whether cells are headings that count from 0 or 1. @param {Cell[]} row */
@@ -64,8 +67,9 @@ function check(cells) {
   const wrong = cells.findIndex((cell) => !isNumber(cell) || Math.abs(cell.value) > LARGEST);
   if (wrong < 0) return;
   const { text, value } = cells[wrong];
-  throw new Error(!text ? `Number ${wrong + 1} is missing.`
-    : `“${text.slice(0, 20)}” is ${Number.isNaN(value) ? "not a number" : "too large"}.`);
+  throw new Error(!text ? `Value ${wrong + 1} is missing.`
+    : `Value ${wrong + 1}, “${text.slice(0, 20)}”, is ${
+      Number.isNaN(value) ? "not a number" : "too large"}.`);
 }
 
 /**
@@ -90,6 +94,8 @@ export function readSignal(text, length, whole = true) {
   const lines = filled.map((line) => cellsOf(line, isList)).filter((cells) => cells.length);
   const first = lines.findIndex((cells, k) => cells.some(isNumber) &&
     !(k === 0 && lines.length > 1 && cells.length > 2 && count(cells)));
+  const unread = first < 0 ? lines[0] : lines.slice(0, first).find((row) => row.some(isNoNumber));
+  check(unread ?? []);
   const headings = lines[first - 1] ?? [];
   const rows = first < 0 ? [] : lines.slice(first);
   const isColumn = rows.every((row) => row.length === 1);
@@ -103,7 +109,8 @@ export function readSignal(text, length, whole = true) {
       headings[k]?.text.toLowerCase() !== SPLIT);
   const notes = [];
   const last = cells.at(-1);
-  if (last && !list && (!isNumber(last) || cells.length === length + 1)) {
+  const isClass = last && !isNumber(last) && !isNoNumber(last);
+  if (last && !list && (isClass || cells.length === length + 1)) {
     cells = cells.slice(0, -1);
     if (isNumber(last) && !headings.length)
       notes.push(`The last of ${length + 1} numbers, ${last.text}, is read as the class.`);

@@ -179,7 +179,8 @@ class Text(Options):
         try:
             self.check(text)
         except ValueError as error:
-            return f"{self.expected}: {plain(str(error).rstrip('.'))}"
+            reason = str(error).rstrip(".")
+            return f"{self.expected}: {plain(reason[:1].lower() + reason[1:])}"
         return self.expected
 
 
