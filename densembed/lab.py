@@ -28,6 +28,7 @@ from densembed.layers import (
     DensityLinear,
 )
 from densembed.layers.embedding import LOC_SLOPE, scale_unit
+from densembed.text import ascii_minus
 
 MIN_PIXELS, MAX_PIXELS = 2, 64
 LARGEST = 1000.0
@@ -74,7 +75,7 @@ def parse_values(text: str) -> np.ndarray:
         if not word:
             raise ValueError(f"Value {place} is missing.")
         try:
-            value = float(word)
+            value = float(ascii_minus(word))
             if math.isnan(value):
                 raise ValueError
         except ValueError:

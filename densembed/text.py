@@ -39,6 +39,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else several}"
 
 
+def ascii_minus(text: str) -> str:
+    """The text of a number with the sign that Python reads: pages and books write “−”."""
+    return text.replace("−", "-")
+
+
 def in_seconds(seconds: float) -> str:
     """A duration with two digits or one decimal: "0.04 s", "1.5 s", "1,234.5 s"."""
     return f"{seconds:.2g} s" if 0 < seconds < 1 else f"{seconds:,.1f} s"

@@ -33,7 +33,18 @@ def test_signals_lie_within_0_and_1(name, size):
 
 
 @pytest.mark.parametrize(
-    "text", ["0 0.5 1", "0,0.5,1", " 0; 0.5 ;1 ", "0 5e-1 1.0", "0 0,5 1", "0;0,5;1", "0, 0.5, 1"]
+    "text",
+    [
+        "0 0.5 1",
+        "0,0.5,1",
+        " 0; 0.5 ;1 ",
+        "0 5e-1 1.0",
+        "0 0,5 1",
+        "0;0,5;1",
+        "0, 0.5, 1",
+        "−0 0.5 1",
+        "0\u00a00,5\u202f1",
+    ],
 )
 def test_typed_values(text):
     assert lab.parse_values(text).tolist() == [0, 0.5, 1]

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from densembed.data.grids import OWN, check_grids
 from densembed.models.names import check_name
-from densembed.text import closest, printable
+from densembed.text import ascii_minus, closest, printable
 
 
 class RunConfig(BaseModel):
@@ -80,13 +80,11 @@ class RunConfig(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _number(cls, value: object, info: ValidationInfo) -> object:
-        """Refuse true and false as numbers, which Pydantic takes for 1 and 0."""
-        if (
-            isinstance(value, bool)
-            and cls.model_fields[str(info.field_name)].annotation is not bool
-        ):
+        """Refuse true and false as numbers, which Pydantic takes for 1 and 0; read a minus sign."""
+        kind = cls.model_fields[str(info.field_name)].annotation
+        if isinstance(value, bool) and kind is not bool:
             raise PydanticCustomError("boolean", "not a number")
-        return value
+        return ascii_minus(value) if isinstance(value, str) and kind in (int, float) else value
 
 
 def explain(error: ValidationError) -> str:
@@ -107,7 +105,7 @@ def explain(error: ValidationError) -> str:
             rename = " Rename the folder." if name == "dataset" else ""
             return f"{words} is not valid UTF-8: {printable(first['input'])}.{rename}"
         text = str(first["input"])
-        hint = " Write decimals with a point." if re.fullmatch(r"-?\d+,\d+", text) else ""
+        hint = " Write decimals with a point." if re.fullmatch(r"[−-]?\d+,\d+", text) else ""
         return f"{words} takes {takes(name)}; got {_short(first['input'])}.{hint}"
     if first["type"] == "string_unicode":
         return f"The field {field!r} is not valid Unicode: {printable(first['input'])[:40]}."

@@ -287,6 +287,8 @@ SIGNALS = {  # texts of a signal of four values, what is read, and what is said 
     "a row": ("1, 2, 3, 4,", [1, 2, 3, 4], ""),
     "a list": ("[.5 1. +2\n -3e-2]", [0.5, 1, 2, -0.03], ""),
     "the sign of a typesetter": ("−1 2 3 4", [-1, 2, 3, 4], ""),
+    "that sign in an exponent": ("−1e−2 2 3 4", [-0.01, 2, 3, 4], ""),
+    "spaces that do not break": ("1,5\u00a02\u202f3 4", [1.5, 2, 3, 4], ""),
     "lines of an old computer": ("1\r2\r3\r4", [1, 2, 3, 4], ""),
     "decimal commas": ("0,5 1,5 2 3", [0.5, 1.5, 2, 3], ""),
     "a column of them": ("value\n0,5\n1,5\n2\n3,25", [0.5, 1.5, 2, 3.25], ""),

@@ -104,6 +104,7 @@ EXPLORED = [  # link, the link that the view writes, problems
                             invalid("Between", "2", "a number from 0 to 1")]),
     ("right=2&down=-1.5&size=1.2&turn=-30&blur=1&noise=0.2",
      "right=2&down=-1.5&size=1.2&turn=-30&blur=1&noise=0.2", []),
+    ("right=−2", "right=-2", []),
     ("right=9&turn=5", "turn=5", [invalid("Move to the right", "9", "a number from −8 to 8")]),
     ("hide=before,predictions", "hide=before,predictions", []),
     ("hide=everything&class=3", "class=3", [invalid("Hide", "everything", "a list of menu, "

@@ -108,6 +108,19 @@ def test_a_number_between_the_choices_is_named(beta, shown):
     assert not warnings(settle(app.run()))
 
 
+@pytest.mark.parametrize(
+    ("link", "key", "value"),
+    [
+        ({"layer": "pool", "beta": "−5"}, "beta", -5),
+        ({"layer": "micro", "gain": "−1.5"}, "gain", -1.5),
+    ],
+)
+def test_a_link_may_have_the_minus_sign_of_the_page(link, key, value):
+    app = visit("lab", **link)
+    assert not warnings(app)
+    assert app.session_state[key] == value
+
+
 def test_bad_values_in_a_link_are_explained():
     (warning,) = warnings(visit("lab", signal="own", values="1 a"))
     assert "which is not a signal: value 2, “a”, is not a number. Showing" in warning

@@ -212,6 +212,12 @@ def test_of_several_models_the_one_that_failed_is_named(runs_root):
     assert some.reason() == "cnn-4: The images are too small."
 
 
+def test_the_minus_sign_of_a_page_is_read():
+    grid = {"scale_start": read_values("scale_start", "−3, -2.3,\u00a0−1e−1")}
+    values = [change["scale_start"] for change in make_plan(BASE, grid).combinations()]
+    assert values == [-3, -2.3, -0.1]
+
+
 @pytest.mark.parametrize("text", ["0,002; 0,01", "0.002;0.01"])
 def test_values_are_separated_by_commas(text):
     with pytest.raises(ValueError, match=f"by commas, .* with a point; got '{text}'"):

@@ -49,7 +49,7 @@ export function oneOf(label, slugs, usual, old = {}) {
 export function number(label, low, high, usual, whole = false) {
   /** @param {string} written */
   const read = (written) => {
-    const value = Number(written);
+    const value = Number(written.replaceAll("−", "-"));
     const fits = written.trim() && value >= low && value <= high;
     return fits && (!whole || Number.isInteger(value)) ? value : undefined;
   };

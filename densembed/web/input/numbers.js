@@ -45,7 +45,7 @@ function cellsOf(line, isCell) {
   while (texts.at(-1) === "") texts.pop();
   const decimal = (table || spaced) && !line.includes(".");
   return texts.map((text) => {
-    const written = (decimal ? text.replace(",", ".") : text).replace("−", "-");
+    const written = (decimal ? text.replace(",", ".") : text).replaceAll("−", "-");
     return { text, value: NUMBER.test(written) ? Number(written) : NaN };
   });
 }

@@ -15,6 +15,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from densembed.markup import for_markdown as plain
+from densembed.text import ascii_minus
 from pages.widgets.common.link import in_link, name_wrong, notice, quoted
 
 FEW = 10
@@ -84,7 +85,7 @@ class Numbers(Options):
         self.low, self.high, self.kind = low, high, type(low)
 
     def read(self, text: str) -> float:
-        value = self.kind(text)
+        value = self.kind(ascii_minus(text))
         if "_" in text or not self.low <= value <= self.high:
             raise ValueError
         return value
@@ -121,7 +122,7 @@ class OneOf(Numbers):
         super().__init__(self.numbers[0], self.numbers[-1])
 
     def read(self, text: str) -> float:
-        value = float(text)
+        value = float(ascii_minus(text))
         if "_" in text or not (self.nearest or value in self.numbers):
             raise ValueError
         if not self.low <= value <= self.high:
@@ -222,7 +223,7 @@ class Parameter:
         if text is None or self.key in st.session_state:
             return
         if (linked := self.linked()) is not None:
-            if isinstance(self.options, OneOf) and linked != float(text):
+            if isinstance(self.options, OneOf) and linked != float(ascii_minus(text)):
                 notice(
                     f"The link sets “{self.label}” to {quoted(text)}, which it cannot have. "
                     f"Showing the nearest, {self.options.text(linked)}."
