@@ -31,7 +31,8 @@ EVALUATION = 1 / 3
 class Speed:
     """What was measured of a run: seconds per step, evaluations and saving included.
 
-    `start` are the seconds from the start of the process to the first step.
+    `start` are the seconds from the start of the process, or from the end of a download, to the
+    first step.
 
     Raises ValueError for impossible numbers, as they would spoil every later estimate.
     """
@@ -56,10 +57,11 @@ def measure(run: Run) -> Speed | None:
         return None
     first, last = points[0], points[-1]
     steps = last["step"] - first["step"]
-    times = [events[0]["time"], *(point["time"] for point in points)]
+    begun = [event["time"] for event in events if event["kind"] in ("start", "download")][-1]
+    times = [events[0]["time"], begun, *(point["time"] for point in points)]
     if steps < LEAST_STEPS or times != sorted(times) or first["time"] == last["time"]:
         return None
-    return Speed(config, (last["time"] - first["time"]) / steps, first["time"] - events[0]["time"])
+    return Speed(config, (last["time"] - first["time"]) / steps, first["time"] - begun)
 
 
 def record(run: Run) -> None:
@@ -117,7 +119,7 @@ def expected_seconds(
     """
     alike = [speed for speed in speeds if _key(speed.config) == _key(config)][-RECENT:]
     if alike:
-        return _median_start(alike) + steps * median(speed.per_step for speed in alike)
+        return _least_start(alike) + steps * median(speed.per_step for speed in alike)
     near = [speed for speed in speeds if speed.config.device == config.device]
     # A run of the same model is the best measure: its steps have the same parts.
     same = [speed for speed in near if speed.config.model == config.model]
@@ -125,12 +127,13 @@ def expected_seconds(
         speed.per_step / own for speed in (same or near)[-RECENT:] if (own := timed(speed.config))
     ]
     factor = median(factors) if factors else 1 + EVALUATION * tested
-    return _median_start(near[-RECENT:]) + steps * factor * (timed(config) or 0.0)
+    return _least_start(near[-RECENT:]) + steps * factor * (timed(config) or 0.0)
 
 
 def _key(config: RunConfig) -> tuple:
     return tuple(getattr(config, name) for name in ALIKE)
 
 
-def _median_start(speeds: Sequence[Speed]) -> float:
-    return median(speed.start for speed in speeds) if speeds else 0.0
+def _least_start(speeds: Sequence[Speed]) -> float:
+    """The seconds to the first step without what is done once, such as to compile the kernels."""
+    return min((speed.start for speed in speeds), default=0.0)

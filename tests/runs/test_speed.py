@@ -30,6 +30,21 @@ def test_a_run_is_measured_from_its_last_start(runs_root, monkeypatch):
     assert recorded() == [measure(run)]
 
 
+def test_a_download_is_no_part_of_the_start(runs_root, monkeypatch):
+    """It was added to every later estimate, as were the seconds of the first compilation."""
+    run = Run.create(CONFIG)
+    clock = iter([100.0, 101.0, 160.0, 163.0, 183.0])
+    monkeypatch.setattr("densembed.runs.events.time.time", lambda: next(clock))
+    run.append("start", process=1, step=0)
+    for received in (0, 9):
+        run.append("download", received=received, size=9)
+    for step in (1, 41):
+        run.append("progress", step=step, steps=99, images_per_second=1.0)
+    assert measure(run) == Speed(CONFIG, 20 / 40, 3.0)
+    first, second = Speed(CONFIG, 0.5, 33.0), Speed(CONFIG, 0.5, 3.0)
+    assert expected(CONFIG, first, second) == 3 + 50
+
+
 def test_a_finished_run_is_recorded_and_outlived(runs_root):
     run = Run.create(CONFIG.model_copy(update={"epochs": 2, "batch_size": 100, "device": "cpu"}))
     assert execute(str(run.path)) == "done"
