@@ -366,6 +366,26 @@ def test_a_model_that_comes_late_or_not_at_all(browser, address, view, label):
     assert errors == []
 
 
+@pytest.mark.parametrize(
+    ("view", "name", "label"), [("explore", "model", "Model"), ("compare", "first", "First model")]
+)
+def test_another_model_is_chosen_where_that_of_the_link_cannot_be_loaded(
+    browser, address, view, name, label
+):
+    """There was a sentence alone, and nothing to choose."""
+    page = browser.new_page()
+    page.route(f"**/{MLP}.js", lambda route: route.abort())
+    page.goto(f"{address}index.html#{view}?{name}={MLP}&class=3")
+    expect(page.locator("#notices p")).to_contain_text([f"The file {MLP}.js could not be loaded."])
+    models = page.get_by_label(label, exact=True)
+    expect(models).to_have_value(MLP)
+    models.select_option(SMALL)
+    figure = FIELD if view == "explore" else ".columns .field.first"
+    shows(page, figure, field_of(sample(3), SMALL), 1e-4)
+    expect(page.locator("#notices")).to_be_hidden()
+    page.close()
+
+
 @pytest.mark.parametrize("key", [MOVING, FIXED, LINEAR])
 def test_a_network_on_another_grid(site, key):
     """The picture as the network gets it, its field and its prediction, and all that follows."""

@@ -21,7 +21,7 @@ from tests.browser.conftest import (
     settle,
     until,
 )
-from tests.browser.gallery import FIELD, FIXED, INPUT, MOVING, OF
+from tests.browser.gallery import FIELD, FIXED, INPUT, MOVING, OF, SMALL
 from tests.browser.test_pages import arrived, chosen, go
 
 SLOWEST = 0.8
@@ -459,6 +459,22 @@ def test_a_view_that_did_not_arrive_opens_when_the_line_is_back(browser, server,
     page.evaluate("dispatchEvent(new Event('online'))")
     expect(problems).to_be_hidden()
     until(page, lambda: numbers(page, INPUT).any())
+    chosen(page, "3")
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ("start", "label"), [("/?tour=0&model=", "Model"), ("/compare?first=", "First model")]
+)
+def test_another_model_is_chosen_where_one_did_not_arrive(browser, server, start, label):
+    page = browser.new_page()
+    page.route(f"**/checkpoints/{FIXED}*", lambda route: route.fulfill(status=500, body="Gone."))
+    page.goto(f"{server}{start}{FIXED}&class=3")
+    expect(page.locator(".problems")).to_have_text("Gone.")
+    page.get_by_label(label, exact=True).select_option(SMALL)
+    painted(page, INPUT)
+    expect(page.locator(".problems")).to_be_hidden()
+    page.wait_for_url(f"**={SMALL}*")
     chosen(page, "3")
     page.close()
 

@@ -16,7 +16,7 @@ import { choice, list, make, named } from "./controls.js";
 import { distinguish } from "./distinguish.js";
 import { MEASURES, explain, forSignals } from "./glossary.js";
 import {
-  groupsOf, load, part, recover, reportFailure, titlesOf, whenLoaded,
+  groupsOf, load, loadOrOffer, part, recover, reportFailure, titlesOf, whenLoaded,
 } from "./host.js";
 import { DAMAGED, InputControls, inputParameters, sourcesOf } from "./input.js";
 import { InputPanel } from "./input_panel.js";
@@ -74,7 +74,8 @@ export async function compare(root, host) {
   const keys = Object.keys(host.models);
   const wanted = new URLSearchParams(host.link).get("first") ?? "";
   const key = keys.includes(wanted) ? wanted : host.defaults.first ?? keys[0];
-  const [first, samples] = await load(host.models[key]);
+  const [first, samples] = await loadOrOffer(root, host, {
+    label: "First model", name: "first", key });
   const view = new Compare(root, host, key, first, samples);
   await view.start(host.link);
   return view;

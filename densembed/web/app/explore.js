@@ -8,7 +8,9 @@ import { choice, list, make, NONE, slider, toggle } from "./controls.js";
 import { DETAILS, Details, detailsOf } from "./details.js";
 import { MEASURES, explain, forSignals, partsOf } from "./glossary.js";
 import { gridTexts, gridsOf, ownGrid } from "./grids.js";
-import { groupsOf, load, offers, part, reportFailure, titlesOf, whenLoaded } from "./host.js";
+import {
+  groupsOf, load, loadOrOffer, offers, part, reportFailure, titlesOf, whenLoaded,
+} from "./host.js";
 import { DAMAGED, InputControls, inputParameters, sourcesOf, unchanged } from "./input.js";
 import { InputPanel } from "./input_panel.js";
 import { asInput, channelsOf, nounsOf } from "./kinds.js";
@@ -155,7 +157,8 @@ export async function explore(root, host) {
   const wanted = link.get("model");
   const key = wanted !== null && keys.includes(wanted) ? wanted
     : startingModel(host, link.get("from"));
-  const [checkpoint, samples] = await load(host.models[key]);
+  const [checkpoint, samples] = await loadOrOffer(root, host, {
+    label: "Model", name: "model", key });
   const view = new Explore(root, host, checkpoint, samples);
   await view.start(key, host.link);
   return view;

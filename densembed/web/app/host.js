@@ -1,7 +1,7 @@
 // What the views need of the page in which they are: its models, test images, link and parts.
 
-import { parts } from "../resources.js";
-import { make } from "./controls.js";
+import { parts, style } from "../resources.js";
+import { list, make } from "./controls.js";
 
 /**
  * @import { Checkpoint } from "../engine/densembed.js"
@@ -28,6 +28,7 @@ import { make } from "./controls.js";
  * @property {string} link the parameters of the view when it opens
  * @property {(link: string, input: Input) => void} rest nothing has changed for a moment
  * @property {(sentences: string[]) => void} report problems of the link
+ * @property {(link: string) => void} open the view again, with these parameters
  * @property {boolean} uploads whether the page takes pictures
  * @property {Values | null} upload the picture that the page took, as a model's input; or a signal
  * @property {Uint8Array | null} unlike the last drawing that is unlike the training images
@@ -76,6 +77,31 @@ export async function load(model) {
     + "version.");
   const checkpoint = model.open();
   return Promise.all([checkpoint, model.samples(checkpoint)]);
+}
+
+/**
+ * The model of a view that opens. If it cannot be loaded, and there is no earlier view, another one
+ * can be chosen from a list.
+ * @param {HTMLElement} root
+ * @param {Host} host
+ * @param {{ label: string, name: string, key: string }} choice the model, and its parameter
+ */
+export async function loadOrOffer(root, host, { label, name, key }) {
+  try {
+    return await load(host.models[key]);
+  } catch (error) {
+    if (!root.classList.contains("live")) {
+      const models = list(label, (chosen) => {
+        const link = new URLSearchParams(host.link);
+        link.set(name, chosen);
+        host.open(link.toString());
+      });
+      models.show(key, titlesOf(host.models), groupsOf(host.models));
+      root.classList.add("live");
+      root.replaceChildren(make("style", {}, style), models.element);
+    }
+    throw error;
+  }
 }
 
 /** The sentence of an error. @param {unknown} error */

@@ -112,6 +112,7 @@ class Page {
         this.relate(view, parameters);
       },
       report: (sentences) => this.report(sentences),
+      open: (parameters) => { location.hash = `${this.place.view}?${parameters}`; },
     };
     /** @type {NodeListOf<HTMLAnchorElement>} */
     this.menu = document.querySelectorAll("nav a");

@@ -206,6 +206,7 @@ class Live {
       details: {},
       rest: () => {},
       report: (sentences) => this.say(sentences),
+      open: (link) => this.open(link),
     };
     this.retry = this.retry.bind(this);
   }
