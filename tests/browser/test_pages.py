@@ -557,6 +557,14 @@ def test_the_link_is_copied(browser, server):
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == page.url
     assert re.search("show=difference", copied)
+    # A click just before is part of the link, which the page writes a moment later.
+    five = page.get_by_role("group", name="Class").get_by_role("button", name="5", exact=True)
+    five.evaluate(
+        "(five, copy) => { five.click(); copy.click(); }",
+        page.get_by_role("button", name="Copy link").element_handle(),
+    )
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert re.search("class=5", page.evaluate("navigator.clipboard.readText()"))
     context.close()
 
 

@@ -1,10 +1,31 @@
 /** @import { Component } from "densembed/panels/types.js" */
 import { find } from "densembed/panels/dom.js";
 
+const LONGEST = 3000;  // ms that are waited, as a browser lets a page copy just after a click
+const PAUSE = 50, CALM = 4;  // ms between two looks, and looks without a change
+
+/** Whether the view has a change that the address of the page still lacks. */
+function isBusy() {
+  const view = /** @type {{ live?: { shown?: { moving: boolean } } } | null} */ (
+    document.querySelector(".view"));
+  return view?.live?.shown?.moving || document.querySelector(
+    "[data-test-script-state]:not([data-test-script-state=notRunning])") !== null;
+}
+
+/** Wait until the address of the page says what the visitor has just chosen. */
+async function settle() {
+  const end = performance.now() + LONGEST;
+  for (let calm = isBusy() ? 0 : CALM; calm < CALM && performance.now() < end;) {
+    await new Promise((done) => { setTimeout(done, PAUSE); });
+    calm = isBusy() ? 0 : calm + 1;
+  }
+}
+
 /** @param {Component<null>} component */
 export default ({ parentElement }) => {
   const button = find(parentElement, "button", HTMLElement);
   button.onclick = async () => {
+    await settle();
     try {
       await navigator.clipboard.writeText(window.location.href);
       button.textContent = "Copied";
