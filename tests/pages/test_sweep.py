@@ -279,6 +279,7 @@ def test_nothing_is_downloaded_before_something_is_done(sweep):
     train_first(sweep, 1)
     (button,) = visit("train", sweep=sweep.identifier).get("download_button")
     assert button.proto.label == "Download as CSV"
+    assert not button.proto.url  # a browser asks at once for what has an address
 
 
 def test_a_sweep_that_failed_says_why(sweep):

@@ -247,6 +247,8 @@ def test_finished_run(small_gallery, runs_root):
     assert app.success[0].value.startswith("Done · test error")
     assert links(app)["Show in Explore"] == f"model={run.identifier}"
     assert "stop" not in [button.key for button in app.button]
+    (download,) = app.get("download_button")
+    assert not download.proto.url  # a browser asks at once for what has an address
     checkpoint = run.checkpoint()
     expected = view(checkpoint, image_of())
     assert_shows(stills(app)["run-fields"][1], expected.fields[-1].sum(0))

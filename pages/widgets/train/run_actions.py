@@ -4,7 +4,6 @@ The actions are callbacks. A page that follows a run is redrawn every second; co
 would be lost if the redraw interrupts the script.
 """
 
-import contextlib
 from collections.abc import Callable
 from functools import partial
 
@@ -64,10 +63,11 @@ def run_buttons(run: Run, state: str, config: RunConfig) -> None:
             config,
             help="Copies these settings to the form.",
         )
-    with contextlib.suppress(OSError):
+    if run.checkpoint_path.is_file():
+        # Read at a click: a browser would ask for a file of the page even after it was deleted.
         row.download_button(
             "Download",
-            run.checkpoint_path.read_bytes(),
+            run.checkpoint_path.read_bytes,
             f"{run.identifier}.safetensors",
             key="download",
             on_click="ignore",

@@ -123,7 +123,7 @@ def _buttons(sweep: Sweep, live: bool, state: str, some: bool) -> None:
     if some:
         row.download_button(
             "Download as CSV",
-            sweep.as_csv(),
+            sweep.as_csv,
             f"sweep-{sweep.identifier}.csv",
             "text/csv",
             key="sweep-csv",
