@@ -135,6 +135,20 @@ addEventListener("click", ({ detail, target }) => {
     focusSoon(() => document.querySelector(detail ? TYPED : FOCUSED), 2000);
 });
 
+// Tab behind the last field of a box, or before the first, closes it, and goes on from its button.
+const OPENED = '[data-testid="stPopoverButton"][aria-expanded="true"]';
+addEventListener("keydown", (event) => {
+  const { key, shiftKey, target } = event;
+  const box = key === "Tab" && target instanceof Element ? target.closest(BOX) : null;
+  const button = document.querySelector(OPENED);
+  const fields = document.querySelectorAll(FOCUSED);
+  if (!box || !(button instanceof HTMLElement)
+    || target !== fields[shiftKey ? 0 : fields.length - 1]) return;
+  if (shiftKey) event.preventDefault();
+  button.focus();
+  document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+}, true);
+
 // A button that was pressed is disabled for a moment, or replaced, as Pause by Resume, and loses
 // the focus. After a key, it gets it back, or its row does if another button is in its place: a key
 // that is pressed twice must not press that one, too.
