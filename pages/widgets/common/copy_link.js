@@ -1,14 +1,18 @@
 /** @import { Component } from "densembed/panels/types.js" */
 import { find } from "densembed/panels/dom.js";
 
-const LONGEST = 3000;  // ms that are waited, as a browser lets a page copy just after a click
+/** @typedef {{ live?: { host: { link: string }, shown?: { moving: boolean } } }} Viewed */
+
+const LONGEST = 4000;  // ms that are waited, as a browser lets a page copy just after a click
 const PAUSE = 50, CALM = 4;  // ms between two looks, and looks without a change
 
 /** Whether the view has a change that the address of the page still lacks. */
 function isBusy() {
-  const view = /** @type {{ live?: { shown?: { moving: boolean } } } | null} */ (
-    document.querySelector(".view"));
-  return view?.live?.shown?.moving || document.querySelector(
+  const view = /** @type {Viewed | null} */ (document.querySelector(".view"));
+  const written = new URLSearchParams(location.search);
+  const lacks = [...new URLSearchParams(view?.live?.host.link)].some(
+    ([name, value]) => written.get(name) !== value);
+  return lacks || view?.live?.shown?.moving || document.querySelector(
     "[data-test-script-state]:not([data-test-script-state=notRunning])") !== null;
 }
 
