@@ -113,7 +113,8 @@ def _predict(
             image = read_picture(data, (channels, *size), digit=False)
             result["seen"] = image.content
             images = [(image, WHOLE, False)]
-        result["remark"] = frames_note(name, data)
+        remarks = [frames_note(name, data), *(image.faint for image, _, _ in images)]
+        result["remark"] = " ".join(filter(None, remarks)) or None
     except ImageError as error:
         return result | {"seen": UNREADABLE, "error": str(error)}
     result["digits"] = [

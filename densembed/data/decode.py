@@ -20,6 +20,7 @@ import torch
 from PIL import ExifTags, Image, ImageOps, PngImagePlugin
 from PIL.WebPImagePlugin import WebPImageFile
 
+from densembed.data.levels import levels
 from densembed.files import read_regular
 from densembed.text import printable
 
@@ -61,8 +62,6 @@ _OTHERS = {
     rb".[\x00\x01][\x01-\x03\x09-\x0b].{13}[\x08\x0f\x10\x18\x20][\x00-\x3f]": "TGA",  # has no mark
 }
 """How files of other formats of images begin."""
-_DEEP_MODES = ("I", "F")  # and every "I;16…": one channel of more than 8 bits
-
 
 pi_heif.register_heif_opener()  # adds HEIC, which Pillow does not decode itself
 PngImagePlugin.MAX_TEXT_CHUNK = 2**24  # by default, a PNG with more than 1 MiB of text is an error
@@ -93,8 +92,9 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
 
     Returns:
         float32 array of shape (height, width, 4): red, green, blue and alpha in [0, 1], alpha is
-        not multiplied into the colours. An image of more than `ENOUGH_PIXELS` is reduced by the
-        smallest sufficient integer factor.
+        not multiplied into the colours. The brightness of grey values that have not 8 bits is by
+        their type, see `densembed.data.levels`. An image of more than `ENOUGH_PIXELS` is reduced by
+        the smallest sufficient integer factor.
 
     Raises:
         ImageError: the file does not exist, has more than `MAX_BYTES` or too many pixels, is
@@ -111,8 +111,7 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
             f"with more than {most // 10**6} million pixels",
         )
     with reading_pixels():
-        upright = ImageOps.exif_transpose(_reduced(image, data))
-        return _deep_colours(upright) if _is_deep(upright) else _colours(upright)
+        return _colours(ImageOps.exif_transpose(_reduced(image, data)))
 
 
 @contextlib.contextmanager
@@ -209,7 +208,7 @@ def _other_file(data: bytes) -> ImageError:
 
 
 def _reduced(image: Image.Image, data: bytes) -> Image.Image:
-    """Load an image, given its file, and reduce it if it is large.
+    """Load an image, given its file, and reduce it if it is large; one with `levels` in mode F.
 
     A JPEG decoder can skip details. Other decoders need memory for the whole image in its own mode;
     it is then converted to larger modes such as RGBA in strips.
@@ -220,15 +219,15 @@ def _reduced(image: Image.Image, data: bytes) -> Image.Image:
     if factor > 1 and isinstance(image, WebPImageFile):
         image = _decoded_webp(image, data)
     image.load()
-    if (factor := _factor(image)) == 1:
+    deep = levels(opened)
+    if (factor := _factor(image)) == 1 and not deep:
         return image
     rows = max(1, STRIP_PIXELS // image.width // factor) * factor
-    deep = _is_deep(image)
-    mode = ("F" if image.mode == "F" else "I") if deep else "RGBA"
+    mode = "F" if deep else "RGBA"
     small = Image.new(mode, (-(-image.width // factor), -(-image.height // factor)))
     for top in range(0, image.height, rows):
         strip = image.crop((0, top, image.width, min(top + rows, image.height)))
-        strip = strip.convert(mode) if deep else _as_rgba(strip)
+        strip = Image.fromarray(deep.grey(strip)) if deep else _as_rgba(strip)
         small.paste(strip.reduce(factor), (0, top // factor))
     # Looked up after loading, by which Pillow turns a TIFF and removes its orientation.
     orientation = opened.getexif().get(ExifTags.Base.Orientation, 1)
@@ -268,26 +267,11 @@ def _factor(image: Image.Image) -> int:
     return max(1, math.ceil(math.sqrt(image.width * image.height / ENOUGH_PIXELS)))
 
 
-def _is_deep(image: Image.Image) -> bool:
-    return image.mode in _DEEP_MODES or image.mode.startswith("I;16")
-
-
-def _deep_colours(image: Image.Image) -> np.ndarray:
-    """Colours of 16- or 32-bit grey, of which Pillow would clip all values over 255."""
-    grey = np.nan_to_num(np.asarray(image, np.float64), posinf=0.0, neginf=0.0)
-    lowest = min(grey.min(), 0.0)
-    grey = grey - lowest
-    # The number of bits in use is not in the file; scans often use 12 of 16. Values below 0 are of
-    # no such scale.
-    brightest = grey.max()
-    scales = (1.0, 255.0, 4095.0, 65535.0) if lowest == 0 else ()
-    scale = next((s for s in scales if brightest <= s), brightest)
-    grey = (grey / scale).astype(np.float32)
-    return np.stack([grey, grey, grey, np.ones_like(grey)], axis=-1)
-
-
 def _colours(image: Image.Image) -> np.ndarray:
-    return np.asarray(_as_rgba(image), np.float32) / 255
+    if image.mode != "F":
+        return np.asarray(_as_rgba(image), np.float32) / 255
+    grey = np.asarray(image)
+    return np.stack([grey, grey, grey, np.ones_like(grey)], axis=-1)
 
 
 def _as_rgba(image: Image.Image) -> Image.Image:

@@ -58,8 +58,9 @@ from densembed.data.download import stoppable
 from densembed.data.folder_advice import check_classes
 from densembed.data.frames import count_frames, unused_note
 from densembed.data.images import to_shape
+from densembed.data.levels import faint_note, levels
 from densembed.data.names import MAX_NAME, PREFIX, DataError
-from densembed.text import listed, natural, printable, quoted
+from densembed.text import counted, listed, natural, printable, quoted
 
 SIZE, MOST_SIDE = 32, 64
 """Images are resized to 32 × 32, unless all have the same size of at most 64 × 64 or the name of
@@ -70,15 +71,16 @@ TEST_SHARE = 5
 LEAST_TESTED, MOST_TESTED = 10, 3
 """At least a tenth and at most a third of a class are test images, but one in a class of two or
 more."""
-RULES = 9
+RULES = 10
 """Version of the decoding. A new version invalidates the cache."""
 CACHE = "folders"
 MAX_CACHES = 8
 GREY_MODES = ("1", "L", "LA", "I", "F")
 EXAMPLE = "folder:photos, or folder:photos@3x48x48 for a shape of channels, height and width"
 
-Head = tuple[str, tuple[int, int], bool, int]
-"""Format of an image file, (width, height), whether it is grey, and the number of frames."""
+Head = tuple[str, tuple[int, int], bool, int, bool]
+"""Format of an image file, (width, height), whether it is grey, the number of frames, and whether
+its brightness has `levels`."""
 Shape = tuple[int, int, int]
 """Channels, height and width."""
 Summary = dict[str, Any]
@@ -200,7 +202,7 @@ def _trouble(path: Path) -> str:
 
 def _title(root: Path, classes: Sequence[str], heads: Iterable[Head]) -> str:
     """The name of the folder, or that of CIFAR-10 for a folder with its classes and format."""
-    if tuple(classes) == cifar.CLASSES and set(heads) == {("JPEG", (SIZE, SIZE), False, 1)}:
+    if tuple(classes) == cifar.CLASSES and set(heads) == {("JPEG", (SIZE, SIZE), False, 1, False)}:
         return f"{cifar.DATA.title} (JPEG)"
     return _own_name(root)
 
@@ -326,7 +328,7 @@ def _decode_all(
         chosen = [(file, image) for file, image in valid if (file in tested) == test]
         tensors[f"{part}_images"] = torch.from_numpy(np.stack([image for _, image in chosen]))
         tensors[f"{part}_labels"] = torch.tensor([index[file.label] for file, _ in chosen])
-    sizes = {size for _, size, _, _ in heads}
+    sizes = {size for _, size, *_ in heads}
     if not shape and sizes != {(common[2], common[1])}:
         reason = (
             "differ in size" if len(sizes) > 1 else f"have a side of more than {MOST_SIDE} pixels"
@@ -335,6 +337,9 @@ def _decode_all(
             f"The images {reason}, so they are cropped at the centre and scaled to {SIZE} × {SIZE} "
             "unless another shape is set."
         )
+    deep = {file.path for file, head in pairs if head[4]}
+    if faint := _faint_note([image for file, image in valid if file.path in deep]):
+        notes.append(faint)
     summary: Summary = {
         "classes": classes,
         "left_out": [printable(path) for path in left_out],
@@ -344,6 +349,12 @@ def _decode_all(
     if frames := {file.path: head[3] for file, head in pairs if head[3] > 1}:
         summary["notes"] = [*notes, unused_note(frames)]
     return (summary, tensors), not unread
+
+
+def _faint_note(images: Sequence[np.ndarray]) -> str | None:
+    """The sentence about images whose brightness has `levels`, of all of them together."""
+    which = f"{counted(len(images), 'image')} that are not of 8 bits"
+    return faint_note(which, np.stack(images)) if images else None
 
 
 SIDEWAYS = range(5, 9)
@@ -359,16 +370,22 @@ def _read_head(path: Path) -> Head:
         # Pillow's own method for a PNG decodes the picture first.
         turned = Image.Image.getexif(image).get(ExifTags.Base.Orientation, 1) in SIDEWAYS
         frames = count_frames(image, data)
-    return str(image.format), image.size[::-1] if turned else image.size, grey, frames
+    return (
+        str(image.format),
+        image.size[::-1] if turned else image.size,
+        grey,
+        frames,
+        bool(levels(image)),
+    )
 
 
 def _common_shape(heads: Sequence[Head]) -> Shape:
     """One channel if all images are grey, and their size if it is small and the same for all."""
-    sizes = {size for _, size, _, _ in heads}
+    sizes = {size for _, size, *_ in heads}
     width, height = sizes.pop() if len(sizes) == 1 else (SIZE, SIZE)
     if max(width, height) > MOST_SIDE:
         width, height = SIZE, SIZE
-    return 1 if heads and all(grey for _, _, grey, _ in heads) else 3, height, width
+    return 1 if heads and all(grey for _, _, grey, *_ in heads) else 3, height, width
 
 
 def _read_cache(path: Path) -> tuple[Summary, dict[str, torch.Tensor]] | None:

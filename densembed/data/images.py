@@ -22,6 +22,7 @@ from densembed.data.decode import (
     reading_pixels,
 )
 from densembed.data.ink import resample
+from densembed.data.levels import faint_note, levels
 from densembed.data.normalise import normalise_digit
 from densembed.data.photograph import read_photograph
 
@@ -46,11 +47,14 @@ class ModelInput:
         content: what the image shows.
         clean: whether the background is an even page. If not, the "digit" may be a part of a
             photograph.
+        faint: the sentence about an image that is almost black, grey or white because of its
+            `levels`, None otherwise.
     """
 
     pixels: torch.Tensor
     content: Content
     clean: bool = True
+    faint: str | None = None
 
     @property
     def has_ink(self) -> bool:
@@ -58,12 +62,12 @@ class ModelInput:
 
     @property
     def note(self) -> str | None:
-        """What the user should know about the digit, if anything."""
+        """What the user should know about the digit or the image, if anything."""
         if self.content == Content.BLANK:
             return "No digit was found, so a blank image is used."
         if self.content == Content.SEVERAL_DIGITS:
             return "Several digits were found: the first in reading order is used."
-        return None
+        return self.faint
 
 
 def read_picture(
@@ -90,7 +94,11 @@ def read_picture(
         raise ValueError(f"input_shape must be (1 or 3, height, width), not {tuple(input_shape)}")
     channels, height, width = input_shape
     if not digit or channels == 3:
-        return ModelInput(centre_crop(decode(source), channels, (height, width)), Content.IMAGE)
+        data = read_bytes(source)
+        pixels = centre_crop(decode(data), channels, (height, width))
+        deep = levels(open_picture(data))
+        faint = faint_note("the picture", pixels.numpy()) if deep else None
+        return ModelInput(pixels, Content.IMAGE, faint=faint)
     photograph = read_photograph(source, (height, width))
     blank = torch.zeros(1, height, width, dtype=torch.uint8)
     pixels = photograph.digits[0].pixels if photograph.digits else blank
@@ -125,6 +133,7 @@ def to_shape(path: Path, shape: tuple[int, int, int]) -> np.ndarray:
     image = open_picture(data)
     plain = image.mode == ("L" if channels == 1 else "RGB") and (
         "transparency" not in image.info  # of a PNG or GIF: one colour that is not shown
+        and not levels(image)
     )
     with reading_pixels():
         if plain and image.size == (width, height):

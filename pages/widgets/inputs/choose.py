@@ -36,7 +36,7 @@ class Input:
     """The input of the models: pixels (C, H, W) uint8, and the index of the true class or None.
 
     `content`, `clean` and `cut_off` are results of `read_photograph` for a picture of the visitor,
-    and `frames_note` is the sentence about further frames of its file.
+    and `remark` is what to know of its file.
     """
 
     pixels: Tensor
@@ -45,7 +45,7 @@ class Input:
     content: Content = Content.DIGIT
     clean: bool = True
     cut_off: bool = False
-    frames_note: str | None = None
+    remark: str | None = None
 
     @property
     def own(self) -> bool:
@@ -143,6 +143,7 @@ def _refuse(sentence: str, follow: Follow) -> None:
 def _input_of(data: bytes, checkpoint: Checkpoint) -> Input:
     """A picture as the model's input; a photograph of digits is shown, with each to choose."""
     shape, digit = checkpoint.header.input_shape, checkpoint.reads_digits
+    faint = None
     if digit and shape[0] == 1:
         chosen, photograph = show_photograph(data, checkpoint)
         pixels = torch.zeros(shape, dtype=torch.uint8) if chosen is None else chosen.pixels
@@ -152,7 +153,9 @@ def _input_of(data: bytes, checkpoint: Checkpoint) -> Input:
     else:
         picture = read_picture(data, shape, digit)
         shown = Input(picture.pixels, None, UPLOAD, picture.content, picture.clean)
-    return replace(shown, frames_note=frames_note("The picture", data))
+        faint = picture.faint
+    remarks = filter(None, (frames_note("The picture", data), faint))
+    return replace(shown, remark=" ".join(remarks) or None)
 
 
 def _drop_removed(follow: Follow) -> None:
@@ -216,8 +219,8 @@ def remark(shown: Input, checkpoints: dict[str, Checkpoint]) -> None:
     """
     if shown.source == DRAW:
         return  # the pad has its own note: a message above would move the pad under the pen
-    if shown.frames_note:
-        st.info(shown.frames_note)
+    if shown.remark:
+        st.info(shown.remark)
     if shown.content == Content.BLANK:
         st.warning("No digit found. Is the picture blank?")
     elif shown.own:
