@@ -109,8 +109,6 @@ class ClassFile:
 
     path: str
     label: str
-    size: int
-    time: int
     part: str
 
     @property
@@ -209,9 +207,7 @@ def _add_class(root: Path, listing: Listing, folder: os.DirEntry, part: str) -> 
                 "class must be directly in the folder of the class."
             )
         else:
-            stat = entry.stat(follow_symlinks=_is(entry.is_file))  # a link may be broken
-            # Archives store times in whole seconds.
-            listing.files.append(ClassFile(path, label, stat.st_size, int(stat.st_mtime), part))
+            listing.files.append(ClassFile(path, label, part))
 
 
 def hidden_note(paths: Sequence[str]) -> str:
