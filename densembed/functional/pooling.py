@@ -6,18 +6,23 @@ import torch
 from torch import Tensor
 
 
-def _tilted(x: Tensor, mass: Tensor, beta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """m e^{βc}, c = x − x*, and x*, the value with the largest βx in each window.
+def _tilted(x: Tensor, mass: Tensor, beta: Tensor) -> tuple[Tensor, Tensor, Tensor, float]:
+    """m e^{β(x − x*)}, sc = s(x − x*), x*, the value with the largest βx in each window, and s.
 
     Relative to x* no exponential exceeds 1 and at least one equals 1. Values equal to x* differ
     from it by exactly 0, not by a rounding error that a large β would amplify. Pixels without mass
-    are masked before the exponential, because 0 · ∞ and its gradient are NaN.
+    are masked before the exponential, because 0 · ∞ and its gradient are NaN. Differences are
+    scaled by a power of two s ≤ 1/2k, which makes no rounding error, because x − x* may exceed the
+    largest number, and so may a sum of k of them.
     """
+    scale = 0.5 ** (1 + math.ceil(math.log2(x.shape[-1])))
     empty = mass <= 0
     sign = torch.where(beta < 0, -1, 1)
     extreme = (sign * x.detach()).masked_fill(empty, -math.inf).amax(-1, keepdim=True) * sign
-    centred = (x - extreme).masked_fill(empty, 0)
-    return mass.masked_fill(empty, 0) * torch.exp(beta * centred), centred, extreme
+    centred = (scale * x - scale * extreme).masked_fill(empty, 0)
+    most = scale * torch.finfo(beta.dtype).max  # a steeper β is of no use, as β/s would be ∞
+    tilted = mass.masked_fill(empty, 0) * torch.exp(beta.clamp(-most, most) / scale * centred)
+    return tilted, centred, extreme, scale
 
 
 def pooling_weights(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
@@ -33,7 +38,7 @@ def pooling_weights(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
     >>> pooling_weights(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 1.0]), torch.tensor(1.0))
     tensor([0.2689, 0.7311])
     """
-    tilted, _, _ = _tilted(x, mass, beta)
+    tilted, *_ = _tilted(x, mass, beta)
     return tilted / tilted.sum(-1, keepdim=True)
 
 
@@ -49,5 +54,6 @@ def softmax_pool(x: Tensor, mass: Tensor, beta: Tensor) -> Tensor:
     >>> [softmax_pool(x, mass, torch.tensor(beta)).item() for beta in (0.0, 1000.0)]
     [1.0, 2.0]
     """
-    tilted, centred, extreme = _tilted(x, mass, beta)
-    return (tilted * centred).sum(-1) / tilted.sum(-1) + extreme.squeeze(-1)
+    tilted, centred, extreme, scale = _tilted(x, mass, beta)
+    half = (tilted * centred).sum(-1) / tilted.sum(-1) / (2 * scale)
+    return extreme.squeeze(-1) + half + half  # twice the half may exceed the largest number

@@ -236,7 +236,8 @@ class AdaptivePool1d(_AdaptivePool):
 
     Parameters: `beta`, (C or 1,), and with `learn_intervals` also `ends_logit`, (axes, 2). The
     gradient of β is the variance of x under the density. It overflows in float32 if the density
-    covers values of x that differ by more than 10¹⁹; the gradient of x does not.
+    covers values of x that differ by more than 10¹⁹; that of x only if the gradient of the output
+    times their difference does.
     Input (batch, C, N), output (batch, C, L); ValueError if the kernel does not fit the input. The
     output of a window with an infinite pixel is NaN.
 

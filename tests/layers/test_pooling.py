@@ -332,6 +332,26 @@ def test_huge_values_have_the_gradient_of_their_multiples(beta):
     torch.testing.assert_close(slope, expected)
 
 
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("beta", [0.0, 1e-39, -1e-38, 1e-30, -1.0, 3e38, -3e38])
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_further_apart_than_the_largest_number(kind, beta, learned):
+    layer = kind(2, learn_intervals=learned)
+    with torch.no_grad():
+        layer.beta.fill_(beta)
+    exact = kind(2, learn_intervals=learned).double()
+    exact.load_state_dict(layer.state_dict())
+    part = torch.tensor([3.4e38, -3.4e38, -3.4e38, -3.3e38])
+    x = torch.cat([part, part.flip(0), -part, part / 2] * 4 ** (kind.axes - 1))
+    x = x.view(1, 4, *[4] * kind.axes).requires_grad_()
+    wide = x.detach().double().requires_grad_()
+    found, expected = layer(x), exact(wide)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e33)
+    slopes = [torch.autograd.grad((y / 8).sum(), z)[0] for y, z in ((found, x), (expected, wide))]
+    torch.testing.assert_close(slopes[0].double(), slopes[1], rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(layer.gamma(x).double(), exact.gamma(wide), rtol=1e-4, atol=1e-6)
+
+
 values = st.floats(-1e15, 1e15)  # β's gradient is their variance
 
 
