@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from densembed.functional.densities import Density
 from densembed.layers import (
@@ -87,7 +88,7 @@ class DensityNetwork(nn.Module):
         """The equivalent linear classifier of the pixels, for fixed densities.
 
         Raises ValueError if there is none: for densities that move with the input or lie on
-        feature maps, or with a hidden layer.
+        feature maps, with a hidden layer, or with hooks, also those of all modules of torch.
         """
         embedding, classifier = self.embedding, self.classifier
         if (
@@ -98,6 +99,11 @@ class DensityNetwork(nn.Module):
             or type(classifier).forward not in (nn.Linear.forward, DensityLinear.forward)
         ):
             raise ValueError("Only fixed densities followed by a linear map can be folded.")
+        if not all(map(_is_called_as_defined, (self, embedding, classifier))):
+            raise ValueError(
+                "A network with hooks, or with a replaced forward, cannot be folded, as they would "
+                "be lost: remove them, also those of torch.nn.modules.module for all modules."
+            )
         kernel = embedding.fold(classifier.weight).flatten(1)
         outputs, pixels = kernel.shape
         plain = nn.Linear(pixels, outputs, bias=classifier.bias is not None).to(kernel)
@@ -131,16 +137,25 @@ class DensityNetwork(nn.Module):
 
 
 def _need_not_be_called(module: nn.Module, classes: Sequence[type], *names: str) -> bool:
-    """Whether a module has neither hooks nor a forward of its own, nor computed parameters.
+    """Whether a call of a module does nothing but its class's forward, with given parameters.
 
     `torch.func.functional_call` replaces parameters by tensors, which stay in their place.
     """
     return (
         type(module) in classes
-        and "forward" not in module.__dict__
         and all(name in module._parameters for name in names)
-        and not (module._forward_pre_hooks or module._forward_hooks)
-        and not (module._backward_pre_hooks or module._backward_hooks)
+        and _is_called_as_defined(module)
+    )
+
+
+def _is_called_as_defined(module: nn.Module) -> bool:
+    """Whether a module has neither hooks, its own or those of all modules, nor its own forward."""
+    return "forward" not in module.__dict__ and not (
+        module._forward_pre_hooks
+        or module._forward_hooks
+        or module._backward_pre_hooks
+        or module._backward_hooks
+        or _has_any_global_hook()
     )
 
 

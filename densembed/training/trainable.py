@@ -5,10 +5,13 @@ trainable parameters in float32. Its forward pass must not draw random numbers, 
 gives the same weights.
 """
 
+import math
+
 import torch
 from torch import nn
 
 from densembed.data import Dataset
+from densembed.functional.modes import evaluating
 from densembed.models.defaults import float32_on_cpu
 from densembed.models.names import parse
 from densembed.models.plugins import in_line, is_plugin
@@ -70,6 +73,11 @@ def _of_calls(model: nn.Module, input_shape: tuple[int, ...], seeds: int) -> str
             "it draws random numbers in training mode, as Dropout does, so the same seed would not "
             f"give the same weights. Remove what draws them, {OWN_LOOP}"
         )
+    if _mixes_inputs(model, input_shape):
+        return (
+            "its prediction for an input depends on the others of the batch, as that of BatchNorm "
+            f"without running statistics does. Use GroupNorm in its place, {OWN_LOOP}"
+        )
     try:
         if seeds > 1:
             StackedParameters([model, model]).logits(torch.stack([x, x]))
@@ -77,3 +85,11 @@ def _of_calls(model: nn.Module, input_shape: tuple[int, ...], seeds: int) -> str
         reason = in_line(error)
         return f"its members cannot train together, {reason}. Train each seed alone, with seeds=1"
     return ""
+
+
+def _mixes_inputs(model: nn.Module, input_shape: tuple[int, ...]) -> bool:
+    """Whether the output of an input changes with another one of its batch, for predictions."""
+    first = torch.linspace(0, 1, math.prod(input_shape)).reshape(input_shape)
+    with evaluating(model):
+        one, other = (model(torch.stack([first, beside]))[0] for beside in (first, 1 - first**2))
+    return not torch.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True)

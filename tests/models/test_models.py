@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.func import functional_call, vmap
+from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.utils import prune
 
 from densembed.data import as_input
@@ -667,6 +668,43 @@ def test_hooks_of_the_modules_are_called(part):
     handles[0].remove()
     module.register_forward_hook(lambda module, inputs, output: 2 * output)
     torch.testing.assert_close(network(x), in_turn(network, x))
+
+
+def test_hooks_of_all_modules_are_called():
+    network, x, called = small_network(), torch.rand(5, 1, 6, 7), []
+    whole = small_network()
+    whole.load_state_dict(network.state_dict())
+
+    def doubled(module, inputs, output):
+        called.append(module)
+        return 2 * output if module is network.embedding else None
+
+    handle = register_module_forward_hook(doubled)
+    try:
+        found = network(x)
+        assert called == [network.embedding, network.classifier, network]
+        with pytest.raises(ValueError, match="hooks") as caught:
+            network.fold()
+        assert is_sentence(str(caught.value))
+    finally:
+        handle.remove()
+    weight, bias = whole.classifier.weight, whole.classifier.bias
+    torch.testing.assert_close(found, 2 * whole.embedding(x).flatten(1) @ weight.mT + bias)
+    torch.testing.assert_close(network.fold()(x.flatten(1)), whole(x))
+
+
+@pytest.mark.parametrize("part", ["embedding", "classifier", ""])
+def test_what_folding_would_lose_is_refused(part):
+    network = small_network()
+    module = getattr(network, part) if part else network
+    handle = module.register_forward_hook(lambda module, inputs, output: 2 * output)
+    with pytest.raises(ValueError, match="A network with hooks"):
+        network.fold()
+    handle.remove()
+    network.fold()
+    module.forward = lambda x: x
+    with pytest.raises(ValueError, match="replaced forward"):
+        network.fold()
 
 
 def test_modules_with_a_forward_of_their_own_are_called():

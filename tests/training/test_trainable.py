@@ -101,6 +101,10 @@ REFUSED = {
     "float64": (lambda: Doubled(10).double(), "its parameter scale is float64."),
     "dropout": (lambda: normalised(nn.Dropout(0.5)), "draws random numbers in training mode,"),
     "noise": (lambda: Noisy(10), "draws random numbers in training mode,"),
+    "statistics of the batch": (
+        lambda: normalised(nn.BatchNorm2d(4, track_running_stats=False)),
+        "its prediction for an input depends on the others of the batch,",
+    ),
     "no single input": (
         lambda: Pairs(10),
         "it fails with a single input, RuntimeError, needs two.",
