@@ -6,6 +6,7 @@ This module imports no torch: help, errors in arguments and `info` take a fracti
 import argparse
 import os
 from pathlib import Path
+from typing import get_args
 
 from densembed.cli.common import (
     Command,
@@ -120,10 +121,22 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         if name == "model":
             parser.add_argument(name, help="name of the model: see below")
         else:
-            parser.add_argument("--" + name.replace("_", "-"), default=field.default, help=text)
+            _add_setting(parser, name, text)
     add_data_dir(parser)
     parser.add_argument("--out", type=as_path, help="write one file instead of a run folder")
     _add_scheduler(parser)
+
+
+def _add_setting(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+    """Add the option of a field of RunConfig. The help has the choices exactly as it takes them."""
+    field = RunConfig.model_fields[name]
+    choices = get_args(field.annotation)
+    parser.add_argument(
+        "--" + name.replace("_", "-"),
+        default=field.default,
+        metavar=f"{{{','.join(choices)}}}" if choices else None,
+        help=text,
+    )
 
 
 def _check_train(options: argparse.Namespace) -> None:
@@ -353,8 +366,9 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
         text = f"{field.description} (default {field.default}{values})"
         if name == "model":
             text = f"networks, by name: see below{values}"
-        flag = name if name == "model" else "--" + name.replace("_", "-")
-        parser.add_argument(flag, default=None if name == "model" else field.default, help=text)
+            parser.add_argument(name, help=text)
+        else:
+            _add_setting(parser, name, text)
     add_data_dir(parser)
     parser.add_argument("--out", type=as_path, help="folder of the sweep (default: a new folder)")
     parser.add_argument(

@@ -65,7 +65,7 @@ class RunConfig(BaseModel):
     )
     location_start: Literal["normal", "grid"] = Field(
         "normal",
-        description="initial locations: random (the paper's α from N(0, 0.4)), or a regular grid",
+        description="initial locations: normal (the paper's, random α from N(0, 0.4)) or a grid",
     )
     scale_start: float = Field(
         -3.0, ge=-8, le=4, description="mean of the initial β: the larger, the wider the densities"

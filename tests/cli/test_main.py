@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from typing import get_args
 
 import filelock
 import pytest
@@ -360,6 +361,18 @@ def test_train_has_a_flag_for_every_field(run):
     text = run("train", "--help")[1]
     for name in densembed.RunConfig.model_fields:
         assert name == "model" or f"--{name.replace('_', '-')}" in text
+
+
+def test_choices_in_the_help_are_those_that_are_taken(run):
+    for name, field in densembed.RunConfig.model_fields.items():
+        if not (choices := get_args(field.annotation)):
+            continue
+        flag = "--" + name.replace("_", "-")
+        for command in ("train", "sweep"):
+            assert f"  {flag} {{{','.join(choices)}}}\n" in run(command, "--help")[1]
+        _, _, words = re.sub(r"\(.*?\)+,?", "", field.description).partition(":")
+        for choice in (*choices, *set(re.findall(r"\w+", words)) - {"a", "or"}):
+            assert getattr(densembed.RunConfig(**{name: choice}), name) == choice
 
 
 def test_it_runs_as_a_program(run, trained_file, tmp_path):
