@@ -29,7 +29,7 @@ SIGNED = 2
 """The sample format of a TIFF with signed integers."""
 FAINT = 32
 """Brightness is noted if it differs by less than this over all pixels, of 255."""
-WHITE_SHARE = 0.9
+WHITE_SHARE = 0.99
 """Brightness is noted if at least this share of the pixels is white."""
 
 
