@@ -41,7 +41,10 @@ UNTITLED = "untitled data"
 """Stands in sentences for an empty title of the data."""
 ShortText = Annotated[str, Field(max_length=200), AfterValidator(printable)]
 LongText = Annotated[str, Field(max_length=2000), AfterValidator(printable)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
+LARGEST = 1e39
+"""Above the largest number in float32, in which a training computes. Charts of far larger numbers
+overflow."""
+Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Count = Annotated[int, Field(ge=0, le=MAX_STEP)]
 Outcome = Literal["running", "done", "stopped", "diverged", "failed"]
@@ -68,7 +71,7 @@ class EpochMetrics(BaseModel):
     train_loss: list[Number]
     test_error: list[Percent]
     learning_rate: Number = Field(ge=0)
-    seconds: Number = Field(ge=0)
+    seconds: float = Field(ge=0, le=MAX_STEP, allow_inf_nan=False)
 
 
 class Provenance(BaseModel):

@@ -156,6 +156,8 @@ BAD_HEADERS = {
     "unknown outcome": header(outcome="wonderful"),
     "NaN": json.dumps(header()).replace("30.0", "NaN").replace("29.0", "NaN"),
     "infinite": json.dumps(header()).replace("29.0", "1e999"),
+    "a loss that no training computes": json.dumps(header()).replace("[1.5]", "[-1e300]"),
+    "seconds of an eternity": json.dumps(header()).replace("0.5}", "1e300}"),
     "a number as a change of the data": header(data_changes=[1]),
     "a long change of the data": header(data_changes=["x" * 2001]),
     "no provenance": header(provenance={}),

@@ -244,8 +244,7 @@ const CONFIG = {
 };
 
 const count = integer(0, 1e12);
-const finite = number(-Infinity, Infinity);
-const LARGEST = 1e30;  // as in Python
+const MOST = 1e39, LARGEST = 1e30;  // as in Python, of metrics and of signals
 const scaling = object({ mean: number(-LARGEST, LARGEST), std: number(1 / LARGEST, LARGEST) });
 const HEADER = {
   config: object(CONFIG),
@@ -263,10 +262,10 @@ const HEADER = {
     object({
       epoch: integer(1, 1e12),
       step: integer(1, 1e12),
-      train_loss: list(finite, 0, Infinity),
+      train_loss: list(number(-MOST, MOST), 0, Infinity),
       test_error: list(number(0, 100), 0, Infinity),
-      learning_rate: number(0, Infinity),
-      seconds: number(0, Infinity),
+      learning_rate: number(0, MOST),
+      seconds: number(0, 1e12),
     }),
     0,
     10_000,
