@@ -334,12 +334,17 @@ class _AdaptiveConv(_Convolution):
             raise ValueError(
                 f"Expected stride_mode 'fixed' or 'proportional'; got {stride_mode!r}."
             )
-        low, high = bounds
-        if not 0 < low < high < math.inf:
-            raise ValueError(f"Expected bounds 0 < a < b, as multiples of K; got {bounds}.")
+        try:
+            low, high = (positive(bound, "bound") for bound in bounds)
+            if not low < high:
+                raise ValueError
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"Expected bounds 0 < a < b, as multiples of K; got {bounds!r}."
+            ) from None
         self.stride_mode = stride_mode
         self.normalize = normalize
-        self.bounds = (float(low), float(high))
+        self.bounds = (low, high)
         self.lr_scale = positive(lr_scale, "lr_scale")
         shape = (self.out_channels if amplitude == "channel" else 1, self.axes)
         logit = bounded_logit(positive(start, "start"), low, high) / self.lr_scale

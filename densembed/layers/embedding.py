@@ -482,11 +482,11 @@ class PixelEmbedding(Embedding):
     torch.Size([2, 1, 20])
     """
 
-    def __init__(self, sizes: Sequence[int], in_channels: int = 1):
+    def __init__(self, sizes: int | Sequence[int], in_channels: int = 1):
         super().__init__(
             sizes,
             in_channels,
-            num_densities=tuple(sizes),
+            num_densities=axis_sizes(sizes),
             family="uniform",
             shared=True,
             truncate=False,

@@ -370,6 +370,8 @@ def test_inputs_that_do_not_fit(kind):
         ({"stride_mode": "free"}, "'fixed' or 'proportional'; got 'free'"),
         ({"bounds": (0, 2)}, "0 < a < b"),
         ({"bounds": (1, math.inf)}, "0 < a < b"),
+        ({"bounds": 1.5}, "0 < a < b, as multiples of K; got 1.5"),
+        ({"bounds": (0.5, 1, 2)}, "0 < a < b"),
         ({"start": 1.5}, "strictly between 0.5 and 1.5; got 1.5"),
         ({"lr_scale": 0}, "positive lr_scale"),
         ({"lr_scale": "2"}, "positive lr_scale; got '2'"),

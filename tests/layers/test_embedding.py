@@ -602,6 +602,8 @@ def test_location_lr_scale_lengthens_adams_steps():
             r"num_densities.*got \(3, 0\)",
         ),
         (lambda: DensityEmbedding1d(9, 1, num_densities=(3, 3)), r"num_densities.*got \(3, 3\)"),
+        (lambda: PixelEmbedding(0), "sizes.*got 0"),
+        (lambda: PixelEmbedding("a"), "sizes.*got 'a'"),
         (lambda: DensityEmbedding1d(9, location_lr_scale=0.0), "location_lr_scale; got 0.0"),
         (lambda: DensityEmbedding1d(9, location_lr_scale=math.nan), "location_lr_scale; got nan"),
         (lambda: DensityEmbedding1d(9, location_lr_scale="2"), "location_lr_scale; got '2'"),
