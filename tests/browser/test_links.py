@@ -171,8 +171,9 @@ def test_parameters_before_a_hash_are_those_of_explore(site, address, built, fro
     """As in a link of the app."""
     start = f"{built.as_uri()}/" if from_disk else address
     page = site(at=start)
+    step = OF[SMALL].steps[4]
     for link, written, problems in (
-        (f"?model={SMALL}&step={STEPS[4]}", f"model={SMALL}&step={STEPS[4]}", []),
+        (f"?model={SMALL}&step={step}", f"model={SMALL}&step={step}", []),
         ("?class=Z", "example=1", [invalid("Class", "Z", DIGITS)]),
         ("?class=3#explore?class=4", "class=4", []),  # what follows a # counts
     ):
