@@ -92,9 +92,9 @@ def decode(source: bytes | str | os.PathLike) -> np.ndarray:
 
     Returns:
         float32 array of shape (height, width, 4): red, green, blue and alpha in [0, 1], alpha is
-        not multiplied into the colours. The brightness of grey values that have not 8 bits is by
-        their type, see `densembed.data.levels`. An image of more than `ENOUGH_PIXELS` is reduced by
-        the smallest sufficient integer factor.
+        not multiplied into the colours. Grey values that are not unsigned 8-bit integers are scaled
+        by their data type, see `densembed.data.levels`. An image of more than `ENOUGH_PIXELS` is
+        reduced by the smallest sufficient integer factor.
 
     Raises:
         ImageError: the file does not exist, has more than `MAX_BYTES` or too many pixels, is

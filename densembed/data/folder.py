@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import safetensors
@@ -78,14 +78,27 @@ MAX_CACHES = 8
 GREY_MODES = ("1", "L", "LA", "I", "F")
 EXAMPLE = "folder:photos, or folder:photos@3x48x48 for a shape of channels, height and width"
 
-Head = tuple[str, tuple[int, int], bool, int, bool]
-"""Format of an image file, (width, height), whether it is grey, the number of frames, and whether
-its brightness has `levels`."""
 Shape = tuple[int, int, int]
 """Channels, height and width."""
 Summary = dict[str, Any]
 """Classes, title, notes and paths of files that are no images, as JSON in a cache file."""
 T = TypeVar("T")
+
+
+class Head(NamedTuple):
+    """What is known of an image file before its pixels are decoded."""
+
+    format: str
+    size: tuple[int, int]
+    """Width and height."""
+    grey: bool
+    frames: int
+    deep: bool
+    """Whether its brightness has `levels`."""
+
+
+OF_CIFAR = Head("JPEG", (SIZE, SIZE), grey=False, frames=1, deep=False)
+"""The head of every file in a folder that was made from CIFAR-10."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +215,7 @@ def _trouble(path: Path) -> str:
 
 def _title(root: Path, classes: Sequence[str], heads: Iterable[Head]) -> str:
     """The name of the folder, or that of CIFAR-10 for a folder with its classes and format."""
-    if tuple(classes) == cifar.CLASSES and set(heads) == {("JPEG", (SIZE, SIZE), False, 1, False)}:
+    if tuple(classes) == cifar.CLASSES and set(heads) == {OF_CIFAR}:
         return f"{cifar.DATA.title} (JPEG)"
     return _own_name(root)
 
@@ -229,7 +242,7 @@ def _choose_test_files(files: Iterable[ClassFile]) -> set[ClassFile]:
 
 
 def _fingerprint(root: Path, files: list[ClassFile], shape: Shape | None) -> str:
-    """A key of all names and contents. It takes a fortieth of the time for decoding the files."""
+    """A key of all names and contents."""
     # Sizes and times would not tell two files from each other that were exchanged.
     contents = [(file.path, _content(root / file.path)) for file in stoppable(files)]
     text = json.dumps([RULES, FORMATS, folder_name(root), shape, contents])
@@ -338,7 +351,7 @@ def _decode_all(
         chosen = [(file, image) for file, image in valid if (file in tested) == test]
         tensors[f"{part}_images"] = torch.from_numpy(np.stack([image for _, image in chosen]))
         tensors[f"{part}_labels"] = torch.tensor([index[file.label] for file, _ in chosen])
-    sizes = {size for _, size, *_ in heads}
+    sizes = {head.size for head in heads}
     if not shape and sizes != {(common[2], common[1])}:
         reason = (
             "differ in size" if len(sizes) > 1 else f"have a side of more than {MOST_SIDE} pixels"
@@ -347,7 +360,7 @@ def _decode_all(
             f"The images {reason}, so they are cropped at the centre and scaled to {SIZE} × {SIZE} "
             "unless another shape is set."
         )
-    deep = {file.path for file, head in pairs if head[4]}
+    deep = {file.path for file, head in pairs if head.deep}
     if faint := _faint_note([image for file, image in valid if file.path in deep]):
         notes.append(faint)
     summary: Summary = {
@@ -356,7 +369,7 @@ def _decode_all(
         "title": _title(root, classes, heads),
         "notes": notes,
     }
-    if frames := {file.path: head[3] for file, head in pairs if head[3] > 1}:
+    if frames := {file.path: head.frames for file, head in pairs if head.frames > 1}:
         summary["notes"] = [*notes, unused_note(frames)]
     return (summary, tensors), not unread
 
@@ -380,22 +393,17 @@ def _read_head(path: Path) -> Head:
         # Pillow's own method for a PNG decodes the picture first.
         turned = Image.Image.getexif(image).get(ExifTags.Base.Orientation, 1) in SIDEWAYS
         frames = count_frames(image, data)
-    return (
-        str(image.format),
-        image.size[::-1] if turned else image.size,
-        grey,
-        frames,
-        bool(levels(image)),
-    )
+    size = image.size[::-1] if turned else image.size
+    return Head(str(image.format), size, grey, frames, bool(levels(image)))
 
 
 def _common_shape(heads: Sequence[Head]) -> Shape:
     """One channel if all images are grey, and their size if it is small and the same for all."""
-    sizes = {size for _, size, *_ in heads}
+    sizes = {head.size for head in heads}
     width, height = sizes.pop() if len(sizes) == 1 else (SIZE, SIZE)
     if max(width, height) > MOST_SIDE:
         width, height = SIZE, SIZE
-    return 1 if heads and all(grey for _, _, grey, *_ in heads) else 3, height, width
+    return 1 if heads and all(head.grey for head in heads) else 3, height, width
 
 
 def _read_cache(path: Path) -> tuple[Summary, dict[str, torch.Tensor]] | None:

@@ -1,7 +1,7 @@
-"""The brightness of grey images that have not 8 bits a pixel.
+"""The brightness of grey images whose pixels are not unsigned 8-bit integers.
 
-The type of the values in the file alone tells which are black and white, never their content, so
-that one image and all images of a folder have the same scale:
+Which values are black and white depends only on the data type in the file, not on the content, so
+that a single image and all images of a folder have the same scale:
 
     integers of 16 bits       0 to 65,535; with a sign −32,768 to 32,767
     integers of 12 bits       0 to 4,095, if the file says that it has 12 bits
@@ -28,14 +28,14 @@ FULL = 65535
 SIGNED = 2
 """The sample format of a TIFF with signed integers."""
 FAINT = 32
-"""Brightness is noted if it differs by less than this over all pixels, of 255."""
+"""A smaller difference between the brightest and the darkest pixel, of 255, is noted."""
 WHITE_SHARE = 0.99
-"""Brightness is noted if at least this share of the pixels is white."""
+"""A share of white pixels of at least this is noted."""
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Which values of an image are black and white, and the type of a value in Pillow's memory."""
+    """The values that are black and white, and the data type if Pillow's array has another one."""
 
     black: float
     white: float
@@ -44,7 +44,7 @@ class Levels:
     def grey(self, image: Image.Image) -> np.ndarray:
         """The brightness in [0, 1] of an image or a part of it, float32 (height, width)."""
         values = np.asarray(image)
-        # Pillow gives the bits of these in another type.
+        # The array has the bits of the values, but another data type.
         values = (values.view(self.dtype) if self.dtype else values).astype(np.float64)
         # NaN, of pixels without a value, is black.
         grey = np.nan_to_num((values - self.black) / (self.white - self.black), nan=0.0)

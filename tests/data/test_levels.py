@@ -1,4 +1,4 @@
-"""The brightness of images that have not 8 bits: one scale, whatever an image shows."""
+"""The brightness of images that are not of 8 bits per pixel: one scale, whatever they show."""
 
 import io
 import struct
