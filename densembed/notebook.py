@@ -27,9 +27,10 @@ from plotly.subplots import make_subplots
 from torch import Tensor
 
 from densembed.data import load_dataset
-from densembed.data.decode import read_bytes
+from densembed.data.decode import as_rgba, read_bytes
 from densembed.data.frames import frames_note
 from densembed.data.images import read_picture
+from densembed.data.levels import FULL, levels
 from densembed.fields.field import RESOLUTION, view
 from densembed.figures.export import by_moment, title_of
 from densembed.figures.printed import sheet_figure
@@ -41,7 +42,6 @@ from densembed.training.checkpoint import Checkpoint
 from densembed.web.site import view_page
 
 Image = Tensor | np.ndarray | PIL.Image.Image | str | os.PathLike | None
-PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
 HEIGHT = 1000
 SCREEN_DPI = 110
 EXAMPLES = 3
@@ -186,10 +186,16 @@ def as_pixels(checkpoint: Checkpoint, x: Image = None) -> Tensor:
 
 
 def _as_file(image: PIL.Image.Image) -> bytes:
-    """An image as a file, upright as a page shows it."""
+    """An image as a file with the same colours, upright as a page shows it."""
     upright = PIL.ImageOps.exif_transpose(image)
+    deep = levels(image)  # before it was turned, as a TIFF says what its values mean
+    if deep:
+        grey = np.rint(deep.grey(upright) * FULL).astype(np.uint16)
+        upright = PIL.Image.fromarray(grey)
+    else:
+        upright = as_rgba(upright)
     file = io.BytesIO()
-    (upright if upright.mode in PNG_MODES else upright.convert("RGB")).save(file, "PNG")
+    upright.save(file, "PNG")
     return file.getvalue()
 
 

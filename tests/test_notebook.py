@@ -5,6 +5,7 @@ import gzip
 import html
 import math
 import re
+import warnings
 from dataclasses import replace
 
 import matplotlib
@@ -51,6 +52,42 @@ def test_an_image_of_pil_is_read_as_its_file(trained, pictures, tmp_path, mode):
     path = tmp_path / "a.tiff"
     image.save(path)
     assert torch.equal(as_pixels(trained, image), as_pixels(trained, path))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "most"), [("f4", 1), ("i4", 65535), ("u2", 65535), (">u2", 65535)]
+)
+def test_a_deep_image_of_pil_has_the_levels_of_its_file(trained, pictures, tmp_path, dtype, most):
+    grey = np.asarray(Image.open(pictures["digit"]).convert("L")) / 255
+    values = (grey * most).astype(dtype)
+    if dtype == ">u2":
+        deep = Image.frombytes("I;16B", grey.shape[::-1], values.tobytes())
+    else:
+        deep = Image.fromarray(values)
+    deep.save(tmp_path / "a.tiff")
+    opened = Image.open(tmp_path / "a.tiff")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for image in (deep, opened):
+            read = as_pixels(trained, image)
+            assert (read.int() - as_pixels(trained, pictures["digit"]).int()).abs().max() <= 1
+            assert torch.equal(read, as_pixels(trained, tmp_path / "a.tiff"))
+
+
+@pytest.mark.parametrize(("mode", "file"), [("La", "LA"), ("RGBa", "RGBA"), ("PA", "RGBA")])
+def test_an_image_of_pil_keeps_what_is_transparent(trained, pictures, mode, file):
+    ink = Image.open(pictures["digit"]).convert("L").point(lambda value: 255 - value)
+    page = Image.new(file, ink.size, "black")
+    page.putalpha(ink)
+    if mode == "PA":
+        image = Image.new("P", ink.size)
+        image.putpalette([0, 0, 0])
+        image.putalpha(ink)
+    else:
+        image = page.convert(mode)
+    assert image.mode == mode
+    assert torch.equal(as_pixels(trained, image), as_pixels(trained, page))
+    assert as_pixels(trained, image).max() > 200
 
 
 def test_an_image_of_pil_has_the_warnings_of_its_file(trained, pictures, tmp_path):

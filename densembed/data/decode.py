@@ -227,7 +227,7 @@ def _reduced(image: Image.Image, data: bytes) -> Image.Image:
     small = Image.new(mode, (-(-image.width // factor), -(-image.height // factor)))
     for top in range(0, image.height, rows):
         strip = image.crop((0, top, image.width, min(top + rows, image.height)))
-        strip = Image.fromarray(deep.grey(strip)) if deep else _as_rgba(strip)
+        strip = Image.fromarray(deep.grey(strip)) if deep else as_rgba(strip)
         small.paste(strip.reduce(factor), (0, top // factor))
     # Looked up after loading, by which Pillow turns a TIFF and removes its orientation.
     orientation = opened.getexif().get(ExifTags.Base.Orientation, 1)
@@ -269,13 +269,14 @@ def _factor(image: Image.Image) -> int:
 
 def _colours(image: Image.Image) -> np.ndarray:
     if image.mode != "F":
-        return np.asarray(_as_rgba(image), np.float32) / 255
+        return np.asarray(as_rgba(image), np.float32) / 255
     grey = np.asarray(image)
     return np.stack([grey, grey, grey, np.ones_like(grey)], axis=-1)
 
 
-def _as_rgba(image: Image.Image) -> Image.Image:
+def as_rgba(image: Image.Image) -> Image.Image:
+    """An image without `levels` in mode RGBA, whatever its own mode is."""
     # Pillow's conversion of these modes to RGBA keeps all colours.
     if image.mode not in ("1", "L", "LA", "P", "PA", "RGB", "RGBA"):
-        image = image.convert("RGB" if image.mode not in ("La", "RGBa") else "RGBA")
+        image = image.convert({"La": "LA", "RGBa": "RGBA"}.get(image.mode, "RGB"))
     return image.convert("RGBA")
