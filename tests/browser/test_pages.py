@@ -557,6 +557,7 @@ def test_the_link_is_copied(browser, server):
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == page.url
     assert re.search("show=difference", copied)
+    expect(page.get_by_role("button", name="Copy link")).to_be_visible()  # as before the first copy
     # A click just before is part of the link, which the page writes a moment later.
     five = page.get_by_role("group", name="Class").get_by_role("button", name="5", exact=True)
     five.evaluate(

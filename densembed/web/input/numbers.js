@@ -7,7 +7,8 @@ export const LARGEST = 1e30; // in size, so that squares of values are finite
 const SPLIT = "split"; // heading of the part of the data, which is no value
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 // What other programs write in place of a number; it is neither a heading nor a class.
-const NO_NUMBER = /^[+-]?(nan|inf(inity)?)$/i;
+const NO_NUMBER = /^[+−-]?(nan|inf(inity)?|∞)$/i;
+const MISSING = /^([-?]|n\/?a|none|null|#.*)$/i; // may be a heading, but not a class
 const DECIMAL_COMMA = /^[+-]?\d+(,\d+)?$/;
 
 /** @typedef {{ text: string, value: number }} Cell */
@@ -51,6 +52,7 @@ function cellsOf(line, isCell) {
 }
 
 const isNoNumber = (/** @type {Cell} */ { text }) => NO_NUMBER.test(text);
+const isMissing = (/** @type {Cell} */ { text }) => MISSING.test(text);
 const isNumber = (/** @type {Cell} */ { value }) => Number.isFinite(value);
 
 /** Whether cells are headings that count from 0 or 1. @param {Cell[]} row */
@@ -109,11 +111,15 @@ export function readSignal(text, length, whole = true) {
       headings[k]?.text.toLowerCase() !== SPLIT);
   const notes = [];
   const last = cells.at(-1);
-  const isClass = last && !isNumber(last) && !isNoNumber(last);
-  if (last && !list && (isClass || cells.length === length + 1)) {
+  const extra = cells.length === length + 1;
+  const isClass = last && Number.isNaN(last.value) && !isNoNumber(last) && !isMissing(last);
+  if (last && !list && (isClass || extra)) {
     cells = cells.slice(0, -1);
-    if (isNumber(last) && !headings.length)
-      notes.push(`The last of ${length + 1} numbers, ${last.text}, is read as the class.`);
+    const column = headings[row.indexOf(last)]?.text.slice(0, 20);
+    if (isNumber(last))
+      notes.push(`The last of ${length + 1} ${column ? `columns, “${column}”` :
+        `numbers, ${last.text}`}, is read as the class.`);
+    else if (!extra) notes.push(`“${last.text.slice(0, 20)}” is read as the class.`);
   }
   check(cells);
   if (cells.length < 2) throw new Error("A signal has at least two numbers.");
