@@ -16,6 +16,7 @@ export class View {
   /** @type {number | undefined} */
   frame;  // the next one, if something is drawn that it will show
   moving = false;  // whether the state has changed since the view came to rest
+  told = true;  // whether the host knows the state, which it is told a moment after that
   stale = false;  // whether the state has changed since it was drawn
   /** @type {number | undefined} */
   resting;
@@ -44,6 +45,7 @@ export class View {
   set(changes) {
     Object.assign(this.state, changes);
     this.stale = this.moving = true;
+    this.told = false;
     if (this.frame === undefined) this.draw();
     this.wait();
   }
@@ -104,6 +106,7 @@ export class View {
       } catch (error) {  // test images or numbers that did not arrive
         reportFailure(this.host, error);
       }
+      this.told = !this.moving;
     }, REST);
   }
 

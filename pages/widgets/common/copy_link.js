@@ -1,7 +1,7 @@
 /** @import { Component } from "densembed/panels/types.js" */
 import { find } from "densembed/panels/dom.js";
 
-/** @typedef {{ live?: { host: { link: string }, shown?: { moving: boolean } } }} Viewed */
+/** @typedef {{ live?: { host: { link: string }, shown?: { told: boolean } } }} Viewed */
 
 const LONGEST = 4000;  // ms that are waited, as a browser lets a page copy just after a click
 const PAUSE = 50, CALM = 4;  // ms between two looks, and looks without a change
@@ -12,7 +12,7 @@ function isBusy() {
   const written = new URLSearchParams(location.search);
   const lacks = [...new URLSearchParams(view?.live?.host.link)].some(
     ([name, value]) => written.get(name) !== value);
-  return lacks || view?.live?.shown?.moving || document.querySelector(
+  return lacks || view?.live?.shown?.told === false || document.querySelector(
     "[data-test-script-state]:not([data-test-script-state=notRunning])") !== null;
 }
 
