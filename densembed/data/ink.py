@@ -18,12 +18,14 @@ from densembed.data.marks import (
     find_marks,
     in_reading_order,
     is_second_digit,
+    side_length,
     with_near_strokes,
 )
 
-# Every length below is a share of the picture's side unless it says otherwise.
-WORK_SIDES = (128, 512)  # the longer side is brought into this range: small digits get whole
+# Every length below is a share of the picture's `side_length` unless it says otherwise.
+WORK_SIDES = (128, 512)  # the side is brought into this range: small digits get whole
 #                          pixels to work on, sensor noise is averaged out and the time is bounded
+WORK_PIXELS = 512 * 512  # at most, also of a strip
 SMOOTH = 0.002  # Gaussian against sensor noise, 1 pixel in 512; thin pens survive it
 STROKES = (0.35, 0.1, 0.03)  # of the shorter side, wider than the pen: the first holds for any
 #                              pen, the others see thinner ones in shadows, which the first merges
@@ -220,7 +222,8 @@ def resample(
 def _working_size(rgba: np.ndarray) -> np.ndarray:
     height, width = rgba.shape[:2]
     least, most = WORK_SIDES
-    scale = min(max(1.0, least / max(height, width)), most / max(height, width))
+    side = side_length(rgba.shape)
+    scale = min(max(1.0, least / side), most / side, (WORK_PIXELS / (height * width)) ** 0.5)
     if scale == 1.0:
         return rgba
     size = (max(1, round(height * scale)), max(1, round(width * scale)))
@@ -313,7 +316,7 @@ def _planes(rgb: np.ndarray) -> np.ndarray:
 def _paper_ink(page: np.ndarray, light_on_dark: bool | None) -> list[tuple[np.ndarray, float]]:
     """Colour distance from the paper, less the noise, and stroke width in pixels, for each of
     `STROKES`."""
-    page = ndimage.gaussian_filter(page, (SMOOTH * max(page.shape),) * 2 + (0,))
+    page = ndimage.gaussian_filter(page, (SMOOTH * side_length(page.shape),) * 2 + (0,))
     channels = range(page.shape[-1])
     light = np.stack([_light(page[..., c]) for c in channels], axis=-1)
     page = page - light

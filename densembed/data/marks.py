@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import ndimage
 
-# Every length is a share of the picture's side unless it says otherwise.
+# Every length is a share of the picture's `side_length` unless it says otherwise.
 OWN_CONTRAST = 0.4  # of a stroke's own core, where its edge lies
-LEAST_EXTENT = 0.03  # of the longer side: smaller marks are specks
+LEAST_EXTENT = 0.03  # smaller marks are specks
 BLOB = 0.3  # half-width over extent: a disc has 0.5, the fattest MNIST digits 0.2
 FAT = 0.2  # half-width over extent at which a mark counts half as a digit
 ALONG = 0.4  # of its own extent: a mark this far along the picture's edge is likely no digit
@@ -16,6 +16,8 @@ NEAR = 0.3  # of the digit's extent: separate strokes of one digit are this near
 PART = 0.12  # of the digit's extent: smaller marks next to it are specks
 ALIKE = 0.5  # a mark with at least this share of the digit's height and contrast is another digit
 SAME_ROW = 0.5  # of the lower height: digits that overlap this far in height are in one row
+STRIP = 3  # a picture more than this many times as long as wide is a row or a column of digits
+LONGEST = 8  # bounds the number of marks that are no specks, hence the time
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,22 @@ class Mark:
         return (self.extent * self.core) ** 0.5 * thin * inner
 
 
+def side_length(shape: tuple[int, ...]) -> float:
+    """The length in pixels that others are shares of, for a picture of this (height, width, ...).
+
+    It is the longer side. In a strip, the digits of a row or a column are small beside that one, so
+    it is `STRIP` times the shorter side, if that is not less than the longer one / `LONGEST`.
+
+    >>> side_length((100, 200)), side_length((100, 1200)), side_length((100, 4000))
+    (200, 300, 500.0)
+    """
+    shorter, longer = sorted(shape[:2])
+    return max(min(longer, STRIP * shorter), longer / LONGEST)
+
+
 def find_marks(strength: np.ndarray) -> tuple[list[Mark], list[Mark]]:
     """Marks that may be digits or parts of them, and the lines of ruled paper."""
-    least = max(3.0, LEAST_EXTENT * max(strength.shape))
+    least = max(3.0, LEAST_EXTENT * side_length(strength.shape))
     candidates = [mark for mark in _label(strength, strength > 0) if mark.extent >= least]
     # A mark's edge is where it falls to a share of its own core: a faint shadow around a strong
     # stroke goes, a faint pencil far from a strong cursor stays. A large shadow hides the core of

@@ -49,6 +49,20 @@ def test_every_digit_of_a_sheet_is_read_in_order_as_if_it_were_alone(rows):
         assert not digit.cut_off
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("axis", [0, 1])
+def test_every_digit_of_a_long_column_or_row_is_read(axis):
+    """In a strip of 40 digits, each is small beside the longer side, and none was found."""
+    page = np.pad(np.concatenate([drawn(number, 90) for number in range(40)], axis), 45)
+    found = read_photograph(saved(1 - page)).digits
+    assert len(found) == 40
+    for number, digit in enumerate(found):
+        start, end = (np.array(digit.box[axis ^ 1 :: 2]) * page.shape[axis] - 45) / 90
+        assert number < start < end < number + 1
+        alone = read_photograph(saved(1 - drawn(number))).digits[0]
+        assert apart(digit.pixels, alone.pixels) < 0.25, number
+
+
 def test_a_thin_ring_in_a_faint_shadow_is_a_digit_beside_others():
     """The shadow around a 0 hid its strokes, and the sheet was read without it."""
     y, x = np.mgrid[:300, :600]
