@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from typing import NoReturn
 
 ENDS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Ctrl-C, the end that a scheduler or `timeout` asks for, and a terminal that is closed."""
@@ -57,13 +58,25 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
+def as_ctrl_c(signals: Sequence[signal.Signals]) -> Interrupt:
+    """Context manager in which the first of these signals raises KeyboardInterrupt."""
+
+    def stop() -> NoReturn:
+        raise KeyboardInterrupt
+
+    return Interrupt(stop, signals)
+
+
 @contextmanager
-def postponed() -> Iterator[None]:
+def postponed(signals: Sequence[signal.Signals] = ()) -> Iterator[None]:
     """Raise KeyboardInterrupt at the end of the block if Ctrl-C was pressed in it.
 
     Torch swallows the exception while it imports NumPy, which cannot be used afterwards.
+
+    Args:
+        signals: others that count as Ctrl-C.
     """
-    with Interrupt() as interrupt:
+    with Interrupt(signals=[*{signal.SIGINT, *signals}]) as interrupt:
         yield
     if interrupt.requested:
         raise KeyboardInterrupt

@@ -26,6 +26,7 @@ from densembed.data.grids import MAX_CELLS
 from densembed.data.names import NAMES, check_name, is_signals
 from densembed.experiments.recipes import RECIPES
 from densembed.files import is_same_file
+from densembed.interrupt import ENDS
 from densembed.runs.sweep_plan import FIXED, make_plan, read_values
 from densembed.text import printable
 from densembed.training.config import RunConfig
@@ -441,6 +442,7 @@ COMMANDS = (
         ),
         lists_names=True,
         interrupted="Interrupted. Nothing was saved.",
+        signals=ENDS,
     ),
     Command(
         name="evaluate",

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from signal import Signals
 from tempfile import TemporaryFile
 
 from densembed.data.grids import read_grid
@@ -57,6 +58,7 @@ class Command:
         lists_names: whether the help lists the models, families and data sets.
         several_files: whether the command continues after a file that fails.
         interrupted: message after Ctrl-C.
+        signals: those that end the command as Ctrl-C does.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Command:
     lists_names: bool = False
     several_files: bool = False
     interrupted: str = "Interrupted."
+    signals: Sequence[Signals] = ()
 
     def add_to(self, commands: argparse._SubParsersAction) -> None:
         parts = [names()] if self.lists_names else []
@@ -94,7 +97,7 @@ class Command:
         """Run the command, and return the exit status."""
         self.check(options)
         module, _, name = self.run.partition(":")
-        with postponed():
+        with postponed(self.signals):
             imported = import_module(f"{__package__}.{module}")
         return getattr(imported, name)(options) or 0
 

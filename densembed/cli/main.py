@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from densembed.cli.commands import COMMANDS
 from densembed.cli.common import CLOSED, INTERRUPTED, STATUSES, UsageError, names, warn
 from densembed.data.names import DataError
+from densembed.interrupt import as_ctrl_c
 from densembed.models import plugins
 from densembed.text import closest, printable, unknown
 from densembed.training.config import explain
@@ -78,8 +79,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     if rest:
         options.parser.reject(rest)
     try:
-        plugins.load(options.plugin)
-        return options.command(options)
+        with as_ctrl_c(options.command.signals):
+            plugins.load(options.plugin)
+            return options.command(options)
     except (UsageError, DataError, ValueError) as error:
         warn(explain(error) if isinstance(error, ValidationError) else error)
         return 2

@@ -59,7 +59,7 @@ def _train_to_file(config: RunConfig, out: Path, options: argparse.Namespace) ->
         except KeyboardInterrupt:  # the second Ctrl-C: save what there is
             interrupt.finishing = True
         if not recorder.snapshots:
-            raise UsageError("Interrupted before the first snapshot, so nothing was saved.")
+            raise KeyboardInterrupt
         stopped = not diverged and len(recorder.header.epochs) < config.epochs
         outcome: Outcome = "diverged" if diverged else "stopped" if stopped else "done"
         checkpoint = recorder.checkpoint(outcome)

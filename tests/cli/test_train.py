@@ -295,14 +295,28 @@ def test_ctrl_c_keeps_the_latest_snapshot(run, tmp_path, runs_root, monkeypatch,
     assert signal.getsignal(number) is before
 
 
-def test_ctrl_c_before_anything_is_trained(run, tmp_path, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("number", ENDS)
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize("place", ["common.import_module", "data.load_dataset"])
+def test_the_end_before_anything_is_trained(run, tmp_path, monkeypatch, place, number):
+    """SIGTERM while modules were imported or the data loaded ended the program without a word."""
 
-    monkeypatch.setattr("densembed.cli.data.load_dataset", interrupted)
+    def interrupted(*_, **__):
+        signal.raise_signal(number)
+
+    before = signal.getsignal(number)
+    monkeypatch.setattr(f"densembed.cli.{place}", interrupted)
     for more in ([], ["--out", tmp_path / "a.safetensors"]):
         result = run("train", "linear", *FAST, *more)
         assert result == (130, "", "densembed: Interrupted. Nothing was saved.\n")
+    assert signal.getsignal(number) is before
+
+
+def test_ctrl_c_before_the_first_snapshot(run, tmp_path, monkeypatch):
+    """The status was 2, as after an error."""
+    monkeypatch.setattr("densembed.cli.train.train", lambda *_, **__: [])
+    result = run("train", "linear", *FAST, "--out", tmp_path / "a.safetensors")
+    assert result == (130, "", "densembed: Interrupted. Nothing was saved.\n")
 
 
 @pytest.mark.parametrize("place", ["file", "folder"])
