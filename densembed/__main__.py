@@ -6,7 +6,10 @@ import sys
 def main() -> int:
     """Run the command line; returns the exit status."""
     try:
-        from densembed.cli.main import main as run  # Ctrl-C may come while this is imported
+        from densembed.interrupt import postponed  # Ctrl-C may come while this is imported
+
+        with postponed():  # pydantic panics
+            from densembed.cli.main import main as run
 
         return run()
     except KeyboardInterrupt:

@@ -1,8 +1,11 @@
 """Help, errors in arguments and `info` appear at once: torch is imported when it is used."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from densembed.__main__ import main
 from densembed.cli import commands, render, reproduce
@@ -72,9 +75,16 @@ def test_names_that_are_known_without_torch_are_those_that_exist():
 
 
 def test_ctrl_c_while_the_program_is_imported(monkeypatch, capsys):
+    """Pydantic's import turned the exception of Python into a panic."""
+
     class Interrupted:
         def __getattr__(self, name: str) -> None:
-            raise KeyboardInterrupt
+            if name != "main":
+                raise AttributeError(name)
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                pytest.fail("the library has seen it")
 
     monkeypatch.setitem(sys.modules, "densembed.cli.main", Interrupted())
     assert (main(), capsys.readouterr().err) == (130, "densembed: Interrupted.\n")
