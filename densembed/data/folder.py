@@ -376,7 +376,7 @@ def _decode_all(
 
 def _faint_note(images: Sequence[np.ndarray]) -> str | None:
     """The sentence about images whose brightness has `levels`, of all of them together."""
-    which = f"{counted(len(images), 'image')} that are not of 8 bits"
+    which = f"{counted(len(images), 'image')} that {'is' if len(images) == 1 else 'are'} not 8-bit"
     return faint_note(which, np.stack(images)) if images else None
 
 

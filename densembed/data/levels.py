@@ -88,7 +88,8 @@ def faint_note(which: str, pixels: np.ndarray) -> str | None:
         return None
     shade = "black" if high < 2 * FAINT else "white" if np.median(pixels) >= 192 else "grey"
     return (
-        f"The brightness of {which} lies between {low} and {high} of 255, almost all {shade}: "
-        f"values of 0 to {FULL:,} (16 or 32 bits), −32,768 to 32,767 (16 bits with a sign) or 0 to "
-        "1 (floating point) are read as black to white. Scale the values of the file to this range."
+        f"The brightness values of {which} lie between {low} and {high} of 255, almost all "
+        f"{shade}: values of 0 to {FULL:,} (16 or 32 bits), −32,768 to 32,767 (16 bits with a "
+        "sign) or 0 to 1 (floating point) are read as black to white. Scale the values of the file "
+        "to this range."
     )

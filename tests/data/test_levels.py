@@ -1,4 +1,4 @@
-"""The brightness of images that are not of 8 bits per pixel: one scale, whatever they show."""
+"""The brightness of images that are not 8-bit: one scale, whatever they show."""
 
 import io
 import struct
@@ -150,10 +150,19 @@ def test_12_of_16_bits_are_almost_black_and_said_to_be(scans, tmp_path):
         if "brightness" in note
     )
     assert is_sentence(note)
-    assert "8 images that are not of 8 bits lies between 0 and 16 of 255, almost all black" in note
+    assert "8 images that are not 8-bit lie between 0 and 16 of 255, almost all black" in note
     alone = read_picture(root / "bone" / "3.tif", (1, 8, 8), digit=False)
     assert is_sentence(alone.note)
-    assert "the picture lies between 0 and 16 of 255, almost all black" in alone.note
+    assert "the picture lie between 0 and 16 of 255, almost all black" in alone.note
+
+
+def test_one_of_the_images_of_a_folder_is_almost_black(scans, tmp_path):
+    root = scans(4095)
+    _, *others = sorted(root.glob("*/*.tif"))
+    for other in others:
+        Image.fromarray(np.full((8, 8), 10 * int(other.stem), np.uint8)).save(other)
+    notes = " ".join(load_dataset(f"folder:{root}", tmp_path / "data").notes)
+    assert "1 image that is not 8-bit lie between" in notes
 
 
 @pytest.mark.parametrize(
