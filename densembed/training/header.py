@@ -220,6 +220,8 @@ def _number(text: str) -> float:
 
 def read_header(data: bytes, name: str) -> Header:
     """The header at the start of a file's content. Raises CheckpointError if there is none."""
+    if not data:
+        raise CheckpointError(f"{name} is empty (0 bytes). Choose another file.")
     size = int.from_bytes(data[:8], "little") if len(data) > 8 else 0
     invalid = CheckpointError(
         f"{name} is not a densembed checkpoint. Choose a .safetensors file that densembed wrote."

@@ -46,7 +46,15 @@ def torch_saved(tmp_path) -> bytes:
 
 @pytest.mark.parametrize("kind", NOT_ONE)
 def test_a_file_that_is_no_checkpoint_is_refused(kind):
-    assert "is not a densembed checkpoint" in refused(NOT_ONE[kind])
+    says = "is empty (0 bytes)" if kind == "empty" else "is not a densembed checkpoint"
+    assert says in refused(NOT_ONE[kind])
+
+
+@pytest.mark.parametrize("read", [Checkpoint.open, Checkpoint.peek])
+def test_an_empty_file_is_said_to_be_empty(tmp_path, read):
+    (tmp_path / "it.safetensors").touch()
+    with pytest.raises(CheckpointError, match=r"^it.safetensors is empty \(0 bytes\)\. Choose"):
+        read(tmp_path / "it.safetensors")
 
 
 def test_a_renamed_pickle_is_refused_and_not_run(tmp_path):

@@ -226,6 +226,7 @@ export function readCheckpoint(buffer, name = "The file") {
   const shown = printable(name);
   const fail = (/** @type {string} */ what) => new CheckpointError(`${shown} ${what}`);
   if (buffer.byteLength > MAX_BYTES) throw fail("is too large for a checkpoint.");
+  if (!buffer.byteLength) throw fail("is empty (0 bytes). Choose another file.");
   const { entries, metadata, start } = readEntries(buffer, fail);
   if (metadata.version !== VERSION) {
     const version = metadata.version === undefined ? "None" : String(metadata.version);
