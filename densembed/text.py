@@ -28,9 +28,14 @@ def printable(text: str | bytes | os.PathLike) -> str:
     )
 
 
+MOST_QUOTED = 300
+"""Most characters of a path or name in a message. Paths that systems open are seldom longer."""
+
+
 def quoted(text: str | bytes | os.PathLike) -> str:
-    """A path or name in quotes, for messages."""
-    return f"'{printable(text)}'"
+    """A path or name in quotes, for messages, without what is beyond `MOST_QUOTED`."""
+    shown = printable(text)
+    return f"'{shown}'" if len(shown) <= MOST_QUOTED else f"'{shown[:MOST_QUOTED]}…'"
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from densembed.markup import one_line
-from densembed.text import counted, in_seconds, natural, printable
+from densembed.text import counted, in_seconds, natural, printable, quoted
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,13 @@ from densembed.text import counted, in_seconds, natural, printable
 def test_any_name_is_printable(name, shown):
     assert printable(name) == shown
     assert printable(os.fsdecode(name)).encode().decode() == shown
+
+
+def test_a_name_of_any_length_leaves_the_sentence_readable():
+    """The sentence about a folder that was not found had all the letters of its path."""
+    assert quoted("a" * 300) == f"'{'a' * 300}'"
+    assert quoted("ab" * 2500) == f"'{'ab' * 150}…'"
+    assert quoted(b"\xff" * 300) == "'" + r"\xff" * 75 + "…'"
 
 
 def test_numbers_are_in_order():
