@@ -21,10 +21,12 @@ MAX_STAGES = 3
 Argument = str | int | tuple[int, ...]
 """What a name has in place of {family}, {frame}, {size} or {maps}."""
 
+NUMBER = r"-?\d+"
+"""A number below zero is out of range, as 0 is, not the name of an unknown model."""
 PARTS = {
     "{frame}": r"(mass-)?",
-    "{size}": r"(\d+)",
-    "{maps}": rf"(\d+(?:-\d+){{0,{MAX_STAGES - 1}}})",
+    "{size}": rf"({NUMBER})",
+    "{maps}": rf"({NUMBER}(?:-{NUMBER}){{0,{MAX_STAGES - 1}}})",
 }
 PLACEHOLDERS = {"{family}": "FAMILY", "{frame}": "[mass-]", "{size}": "N", "{maps}": "MAPS"}
 """The parts of templates, and how help and errors write them."""
@@ -97,7 +99,7 @@ def parse(name: str) -> tuple[str, list[Argument]]:
             elif part == "{frame}":
                 arguments.append("mass" if text else "input")
             else:
-                numbers = tuple(map(_number, text.split("-")))
+                numbers = tuple(map(_number, re.split(r"(?<=\d)-", text)))
                 sizes += numbers
                 arguments.append(numbers if part == "{maps}" else numbers[0])
         if all(1 <= size <= kind.max_size for size in sizes):

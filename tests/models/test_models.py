@@ -189,6 +189,9 @@ def test_bad_names_are_refused_with_a_sentence(name):
         ("logistic-el-" + "9" * 6000, 64),
         ("stages-8-1000000000-logistic-el-4", 64),
         ("mlp-" + "0" * 12, 4096),
+        ("mlp--3", 4096),
+        ("logistic-el-mnn-9--1", 64),
+        ("stages-8--2-logistic-el-4", 64),
     ],
     ids=lambda value: str(value)[:40],
 )

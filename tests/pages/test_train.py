@@ -596,6 +596,28 @@ def test_a_number_out_of_range_does_not_start_a_training(
     assert not any((button.key or "").startswith("start-") for button in app.button)
 
 
+@pytest.mark.parametrize(
+    ("network", "key", "value", "says"),
+    [
+        ("logistic-el-8", "new-size", 65, "'logistic-el-65' must lie between 1 and 64."),
+        ("logistic-el-8", "new-size", -1, "'logistic-el--1' must lie between 1 and 64."),
+        ("cauchy-el-mnn-8-4", "new-micro", 0, "'cauchy-el-mnn-8-0' must lie between 1 and 64."),
+        ("mlp-50", "new-units", 4097, "'mlp-4097' must lie between 1 and 4096."),
+        ("cnn-8-16", "new-maps-2", -1, "'cnn-8--1' must lie between 1 and 64."),
+    ],
+)
+def test_a_size_out_of_range_does_not_start_a_training(
+    small_gallery, runs_root, submitted, network, key, value, says
+):
+    app = first_visit(network=network)
+    field = app.number_input(key=key)
+    assert (field.min, field.max) == (None, None)
+    field.set_value(value)
+    settle(app.run())
+    assert as_read(app.error[0].value) == f"The sizes in {says}"
+    assert not any((button.key or "").startswith("start-") for button in app.button)
+
+
 @pytest.mark.parametrize("name", ["my best", "**bold** $x^2$ <b>:smile:", "../../etc"])
 def test_a_name_is_shown_as_it_was_typed(small_gallery, runs_root, name):
     run = Run.create(QUICK)

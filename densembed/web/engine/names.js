@@ -156,8 +156,8 @@ const MODELS = {
 const PATTERNS = {
   "{family}": `(${[...FAMILIES.keys()].join("|")})`,
   "{frame}": "(mass-)?",
-  "{size}": "(\\d+)",
-  "{maps}": "(\\d+(?:-\\d+){0,2})",
+  "{size}": "(-?\\d+)",
+  "{maps}": "(-?\\d+(?:--?\\d+){0,2})",
 };
 const PART = /\{family\}|\{frame\}|\{size\}|\{maps\}/g;
 
@@ -178,7 +178,7 @@ function parse(name) {
       if (part === "{family}") args.family = texts[k];
       else if (part === "{frame}") args.frame = texts[k] ? "mass" : "input";
       else if (part === "{size}") args.sizes.push(number(texts[k]));
-      else args.maps = texts[k].split("-").map(number);
+      else args.maps = texts[k].replace(/(\d)-/g, "$1 ").split(" ").map(number);
     });
     const max = kind.max ?? MAX_DENSITIES;
     if ([...args.sizes, ...args.maps].every((size) => size >= 1 && size <= max))

@@ -7,7 +7,7 @@ import streamlit as st
 
 from densembed.functional.densities import FAMILIES
 from densembed.functional.families import in_words
-from densembed.models.names import MAX_DENSITIES, MODELS, Argument, check_name, fill, parse
+from densembed.models.names import Argument, check_name, fill, parse
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import in_link, name_wrong, plain
 from pages.widgets.train.pictures import KEPT
@@ -80,7 +80,7 @@ def pick_network() -> str:
             help="For example that of a plugin, or gaussian-el-mnn-scale-8-4.",
         )
     elif kind == MLP:
-        arguments = [_number("Hidden units", "new-units", MODELS["mlp-{size}"].max_size)]
+        arguments = [_number("Hidden units", "new-units")]
     elif kind == CNN:
         layers = st.segmented_control("Layers", (1, 2, 3), key="new-layers", required=True, **KEPT)
         arguments = [_maps(layers)]
@@ -120,12 +120,10 @@ def _densities(kind: str) -> tuple[str, str, str, list[int]]:
     )
     columns = st.columns(2)
     with columns[0]:
-        sizes = [
-            _number("B", "new-size", MAX_DENSITIES, "B × B densities on a picture, B on a signal.")
-        ]
+        sizes = [_number("B", "new-size", "B × B densities on a picture, B on a signal.")]
     if kind == MOVING:
         with columns[1]:
-            sizes.append(_number("B₀", "new-micro", MAX_DENSITIES, MICRO))
+            sizes.append(_number("B₀", "new-micro", MICRO))
     frame = st.segmented_control(
         "The densities lie in",
         FRAMES,
@@ -148,23 +146,19 @@ def _densities(kind: str) -> tuple[str, str, str, list[int]]:
     return family, frame, before, sizes
 
 
-def _number(label: str, key: str, most: int, text: str | None = None) -> int:
-    return st.number_input(label, 1, most, key=key, help=text, **KEPT)
+def _number(label: str, key: str, text: str | None = None) -> int:
+    # Streamlit would keep the value before one that is out of range: the config checks the range.
+    return st.number_input(label, step=1, key=key, help=text, **KEPT)
 
 
 def _maps(count: int) -> tuple[int, ...]:
     """Widgets for the number of maps per stage."""
-    return tuple(
-        column.number_input(
-            f"Maps {k}" if count > 1 else "Maps",
-            1,
-            MAX_DENSITIES,
-            key=f"new-maps-{k}",
-            **KEPT,
-            help="Feature maps of this stage.",
-        )
-        for k, column in enumerate(st.columns(count), 1)
-    )
+    maps = []
+    for k, column in enumerate(st.columns(count), 1):
+        with column:
+            label = f"Maps {k}" if count > 1 else "Maps"
+            maps.append(_number(label, f"new-maps-{k}", "Feature maps of this stage."))
+    return tuple(maps)
 
 
 def network_fields(name: str) -> Mapping[str, str | int]:
