@@ -30,6 +30,9 @@ STYLE = """
 :has(> .st-key-train-form) {flex: 0 0 300px !important; width: 300px; min-width: 0;}
 :has(> .st-key-train-run) {flex: 1 1 620px !important; width: auto; min-width: 0;}
 .st-key-train-form [data-testid="stColumn"] {min-width: 0 !important; flex: 1 1 0 !important;}
+/* A browser does not send a number that it refuses: the training would have the one before. */
+:is(.st-key-train-form, .st-key-sweep-form):has([aria-invalid="true"])
+  :is(.st-key-start-training, .st-key-start-sweep) {display: none;}
 @media (max-width: 1150px) {
   :has(> .st-key-train-form), :has(> .st-key-train-run) {flex: 1 1 100% !important;}
   .st-key-with-run > :has(> .st-key-train-run) {order: -1;}

@@ -376,3 +376,22 @@ def test_a_sweep_is_followed_to_its_table(visit, folder):
         assert (parameters, float(error), finished) == (values[0], float(values[1]), values[3])
         assert float(deviation) == float(values[2])
     expect(page.get_by_role("button", name="Start sweep")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("page", "field", "button"),
+    [("/train", "B", "Start training"), ("/train?training=sweep", "Seeds", "Start sweep")],
+)
+def test_a_number_that_the_browser_refuses_starts_no_training(visit, page, field, button):
+    """Beyond ±(2⁵³ − 1) it does not send the number: the server still has the one before."""
+    page = visit(page)
+    number = page.get_by_role("spinbutton", name=field, exact=True)
+    begin = page.get_by_role("button", name=button)
+    expect(begin).to_be_visible()
+    number.fill(str(2**53 + 1))
+    number.press("Enter")
+    expect(page.get_by_text("Number is above the allowed range")).to_be_visible()
+    expect(begin).to_be_hidden()
+    number.fill("4")
+    number.press("Enter")
+    expect(begin).to_be_visible()
