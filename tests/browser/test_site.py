@@ -62,7 +62,7 @@ def test_a_checkpoint_of_ones_own(site, tmp_path, way, start):
     option = page.locator("select option", has_text="your file my own.safetensors")
     expect(option.first).to_be_attached()
     page.reload()
-    expect(page.locator("#notices p")).to_contain_text(["which the page no longer has"])
+    expect(page.locator("#notices p")).to_contain_text(["which is kept only in the tab in which"])
 
 
 def test_a_model_of_signals_of_ones_own(site, tmp_path):

@@ -115,8 +115,9 @@ export function readLink(parameters, link) {
         + "deleted or has no readable checkpoint. The default is shown.");
     else if (written?.startsWith(OWN_FILE))
       problems.push(`The link sets “${label}” to the file `
-        + `“${short(written.slice(OWN_FILE.length))}”, which the page no longer has: open it `
-        + "again. The default is shown.");
+        + `“${short(written.slice(OWN_FILE.length))}”, which is kept only in the tab in `
+        + "which it was opened, until that tab is closed or reloaded: open it here. "
+        + "The default is shown.");
     else
       problems.push(`The link sets “${label}” to “${short(written ?? "")}”, `
         + `which is not ${expected}.${meant(written ?? "", slugs)} The default is shown.`);

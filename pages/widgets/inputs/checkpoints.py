@@ -21,7 +21,7 @@ from pages.widgets.common.uploaded import uploaded_files
 OWN = "upload-"
 """Prefix of the key of an uploaded file, by which links to such files are recognised."""
 BRING = "Upload a model"
-KEPT = "Your file, which is deleted when this session ends. Links to it work only until then."
+KEPT = "Your file, which is deleted when this session ends. Links to it work only in this tab."
 DELETED = "This model was deleted."
 MAX_BYTES = 5 * 2**20
 MAX_KEPT = 4
@@ -246,8 +246,8 @@ def report_deleted_uploads(names: Iterable[str]) -> None:
         st.session_state["upload-gone"] = bool(gone)
     if st.session_state["upload-gone"]:
         st.warning(
-            "This link points to an uploaded model, which was deleted when its session ended. "
-            "Upload the file again to see it."
+            "This link points to an uploaded model, which is kept only in the tab in which it was "
+            "uploaded, until that tab is closed or reloaded. Upload the file here to see it."
         )
     for name in gone:
         del st.query_params[name]
