@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.widgets.common.downloads import PRINTED, copy_link
+from pages.widgets.common.link import keep_notices
 from pages.widgets.common.page import begin, hide_menu
 from pages.widgets.compare.differences import curves, table
 from pages.widgets.compare.disagreement import confused, disagree
@@ -37,6 +38,7 @@ begin(
     "One input, one slider and one colour scale: where each model looks, and what it predicts.",
 )
 hide_menu()
+keep_notices()
 require_models()
 report = reported("compare")
 parameters = report.parameters if report else {}

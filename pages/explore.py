@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.widgets.common.downloads import PRINTED, copy_link, export_explored
+from pages.widgets.common.link import keep_notices
 from pages.widgets.common.page import begin, hide_menu
 from pages.widgets.explore.tour import tour
 from pages.widgets.inputs.checkpoints import first_choice, require_models, titles, upload_model
@@ -19,6 +20,7 @@ from pages.widgets.live.live import follow_link, model_of, reported, show_view
 
 begin("What does this network look at?")
 hide_menu()
+keep_notices()
 default = first_choice(require_models())
 report = reported("explore")
 parameters = report.parameters if report else st.query_params.to_dict()

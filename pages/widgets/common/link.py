@@ -27,7 +27,10 @@ def base_path() -> str:
 
 def open_notices() -> None:
     """Reserve the place for one message about everything that is wrong with the page's link."""
-    st.session_state["notices"] = {"room": st.container(), "sentences": []}
+    kept = st.session_state.get("notices", {}).get("kept", [])
+    st.session_state["notices"] = {"room": st.container(), "sentences": [], "kept": kept}
+    for sentence in kept:
+        notice(sentence)
     st.session_state["link"] = {"received": list(st.query_params), "read": set()}
     for key in st.query_params:
         first, *others = st.query_params.get_all(key)
@@ -65,6 +68,8 @@ def close_link() -> None:
 def notice(sentence: str) -> None:
     """Add a sentence to the message about the link, at the place of `open_notices`."""
     notices = st.session_state["notices"]
+    if sentence in notices["sentences"]:
+        return  # kept
     if not notices["sentences"]:
         notices["place"] = notices["room"].empty()  # not before: even an empty place has a height
     notices["sentences"].append(sentence)
@@ -72,6 +77,16 @@ def notice(sentence: str) -> None:
     if more > 0:
         lines = [*lines[: LINES - 1], f"{more + 1} more problems with this link."]
     notices["place"].warning("  \n".join(lines))
+
+
+def keep_notices() -> None:
+    """Show until the visitor leaves the page what is noticed when it is opened.
+
+    A page with a view runs again as soon as the view has opened, which is no act of the visitor.
+    """
+    if st.session_state["arrived"]:
+        notices = st.session_state["notices"]
+        notices["kept"] = notices["sentences"]
 
 
 def name_wrong(label: str, text: str, expected: str, instead: str) -> None:

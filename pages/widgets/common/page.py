@@ -100,7 +100,7 @@ def begin(question: str, answer: str = "") -> None:
         reports = (
             f"{view}-{one}" for view in ("explore", "compare") for one in ("report", "before")
         )
-        for key in ("followed", *reports):  # of another link
+        for key in ("followed", "notices", *reports):  # of another link
             st.session_state.pop(key, None)
     st.session_state["page"] = question
     if last not in (None, question):

@@ -15,7 +15,7 @@ from densembed.text import printable
 from densembed.training.checkpoint import Checkpoint
 from densembed.training.header import CheckpointError, Header
 from pages.widgets.common.callbacks import callback
-from pages.widgets.common.link import plain
+from pages.widgets.common.link import notice, plain
 from pages.widgets.common.uploaded import uploaded_files
 
 OWN = "upload-"
@@ -235,17 +235,13 @@ def is_deleted_upload(key: str) -> bool:
 def report_deleted_uploads(names: Iterable[str]) -> None:
     """Report and remove links to uploaded files that this session does not have.
 
-    The report stays while the page is open.
-
     Args:
         names: the parameters that name models.
     """
     links = {name: st.query_params.get(name, "") for name in names}
     gone = [name for name, key in links.items() if is_deleted_upload(key)]
-    if gone or st.session_state["arrived"]:
-        st.session_state["upload-gone"] = bool(gone)
-    if st.session_state["upload-gone"]:
-        st.warning(
+    if gone:
+        notice(
             "This link points to an uploaded model, which is kept only in the tab in which it was "
             "uploaded, until that tab is closed or reloaded. Upload the file here to see it."
         )
