@@ -82,8 +82,9 @@ EXPLORED = [  # link, the link that the view writes, problems
     ("more=density&density=0", "more=density",
      [invalid("Density", "0", "a whole number from 1 to 100")]),
     (f"from=draw&more=density&density=5&model={LINEAR}",
-     f"from=draw&model={LINEAR}&more=density",
-     [invalid("Density", "5", "1")]),
+     f"from=draw&model={LINEAR}",
+     [invalid("More", "density", "one of story, about, effect, classes"),
+      invalid("Density", "5", "1")]),
     ("more=Take it away&class=3", "class=3",
      [invalid("More", "Take it away", "one of story, about, density, effect, classes")]),
     ("more=story&chapter=3", "more=story&chapter=3", []),
@@ -120,6 +121,7 @@ EXPLORED = [  # link, the link that the view writes, problems
     ("model=20261201-021324-d714f0&class=3", "class=3", [
         "The link sets “Model” to the run “20261201-021324-d714f0”, which was deleted or has no "
         f"readable checkpoint. {USUAL}"]),
+    ("x=1&x=2&class=3", "class=3", [unknown("x")]),
     ("x=" + "y" * 50 + "&class=<b>", "example=1", [invalid("Class", "<b>", DIGITS), unknown("x")]),
 ]  # fmt: skip
 

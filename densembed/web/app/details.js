@@ -29,8 +29,6 @@ const TITLES = {
 };
 const INSIDE = ["story", "about"];  // details that need the parts of a network of images
 
-export const DETAILS = Object.keys(TITLES);
-
 /**
  * The details that there are for a model, with their titles.
  * @param {Checkpoint} checkpoint

@@ -5,7 +5,7 @@ import { find, mark } from "../panels/dom.js";
 import { mount as mountPair } from "../panels/pair.js";
 import { colours, scales, style } from "../resources.js";
 import { choice, list, make, NONE, slider, toggle } from "./controls.js";
-import { DETAILS, Details, detailsOf } from "./details.js";
+import { Details, detailsOf } from "./details.js";
 import { MEASURES, explain, forSignals, partsOf } from "./glossary.js";
 import { gridTexts, gridsOf, ownGrid } from "./grids.js";
 import {
@@ -78,7 +78,6 @@ function waysOf(checkpoint) {
 function parametersOf(host, checkpoint, samples, sources) {
   const { classes, steps } = checkpoint;
   const keys = Object.keys(host.models);
-  const details = checkpoint.axes === 1 ? Object.keys(detailsOf(checkpoint)) : DETAILS;
   const count = checkpoint.hasDensities ? checkpoint.network(0).densities : 0;
   const forClass = oneOf("For class", classes, null);
   return {
@@ -92,7 +91,8 @@ function parametersOf(host, checkpoint, samples, sources) {
       forClass.read(written) ?? (PREDICTED.includes(written) ? null : undefined) },
     contours: flag("Contours"),
     channel: oneOf("Channel", [TOGETHER, ...channelsOf(checkpoint.inputShape)], TOGETHER),
-    more: oneOf("More", [...details, ...Object.keys(host.details)], null, OLD_DETAILS),
+    more: oneOf("More", Object.keys({ ...detailsOf(checkpoint), ...host.details }), null,
+      OLD_DETAILS),
     hide: someOf("Hide", PARTS),
     density: number("Density", 1, Math.max(1, count), 1, true),
     chapter: number("Chapter", 1, CHAPTERS, 1, true),

@@ -122,7 +122,7 @@ export function readLink(parameters, link) {
       problems.push(`The link sets “${label}” to “${short(written ?? "")}”, `
         + `which is not ${expected}.${meant(written ?? "", slugs)} The default is shown.`);
   }
-  for (const key of link.keys())
+  for (const key of new Set(link.keys()))
     if (!(key in parameters)) problems.push(
       `This view has no parameter “${short(key)}”.${meant(key, Object.keys(parameters))}`);
   const more = problems.length - MOST;
