@@ -316,6 +316,14 @@ def test_trace(name, tmp_path):
 
 
 @each_layer
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is deprecated")
+def test_script_is_refused(name):
+    layer, _ = made(name)
+    with pytest.raises((RuntimeError, torch.jit.frontend.NotSupportedError)):
+        torch.jit.script(layer)
+
+
+@each_layer
 def test_symbolic_trace_takes_layers_as_leaves(name):
     class Tracer(torch.fx.Tracer):
         def is_leaf_module(self, module, name):
@@ -606,6 +614,7 @@ ROWS = {
     "`torch.func.vmap`": test_vmap_over_members_and_their_gradients,
     "`torch.export`, free batch": test_export_with_a_free_batch,
     "`torch.jit.trace`": test_trace,
+    "`torch.jit.script`": test_script_is_refused,
     "`torch.fx.symbolic_trace`": test_symbolic_trace_takes_layers_as_leaves,
     "`torch.compile`": test_compile_as_one_graph,
     "`torch.compile`, `dynamic=True`": test_compile_with_dynamic_shapes,
