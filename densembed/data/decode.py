@@ -147,9 +147,11 @@ def read_bytes(source: bytes | str | os.PathLike) -> bytes:
         try:
             data = read_regular(source, MAX_BYTES + 1)
         except OSError as error:
+            folder = isinstance(error, IsADirectoryError)
+            remedy = "name the files in it" if folder else "check its name and place"
             raise UnreadableError(
-                f"The picture file {printable(source)} cannot be read ({error.strerror}): check "
-                "its name and place.",
+                f"The picture file {printable(source)} cannot be read ({error.strerror}): "
+                f"{remedy}.",
                 f"that cannot be read ({error.strerror})",
             ) from error
         except MemoryError as error:

@@ -515,8 +515,9 @@ def test_too_little_memory_is_not_called_damage(monkeypatch):
 
 
 def test_missing_files_and_folders(tmp_path):
-    for path in (tmp_path / "none.png", tmp_path):
-        with pytest.raises(ImageError, match="cannot be read"):
+    remedies = {tmp_path / "none.png": "check its name and place", tmp_path: "name the files in it"}
+    for path, remedy in remedies.items():
+        with pytest.raises(ImageError, match=rf"cannot be read \(.*\): {remedy}\.$"):
             read_picture(path)
 
 
