@@ -134,6 +134,7 @@ def test_back_from_a_list_inside_a_page_restores_it(visit):
     before = page.url
     settle(page).locator(".stSelectbox input").click()
     page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("listbox")).to_be_visible()
     page.keyboard.press("Enter")
     arrived(page, "Compare")
     page.wait_for_url("**second=*")

@@ -302,6 +302,7 @@ def test_back_restores_a_view_that_was_left_by_a_list_before_its_report(visit, s
     five = page.get_by_role("button", name="5", exact=True).element_handle()
     page.locator(".stSelectbox input").click()
     page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("listbox")).to_be_visible()
     held.holding, sent = True, held.sent
     page.keyboard.press("Enter")
     five.evaluate("button => button.click()")
