@@ -277,7 +277,8 @@ def test_workers_end_with_a_killed_server_and_the_next_one_resumes(cluster, runs
     assert half.state() == "interrupted"
     assert waiting.state() == "queued"
     recover(cluster)
-    wait_for(lambda: half.state() == "running")
+    wait_for(lambda: last_start(half)["process"] != worker)  # its lock comes before its start
+    assert half.state() == "running"
     assert last_start(half)["step"] > 0
     half.stop()
     wait_for(lambda: waiting.state() == "done")

@@ -198,7 +198,7 @@ def test_a_run_outlives_its_client_and_is_not_started_twice(machines, new):
     first, second = Cluster(machines.address), Cluster(machines.address)
     run = new(**ENDLESS)
     first.submit(run, execute)
-    wait_for(lambda: run.state() == "running")
+    wait_for(lambda: starts(run))  # its lock comes before its start
     first.close()
     step = run.last.get("step", 0)
     wait_for(lambda: run.last.get("step", 0) > step)  # it goes on
