@@ -49,6 +49,11 @@ def ascii_minus(text: str) -> str:
     return text.replace("−", "-")
 
 
+def setting(value: object) -> str:
+    """The value of a setting: 100 for 100.0, and −3 for -3.0."""
+    return f"{value:.10g}".replace("-", "−") if isinstance(value, float) else str(value)
+
+
 def in_seconds(seconds: float) -> str:
     """A duration with two digits or one decimal: "0.04 s", "1.5 s", "1,234.5 s"."""
     return f"{seconds:.2g} s" if 0 < seconds < 1 else f"{seconds:,.1f} s"

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from densembed.figures.theme import LEGEND, themed
 from densembed.markup import for_plotly
 from densembed.runs.sweep import Row
+from densembed.text import setting
 
 HEIGHT = 420
 MOST_TICKS = 8
@@ -16,7 +17,7 @@ MOST_TICKS = 8
 def label(change: dict) -> str:
     """A combination of settings as text: "logistic-el-5, learning rate 0.01"."""
     return ", ".join(
-        str(value) if name == "model" else f"{name.replace('_', ' ')} {value}"
+        value if name == "model" else f"{name.replace('_', ' ')} {setting(value)}"
         for name, value in change.items()
     )
 

@@ -2,13 +2,14 @@
 
 import os
 import re
+from collections import Counter
 from itertools import product
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from densembed.data.names import NAMES, PREFIX, TABLE, is_path
 from densembed.files import in_home
-from densembed.text import quoted, unknown
+from densembed.text import quoted, setting, unknown
 from densembed.training.config import RunConfig, explain
 
 MOST_MEMBERS = 1000
@@ -35,7 +36,7 @@ class Plan(BaseModel):
                 sentence = unknown("setting of a sweep", name, fields)
                 raise ValueError(f"{sentence}; choose from {', '.join(fields)}")
             if not values:
-                raise ValueError(_differ(name))
+                raise ValueError(f"Give the values of {name.replace('_', ' ')}")
         count = self.base.seeds
         for values in self.grid.values():
             count *= len(values)
@@ -43,8 +44,13 @@ class Plan(BaseModel):
             raise ValueError(f"{count:,} trainings are too many. The limit is {MOST_MEMBERS:,}")
         combinations = self.combinations()  # raises if one is not valid
         for name, values in self.grid.items():
-            if len({change[name] for change in combinations}) < len(values):  # 0.01 is 1e-2
-                raise ValueError(_differ(name))
+            times = Counter(change[name] for change in combinations)  # 0.01 is 1e-2
+            value, most = times.most_common(1)[0]
+            if most > len(combinations) // len(values):
+                raise ValueError(
+                    f"Give different values of {name.replace('_', ' ')}; {setting(value)} is given "
+                    "more than once"
+                )
         return self
 
     def combinations(self) -> list[dict]:
@@ -64,10 +70,6 @@ class Plan(BaseModel):
             for change in self.combinations()
             for k in range(self.base.seeds)
         ]
-
-
-def _differ(name: str) -> str:
-    return f"Give different values of {name.replace('_', ' ')}"
 
 
 def read_values(name: str, text: str) -> list:

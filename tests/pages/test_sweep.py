@@ -261,6 +261,12 @@ def test_the_two_best_open_in_compare(sweep):
             "20 epochs · 1 seed",
             "dataset digits, mnist · location start grid, normal",
         ),
+        (
+            {"learning_rate": 2},
+            {"scale_start": ["-3", "-0.5"], "density_rate": ["1e2", "1"]},
+            "scikit-learn digits (8×8, upscaled) · 20 epochs · 1 seed",
+            "learning rate 2 · scale start −3, −0.5 · density rate 100, 1",
+        ),
     ],
 )
 def test_the_page_describes_the_sweep(small_gallery, runs_root, base, grid, extent, rest):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from densembed.data import title
 from densembed.models.names import describe
 from densembed.runs.sweep_plan import Plan
-from densembed.text import counted
+from densembed.text import counted, setting
 from densembed.training.config import RunConfig
 from pages.widgets.common.link import plain
 
@@ -44,7 +44,7 @@ def caption(plan: Plan) -> str:
     """The rest of the plan: its extent, settings other than the defaults, and the values."""
     shown = {"model", "dataset", "epochs", "seeds", *plan.grid}
     settings = [
-        f"{_words(name)} {getattr(plan.base, name)}"
+        f"{_words(name)} {setting(getattr(plan.base, name))}"
         for name, field in RunConfig.model_fields.items()
         if name not in shown and getattr(plan.base, name) != field.default
     ]
@@ -65,7 +65,7 @@ def _named(name: str, values: Sequence) -> bool:
 
 def _list(values: Sequence, separator: str = ", ") -> str:
     shown = values if len(values) <= LISTED else [*values[: LISTED - 2], "…", values[-1]]
-    return separator.join(map(str, shown))
+    return separator.join(map(setting, shown))
 
 
 def _words(name: str) -> str:

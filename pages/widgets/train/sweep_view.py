@@ -9,7 +9,7 @@ from densembed.figures.sweep import sweep_figure
 from densembed.models.names import describe
 from densembed.runs import read_only
 from densembed.runs.sweep import Row, Sweep, all_sweeps
-from densembed.text import counted
+from densembed.text import counted, setting
 from pages.widgets.common.callbacks import run_callbacks
 from pages.widgets.common.link import base_path, plain
 from pages.widgets.common.page import CHART
@@ -150,7 +150,7 @@ def _table(sweep: Sweep, rows: list[Row]) -> list[dict]:
     return [
         {
             **{
-                name.replace("_", " "): describe(value) if name == "model" else str(value)
+                name.replace("_", " "): describe(value) if name == "model" else setting(value)
                 for name, value in row.change.items()
             },
             "parameters": row.parameters,
