@@ -11,12 +11,12 @@ OWN = "data"
 
 
 def read_grid(text: str) -> tuple[int, int]:
-    """Height and width from "14", or "14x20". Raises ValueError for other text.
+    """Height and width from "14", "14x20" or "14×20". Raises ValueError for other text.
 
     >>> read_grid("14x20")
     (14, 20)
     """
-    match = re.fullmatch(r"(\d{1,4})(?:x(\d{1,4}))?", text, re.ASCII)
+    match = re.fullmatch(r"(\d{1,4})(?:[x×](\d{1,4}))?", text, re.ASCII)
     sizes = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not all(1 <= size <= MAX_GRID for size in sizes):
         raise ValueError(

@@ -574,7 +574,10 @@ SETTINGS = [
     *({"learning_rate": value} for value in (0, -1.5, "x" * 50)),
     *({"weight_decay": 2}, {"location_start": "x"}, {"device": "tpu"}, {"compile": 3}),
     *({"seed": -1}, {"seeds": 101}, {"modle": 1}, {"dataset": True}, {"scale_start": 5}),
-    *({"grid": value} for value in ("", "0", "14,,28", "14x2000", "14, a'b", "14" * 51, 14)),
+    *(
+        {"grid": value}
+        for value in ("", "0", "14,,28", "14x2000", "14, a'b", "14×28,7", "14" * 51, 14)
+    ),
 ]
 SIGNALS = {"scaling": {"mean": 0.0, "std": 1.0}}
 SHAPES = [[28, 28], [1, 28, 28, 28], "abc", [1, 2, "x"], [257, 1, 1], [1, 20_000, 1], [7], []]

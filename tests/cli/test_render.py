@@ -29,7 +29,7 @@ def test_render_arrays(run, trained_file, pictures, tmp_path):
 
 def test_render_on_another_grid(run, trained_file, trained, pictures, tmp_path):
     out = tmp_path / "a.npz"
-    arguments = ("--image", pictures["digit"], "--out", out, "--grid", "14x20")
+    arguments = ("--image", pictures["digit"], "--out", out, "--grid", "14×20")
     assert run("render", trained_file, *arguments) == (0, f"saved: {out}\n", "")
     model = build(trained.config.model, (1, 14, 20))  # the same weights in a model of that size
     model.load_state_dict(trained.state())

@@ -554,7 +554,7 @@ def test_settings_of_a_duplicate_without_fields_can_be_left_out(
 
 
 @pytest.mark.parametrize(
-    ("written", "grid"), [("14, data,56x56", "14,data,56"), (" 14x20", "14x20"), (" ", "data")]
+    ("written", "grid"), [("14, data,56x56", "14,data,56"), (" 14×20", "14x20"), (" ", "data")]
 )
 def test_the_form_has_the_grids_to_train_on(small_gallery, runs_root, submitted, written, grid):
     app = visit("train")

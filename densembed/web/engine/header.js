@@ -178,7 +178,7 @@ const grid = {
     const sizes = grids.split(",").map((/** @type {string} */ part) => {
       const size = part.trim();
       if (size === "data") return size;
-      const match = size.match(/^(\d{1,4})(?:x(\d{1,4}))?$/);
+      const match = size.match(/^(\d{1,4})(?:[x×](\d{1,4}))?$/);
       const sides = match ? [match[1], match[2] ?? match[1]].map(Number) : [0];
       if (sides.some((side) => side < 1 || side > MAX_GRID))
         throw new Damage(
